@@ -1,0 +1,52 @@
+"""Penstock: distributed stream processing for Python, on Apache Spark."""
+
+from penstock.frontends.streams.flow import Flow
+from penstock.frontends.streams.stream import Stream
+from penstock.graph.aggregates import Aggregator
+from penstock.graph.endpoints import (
+    callback,
+    connector,
+    console,
+    files,
+    generate,
+    items,
+    rate,
+    socket_lines,
+    stdin,
+    write_files,
+)
+from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
+from penstock.graph.logic import Process, list_of, map_of, value
+from penstock.graph.schema import Schema
+from penstock.graph.tagged import to
+from penstock.version import __version__
+
+__all__ = [
+    "Aggregator",
+    "Expr",
+    "Flow",
+    "Process",
+    "Schema",
+    "Stream",
+    "__version__",
+    "callback",
+    "col",
+    "connector",
+    "console",
+    "expr",
+    "files",
+    "fn",
+    "generate",
+    "items",
+    "list_of",
+    "lit",
+    "map_of",
+    "rate",
+    "socket_lines",
+    "sql",
+    "stdin",
+    "to",
+    "value",
+    "when",
+    "write_files",
+]

@@ -1,0 +1,1 @@
+"""From graph to plan; no Spark here."""

@@ -1,0 +1,43 @@
+"""The compiler: a graph becomes a plan by a few small passes, one file each."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.compiler.plan import Plan
+from penstock.compiler.rewrites.combine_early import combine_early
+from penstock.compiler.rewrites.expand_sources import expand_sources
+from penstock.compiler.rewrites.fuse_native import fuse_native
+from penstock.compiler.rewrites.fuse_python import fuse_python
+from penstock.compiler.rewrites.merge_with_state import merge_with_state
+from penstock.compiler.rewrites.place import place
+from penstock.compiler.rewrites.prune_unread import prune_unread
+from penstock.compiler.rewrites.share_streams import share_streams
+from penstock.graph.graph import Graph
+
+
+class Rewrite(Protocol):
+    """A pass: a plan in, a plan out, nothing else touched."""
+
+    def __call__(self, plan: Plan) -> Plan:
+        """The better plan."""
+
+
+BOUNDED: tuple[Rewrite, ...] = (
+    expand_sources,
+    combine_early,
+    place,
+    prune_unread,
+    fuse_python,
+    fuse_native,
+    share_streams,
+)
+LIVE: tuple[Rewrite, ...] = (merge_with_state, *BOUNDED)
+
+
+def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
+    """The plan of a graph: for a live run, whose totals go on from batch to batch, or for a bounded one."""
+    plan = Plan(graph, ())
+    for rule in LIVE if live else BOUNDED:
+        plan = rule(plan)
+    return plan

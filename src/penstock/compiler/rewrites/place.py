@@ -1,0 +1,37 @@
+"""Gives each step a stage of its own, on the host it needs."""
+
+from __future__ import annotations
+
+from penstock.compiler.plan import NATIVE, PYTHON, SINK, SOURCE, Plan, Stage
+from penstock.graph.nodes import Bolt, Feedback, Keyed, Node, Port, Repartition, Sink, Source
+
+
+def place(plan: Plan) -> Plan:
+    """One stage per step, in the graph's order."""
+    return Plan(plan.graph, tuple(_stage(n) for n in plan.graph.ordered))
+
+
+def _stage(node: Node) -> Stage:
+    ports = tuple(Port(node.name, o.name) for o in node.outputs)
+    return Stage(_host(node), (node,), ports, _shuffle(node), state=node.keyed)
+
+
+def _host(node: Node) -> str:
+    if isinstance(node, Source | Feedback):
+        return SOURCE
+    if isinstance(node, Sink):
+        return SINK
+    return PYTHON if node.runs_python else NATIVE
+
+
+def _shuffle(node: Node) -> str:
+    if getattr(node, "combined", "") == "columns":
+        return ""
+    if isinstance(node, Keyed):
+        return f"by {', '.join(node.keys)}"
+    if isinstance(node, Repartition):
+        return f"by {', '.join(node.fields)}" if node.fields else "evenly"
+    if isinstance(node, Bolt):
+        moved = [g for g in node.groupings if g.kind != "local_or_shuffle"]
+        return ", ".join(dict.fromkeys(str(g) for g in moved))
+    return ""

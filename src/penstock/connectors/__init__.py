@@ -1,0 +1,1 @@
+"""Connectors: what reads and writes the outside."""

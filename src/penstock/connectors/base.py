@@ -1,0 +1,125 @@
+"""The seam to the outside: one small base class for sources, one for sinks.
+
+A connector of your own is a subclass, handed to a flow with `ps.connector(...)`:
+
+    class Numbers(SourceConnector):
+        def bounded(self, spark, place): return spark.range(10)
+
+The contract of a source: `stream` and `bounded` give a DataFrame with exactly the schema of the step. The contract of
+a sink: `stage` does all that can fail and shows nothing; `commit` shows it, quickly. A batch that runs again stages and
+commits again with the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import Impossible
+from penstock.graph.nodes import Endpoint
+from penstock.graph.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts."""
+
+    step: str
+    endpoint: Endpoint
+    schema: Schema
+    folder: Path
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The endpoint's options, without those left at None."""
+        return {k: v for k, v in self.endpoint.options.items() if v is not None}
+
+
+class SourceConnector:
+    """Reads something."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """A streaming DataFrame."""
+        raise Impossible(f"source {place.step!r}: a {place.endpoint.kind} cannot be read as a live stream; use --batch")
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """All that is there now, as a plain DataFrame."""
+        raise Impossible(
+            f"source {place.step!r}: a {place.endpoint.kind} has no end, so a bounded run would not finish; "
+            f"give it a limit, or run it live"
+        )
+
+    def close(self) -> None:
+        """Called when the run ends."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a sink may know of the batch at hand. `id` grows by one and stays the same when a batch runs again."""
+
+    id: int
+    sink: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class Staged:
+    """Work that is done but not shown yet."""
+
+    rows: int | None = None
+
+    def commit(self) -> None:
+        """Shows it."""
+
+    def abort(self) -> None:
+        """Takes it back."""
+
+
+class SinkConnector:
+    """Writes something."""
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Does all that can fail, and shows nothing yet."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Called when the run ends."""
+
+
+class RowSink(SinkConnector):
+    """The base of sinks that take rows in the driver: `write` is called once for each batch."""
+
+    def write(self, rows: list[Any], batch: Batch) -> None:
+        """All rows of a batch."""
+        raise NotImplementedError
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Collects the rows."""
+        return StagedRows(self, rows_of(frame), batch)
+
+
+class StagedRows(Staged):
+    """Collected rows that wait to be written."""
+
+    def __init__(self, sink: RowSink, rows: list[Any], batch: Batch) -> None:
+        self.sink, self.taken, self.batch = sink, rows, batch
+        self.rows = len(rows)
+
+    def commit(self) -> None:
+        """Writes them."""
+        self.sink.write(self.taken, self.batch)
+
+
+def rows_of(frame: DataFrame) -> list[Any]:
+    """The rows of a frame as Penstock's rows, by Arrow."""
+    from penstock.kernels.arrow import to_columns
+    from penstock.kernels.records import row_class
+
+    table = frame.toArrow()
+    make = row_class(tuple(frame.columns))
+    rows: Iterable[Any] = zip(*to_columns(table), strict=True) if table.num_rows else ()
+    return [tuple.__new__(make, values) for values in rows]

@@ -1,0 +1,56 @@
+"""The console: the first rows of each batch, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Batch, RowSink, SinkConnector, Staged, StagedRows, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class ConsoleSink(RowSink):
+    """Prints."""
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Computes the whole batch, and takes its first rows."""
+        kept = frame.persist()
+        try:
+            rows = kept.count()
+            staged = StagedRows(self, rows_of(kept.limit(batch.options["rows"])), batch)
+        finally:
+            kept.unpersist()
+        staged.rows = rows
+        return staged
+
+    def write(self, rows: list[Any], batch: Batch) -> None:
+        """Prints the rows under their names."""
+        if rows:
+            print(table_text(rows, f"-- {batch.sink}, batch {batch.id} --"), flush=True)
+
+
+def table_text(rows: list[Any], title: str) -> str:
+    """Rows as a plain table."""
+    names = type(rows[0]).names
+    cells = [[str(v) for v in row] for row in rows]
+    widths = [max(len(c) for c in column) for column in zip(names, *cells, strict=True)]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in (names, *cells)]
+    return "\n".join([title, *lines])
+
+
+class CallbackSink(RowSink):
+    """Calls a function of the user's, in the driver."""
+
+    def write(self, rows: list[Any], batch: Batch) -> None:
+        """One call for each batch, also an empty one."""
+        batch.options["function"](rows, batch)
+
+
+class NothingSink(SinkConnector):
+    """Computes everything and keeps nothing; for measurements."""
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Spark's noop writer."""
+        frame.write.format("noop").mode("overwrite").save()
+        return Staged()

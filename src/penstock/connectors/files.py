@@ -1,0 +1,80 @@
+"""Files: text lines, JSON lines, CSV and Parquet, read from and written to any file system Spark knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class FilesSource(SourceConnector):
+    """A folder or a glob; live, it is watched for new files."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The files that are there, then those that come."""
+        reader = spark.readStream.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
+        if "files_per_batch" in place.options:
+            reader = reader.option("maxFilesPerTrigger", place.options["files_per_batch"])
+        return reader.load(place.options["path"]).select(*place.schema.names)
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The files that are there."""
+        reader = spark.read.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
+        return reader.load(place.options["path"]).select(*place.schema.names)
+
+
+def _options(place: Place) -> dict[str, Any]:
+    options: dict[str, Any] = {"mode": "FAILFAST"} if place.options["format"] in ("csv", "json") else {}
+    if place.options["format"] == "csv":
+        options["header"] = place.options["header"]
+    return options
+
+
+class FilesSink(SinkConnector):
+    """A set of files for each batch, named after it. Written aside first, then moved; a rerun replaces its own."""
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Writes the files aside."""
+        path = batch.options["path"]
+        aside = f"{path.rstrip('/')}/_penstock/{batch.sink}-{batch.id}"
+        staged = StagedFiles(frame, path, aside, batch)
+        staged.rows = _write(frame, batch.options["format"], aside)
+        return staged
+
+
+def _write(frame: DataFrame, kind: str, aside: str) -> int:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    counted = Observation()
+    frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind).save(aside)
+    return int(counted.get["rows"])
+
+
+class StagedFiles(Staged):
+    """Files that wait aside."""
+
+    def __init__(self, frame: DataFrame, path: str, aside: str, batch: Batch) -> None:
+        jvm: Any = frame.sparkSession._jvm
+        self.files = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(frame.sparkSession._jsc.hadoopConfiguration())  # type: ignore[union-attr]  # classic session
+        self.path_of = jvm.org.apache.hadoop.fs.Path
+        self.path, self.aside, self.batch = path, aside, batch
+
+    def commit(self) -> None:
+        """Removes what an earlier run of this batch left, and moves the files into place."""
+        prefix = f"{self.batch.sink}-{self.batch.id:08d}-"
+        for status in self.files.listStatus(self.path_of(self.path)):
+            if status.getPath().getName().startswith(prefix):
+                self.files.delete(status.getPath(), False)
+        made = [s.getPath() for s in self.files.listStatus(self.path_of(self.aside))]
+        for at, file in enumerate(sorted(p for p in made if p.getName().startswith("part-"))):
+            ending = file.getName().split(".", 1)[-1]
+            self.files.rename(file, self.path_of(self.path, f"{prefix}{at:05d}.{ending}"))
+        self.files.delete(self.path_of(self.aside), True)
+
+    def abort(self) -> None:
+        """Removes the files aside."""
+        self.files.delete(self.path_of(self.aside), True)

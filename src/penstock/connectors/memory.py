@@ -1,0 +1,83 @@
+"""Records that are made rather than read: from memory, by a clock, by a function."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.connectors.base import Place, SourceConnector
+from penstock.kernels.arrow import to_batch
+from penstock.kernels.chunk import shape_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ItemsSource(SourceConnector):
+    """Rows from memory. Live, they come as one file per batch, so that a replay reads the same rows."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The rows, in the number of parts the endpoint asks for."""
+        folder = place.folder / "items"
+        write_parts(folder, _parts(place.options["rows"], place.options["batches"]), place)
+        reader = spark.readStream.schema(str(place.schema)).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(folder))
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The rows, all at once."""
+        return spark.createDataFrame(_table(place.options["rows"], place), schema=str(place.schema))
+
+
+def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
+    """The rows in so many parts, or cut at the given places."""
+    cuts = batches if isinstance(batches, list) else [len(rows) * i // batches for i in range(1, batches)]
+    places = [0, *cuts, len(rows)]
+    return [rows[a:b] for a, b in zip(places, places[1:], strict=False)]
+
+
+def _table(rows: list[Any], place: Place) -> Any:
+    return pa.Table.from_batches([to_batch(shape_of(place.schema).columns(list(rows)), place.schema)])
+
+
+def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
+    """A Parquet file for each part, named and dated so that Spark reads them in this order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for at, part in enumerate(parts):
+        name = hashlib.sha1(repr((at, part)).encode(), usedforsecurity=False).hexdigest()[:12]
+        file = folder / f"part-{at:06d}-{name}.parquet"
+        if not file.exists():
+            pq.write_table(_table(part, place), file.with_suffix(".tmp"))
+            os.utime(file.with_suffix(".tmp"), (1_000_000_000 + at, 1_000_000_000 + at))
+            file.with_suffix(".tmp").rename(file)
+
+
+class RateSource(SourceConnector):
+    """Numbers that count up."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """So many numbers a second."""
+        frame = spark.readStream.format("rate").option("rowsPerSecond", place.options["rows_per_second"]).load()
+        limit = place.options.get("limit")
+        return frame if limit is None else frame.where(f"value < {limit}")
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The numbers up to the limit, dated from now on."""
+        if "limit" not in place.options:
+            return super().bounded(spark, place)
+        step = 1.0 / place.options["rows_per_second"]
+        at = f"timestamp_micros(unix_micros(current_timestamp()) + cast(id * {step} * 1000000 as bigint)) as timestamp"
+        return spark.range(place.options["limit"]).selectExpr(at, "id as value")
+
+
+class SocketSource(SourceConnector):
+    """Lines from a TCP socket."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """Spark's own socket source; for demos."""
+        reader = spark.readStream.format("socket")
+        return reader.option("host", place.options["host"]).option("port", place.options["port"]).load()

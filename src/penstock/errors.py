@@ -1,0 +1,137 @@
+"""Every error Penstock raises on purpose.
+
+    PenstockError
+    ├── FlowError             the flow is wrong; raised while it is built, nothing has run
+    │   ├── NameTaken         two steps (or streams) share a name
+    │   ├── UnknownName       a stream, step or port that does not exist
+    │   ├── SchemaError       a missing field, a type that does not fit, an unreadable schema
+    │   ├── ExpressionError   an expression that cannot be read or typed
+    │   ├── LoopError         a loop without a feedback edge
+    │   └── CaptureError      a function that holds something which cannot travel to a worker
+    ├── NotYet                right, but not written yet
+    ├── Impossible            cannot work here, and why
+    ├── SetupError            the machine lacks something (Java, a package, a writable folder)
+    └── RunError              a running flow had to stop
+        ├── StepError         the user's own code failed on a record
+        ├── StateError        keyed state is missing, torn or does not fit the flow
+        └── CheckpointError   the checkpoint belongs to another flow or is damaged
+
+A message says what must hold, what came, and the likely fix, and names the step and the line of the
+user's file that made it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+
+class PenstockError(Exception):
+    """The base of all of them."""
+
+
+class FlowError(PenstockError):
+    """The flow is wrong. Raised while it is built, before anything runs."""
+
+
+class NameTaken(FlowError):
+    """Two things share a name that must be unique."""
+
+
+class UnknownName(FlowError):
+    """A name that stands for nothing."""
+
+
+class SchemaError(FlowError):
+    """A field is missing, a type does not fit, or a schema cannot be read."""
+
+
+class ExpressionError(FlowError):
+    """An expression that cannot be read or typed."""
+
+
+class LoopError(FlowError):
+    """Steps feed each other in a circle and no feedback edge says where a round ends."""
+
+
+class CaptureError(FlowError):
+    """A function that holds something which cannot travel to a worker."""
+
+
+class NotYet(PenstockError):
+    """What was asked is sound, but this version does not have it."""
+
+
+class Impossible(PenstockError):
+    """What was asked cannot work here; the message says why."""
+
+
+class SetupError(PenstockError):
+    """The machine lacks something a run needs."""
+
+
+class RunError(PenstockError):
+    """A running flow had to stop."""
+
+
+class StateError(RunError):
+    """Keyed state is missing, torn, or does not fit the flow."""
+
+
+class CheckpointError(RunError):
+    """The checkpoint belongs to another flow, or is damaged."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a worker knows about a record that broke a step; plain values, so that it can travel."""
+
+    step: str
+    error: str
+    record: str
+    position: str
+    traceback: str
+    line: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """The failure as plain values, ready for JSON."""
+        return asdict(self)
+
+
+class StepError(RunError):
+    """The user's own code failed on a record.
+
+    The text is the user's traceback, with the step's name, the record and where it came from.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        f = self.failure
+        made = f" (made at {f.line})" if f.line else ""
+        return (
+            f"step {f.step!r}{made} failed: {f.error}\n"
+            f"  record:   {f.record}\n"
+            f"  position: {f.position}\n"
+            f"{f.traceback}"
+        )
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
+    """A hint that lists the closest known names, or all of them when none is close.
+
+    >>> nearest("wrod", ["word", "count"])
+    "did you mean 'word'? (there are: 'word', 'count')"
+    """
+    names = list(known)
+    if not names:
+        return "there are none"
+    close = difflib.get_close_matches(name, names, limit, 0.6)
+    listed = ", ".join(repr(n) for n in names[:20])
+    if not close:
+        return f"there are: {listed}"
+    guess = " or ".join(repr(n) for n in close)
+    return f"did you mean {guess}? (there are: {listed})"

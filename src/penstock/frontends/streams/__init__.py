@@ -1,0 +1,1 @@
+"""The fluent way to write a flow."""

@@ -1,0 +1,86 @@
+"""Streams by key: the steps that keep something for each key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ExpressionError, FlowError, SchemaError
+from penstock.graph import types as t
+from penstock.graph.aggregates import Aggregate, aggregate_of
+from penstock.graph.caller import user_line
+from penstock.graph.capture import check_function
+from penstock.graph.expr import Expr
+from penstock.graph.logic import check_logic
+from penstock.graph.nodes import AggregateBy, Output, Process, Reduce
+from penstock.graph.schema import Schema, returned_schema, schema_of
+
+if TYPE_CHECKING:
+    from penstock.frontends.streams.stream import Stream
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """A stream seen by key. Its aggregates are running totals: whenever a key's total changes, it is given again."""
+
+    source: Stream
+    keys: tuple[str, ...]
+    computed: tuple[tuple[str, Expr], ...] = ()
+
+    def count(self, name: str, into: str = "") -> Stream:
+        """How many records each key has had. The field takes the step's name unless `into` says otherwise."""
+        return self.aggregate(name, **{into or _field(name): "count(*)"})
+
+    def sum(self, name: str, of: str, into: str = "") -> Stream:
+        """The sum of an expression per key."""
+        return self.aggregate(name, **{into or _field(name): f"sum({of})"})
+
+    def aggregate(self, name: str, **aggregates: Any) -> Stream:
+        """Several aggregates at once: `aggregate("stats", n="count(*)", top="max(score)")`, or your own Aggregator."""
+        if not aggregates:
+            raise FlowError(f"step {name!r} ({user_line()}): aggregate needs at least one, such as n='count(*)'")
+        stream = self._keyed(name)
+        made = tuple(self._aggregate(name, stream.schema, field, given) for field, given in aggregates.items())
+        schema = Schema(stream.schema.only(self.keys).fields + tuple(t.Field(a.name, a.type) for a in made))
+        node = AggregateBy(
+            name, (stream.port,), (Output(schema, updates=self.keys),), self.keys, made, line=user_line()
+        )
+        return stream.flow.add(node)
+
+    def reduce(self, name: str, function: Callable[[Any, Any], Any]) -> Stream:
+        """Folds the records of a key into one, two at a time. The function must not mind how they are paired."""
+        check_function(name, function, user_line(), arguments=2)
+        stream = self._keyed(name)
+        output = Output(stream.schema, updates=self.keys)
+        return stream.flow.add(Reduce(name, (stream.port,), (output,), self.keys, function, line=user_line()))
+
+    def process(self, name: str, logic: Any, schema: Any = None) -> Stream:
+        """A class of your own with state per key; see `penstock.Process`."""
+        checked = check_logic(name, logic)
+        made = schema_of(schema) if schema is not None else returned_schema(type(checked).on_event, many=True)
+        if made is None:
+            raise SchemaError(f"step {name!r} ({user_line()}) must say what it gives: schema='user string, n bigint'")
+        stream = self._keyed(name)
+        return stream.flow.add(Process(name, (stream.port,), (Output(made),), self.keys, checked, line=user_line()))
+
+    def _keyed(self, name: str) -> Stream:
+        """The stream with the computed keys as fields, by a native step that carries the keyed step's name."""
+        if not self.computed:
+            return self.source
+        return self.source.with_columns(f"{name}.key", **dict(self.computed))
+
+    def _aggregate(self, name: str, schema: Schema, field: str, given: Any) -> Aggregate:
+        if field in self.keys:
+            raise SchemaError(
+                f"step {name!r} ({user_line()}): {field!r} is a key already; name the aggregate otherwise"
+            )
+        try:
+            return aggregate_of(field, given, schema)
+        except ExpressionError as error:
+            raise ExpressionError(f"step {name!r} ({user_line()}): {error}") from None
+
+
+def _field(name: str) -> str:
+    return re.sub(r"\W", "_", name)

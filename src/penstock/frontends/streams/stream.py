@@ -1,0 +1,307 @@
+"""Streams: what the user chains steps on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName, nearest
+from penstock.frontends.streams.keyed import KeyedStream
+from penstock.graph import types as t
+from penstock.graph.caller import user_line
+from penstock.graph.capture import check_function
+from penstock.graph.expr import Alias, Expr, as_expr, name_of, to_sql, type_of_expr
+from penstock.graph.nodes import (
+    AsRecords,
+    Branch,
+    Endpoint,
+    Explode,
+    Filter,
+    FlatMap,
+    JoinStatic,
+    Map,
+    MapBatches,
+    Node,
+    Output,
+    Port,
+    Repartition,
+    Select,
+    Sink,
+    Union,
+    Where,
+    WithColumns,
+)
+from penstock.graph.schema import Schema, returned_schema, schema_of
+
+if TYPE_CHECKING:
+    from penstock.frontends.streams.flow import Flow
+
+OTHERWISE = "otherwise"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of records between two steps. Each method adds a step and gives the stream that comes out of it."""
+
+    flow: Flow
+    port: Port
+
+    @property
+    def schema(self) -> Schema:
+        """The fields of its records."""
+        return self.flow.output(self.port).schema
+
+    @property
+    def updates(self) -> tuple[str, ...] | None:
+        """The key fields when each record replaces the last of its key (a running total); None otherwise."""
+        return self.flow.output(self.port).updates
+
+    def map(self, name: str, function: Callable[[Any], Any], schema: Any = None) -> Stream:
+        """One record for each record, by a Python function.
+
+        The schema comes from `schema`, from the function's return annotation (a dataclass or a NamedTuple), or stays
+        what it is.
+        """
+        check_function(name, function, user_line())
+        made = _schema(schema) or returned_schema(function, many=False) or self.schema
+        self._need_keys(name, made)
+        return self._add(Map, name, made, function)
+
+    def flat_map(
+        self, name: str, function: Callable[[Any], Any], schema: Any = None, *, side: Mapping[str, Any] | None = None
+    ) -> Stream:
+        """Any number of records for each record. `side` names further outputs, filled with `ps.to(name, record)`."""
+        check_function(name, function, user_line())
+        self._need_records(name, "flat_map")
+        made = _schema(schema) or returned_schema(function, many=True)
+        if made is None:
+            raise SchemaError(
+                f"step {name!r} ({user_line()}) must say what it gives: schema='word string', or a return annotation such as "
+                f"Iterator[Post] with a dataclass"
+            )
+        sides = tuple(Output(schema_of(s), n) for n, s in (side or {}).items())
+        return self.flow.add(FlatMap(name, (self.port,), (Output(made), *sides), function, line=user_line()))
+
+    def filter(self, name: str, function: Callable[[Any], Any]) -> Stream:
+        """The records for which a Python function gives true. `where` does the same natively."""
+        check_function(name, function, user_line())
+        self._need_records(name, "filter")
+        return self._add(Filter, name, self.schema, function)
+
+    def map_batches(self, name: str, function: Callable[[Any], Any], schema: Any = None) -> Stream:
+        """Arrow record batches in, Arrow record batches (one, or an iterable of them) out."""
+        check_function(name, function, user_line())
+        self._need_records(name, "map_batches")
+        return self._add(MapBatches, name, _schema(schema) or self.schema, function)
+
+    def select(self, name: str, *columns: str | Expr, **named: str | Expr) -> Stream:
+        """New records of expressions: `select("pick", "word", n="count + 1")`. Stays native."""
+        written = [(name_of(e), _bare(e)) for e in map(as_expr, columns)] + _named(named)
+        made = Schema(tuple(self._typed(name, n, e) for n, e in written))
+        self._need_keys(name, made)
+        return self._add(Select, name, made, tuple(written))
+
+    def with_columns(self, name: str, **named: str | Expr) -> Stream:
+        """The record with fields added or replaced by expressions. Stays native."""
+        made = self.schema.with_fields(tuple(self._typed(name, n, e) for n, e in _named(named)))
+        return self._add(WithColumns, name, made, tuple(_named(named)))
+
+    def where(self, name: str, condition: str | Expr | None = None) -> Stream:
+        """The records for which an expression is true. Stays native."""
+        if condition is None:
+            raise FlowError(f"where ({user_line()}) takes a name and a condition: where('adults', 'age >= 18')")
+        self._need_records(name, "where")
+        written = as_expr(condition)
+        if self._typed(name, "condition", written).type != t.BOOLEAN:
+            raise ExpressionError(f"step {name!r} ({user_line()}): where needs a boolean; {to_sql(written)} is not")
+        return self._add(Where, name, self.schema, written)
+
+    def explode(self, name: str, into: str, items: str | Expr) -> Stream:
+        """One record for each item of a list, in the field `into`; the other fields are repeated. Stays native."""
+        self._need_records(name, "explode")
+        written = as_expr(items)
+        kind = self._typed(name, into, written).type
+        if not isinstance(kind, t.Array):
+            raise ExpressionError(f"step {name!r} ({user_line()}): explode needs a list; {to_sql(written)} is {kind}")
+        return self._add(Explode, name, self.schema.with_fields((t.Field(into, kind.item),)), into, written)
+
+    def union(self, name: str, *others: Stream) -> Stream:
+        """The records of this stream and the others, which must have the same fields."""
+        for stream in (self, *others):
+            stream._need_records(name, "union")
+            if not stream.schema.types_equal(self.schema):
+                raise SchemaError(
+                    f"step {name!r} ({user_line()}): all streams of a union have the same fields; "
+                    f"{self.port} has ({self.schema}), {stream.port} has ({stream.schema}). Use select to bring them together"
+                )
+        ports = tuple(s.port for s in (self, *others))
+        return self.flow.add(Union(name, ports, (Output(self.schema),), line=user_line()))
+
+    def branch(self, name: str, **conditions: str | Expr | Callable[[Any], Any]) -> Branches:
+        """Splits the stream: each record goes to the first branch whose condition holds, else to `otherwise`."""
+        if not conditions or OTHERWISE in conditions:
+            raise FlowError(
+                f"step {name!r} ({user_line()}): branch takes conditions by name, and {OTHERWISE!r} is always there"
+            )
+        self._need_records(name, "branch")
+        written = tuple((n, self._condition(name, c)) for n, c in conditions.items())
+        outputs = tuple(Output(self.schema, n) for n in (*conditions, OTHERWISE))
+        self.flow.add(Branch(name, (self.port,), outputs, written, line=user_line()))
+        return Branches({o.name: Stream(self.flow, Port(name, o.name)) for o in outputs})
+
+    def side(self, name: str) -> Stream:
+        """A further output of the step this stream comes from."""
+        names = [o.name for o in self.flow._nodes[self.port.step].outputs]
+        if name not in names:
+            raise UnknownName(f"step {self.port.step!r} has no output {name!r}; {nearest(name, names)}")
+        return Stream(self.flow, Port(self.port.step, name))
+
+    def key_by(self, *fields: str, **named: str | Expr) -> KeyedStream:
+        """The stream by key, for the steps that keep something per key. Keys are fields, or expressions by name."""
+        self._need_records("key_by", "key_by")
+        if not fields and not named:
+            raise FlowError(f"key_by ({user_line()}) needs at least one field, such as key_by('user')")
+        computed = tuple(_named(named))
+        try:
+            found = [*map(self.schema.field, fields), *(self._typed("key_by", n, e) for n, e in computed)]
+        except SchemaError as error:
+            raise SchemaError(f"key_by ({user_line()}): {error}") from None
+        for field in found:
+            _check_key(field)
+        return KeyedStream(self, (*fields, *named), computed)
+
+    def join(
+        self,
+        name: str,
+        table: Endpoint,
+        on: str | tuple[str, ...] | list[str],
+        *,
+        how: str = "inner",
+        schema: Any = None,
+    ) -> Stream:
+        """Each record with the rows of a static table that share its key; `how` is inner or left. Stays native."""
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        made = _join_schema(name, self.schema, schema_of(schema) if schema else table.schema, keys, how)
+        self._need_records(name, "join")
+        table = Endpoint(
+            table.kind, table.options, schema_of(schema) if schema else table.schema, True, table.connector
+        )
+        return self._add(JoinStatic, name, made, table, keys, how)
+
+    def repartition(self, name: str, tasks: int, *fields: str) -> Stream:
+        """Spreads the records over `tasks` tasks: evenly, or by fields so that equal values meet."""
+        if tasks < 1:
+            raise FlowError(f"step {name!r} ({user_line()}): at least one task is needed; {tasks} came")
+        for field in fields:
+            self.schema.field(field)
+        made = Output(self.schema, updates=self.updates)
+        return self.flow.add(Repartition(name, (self.port,), (made,), fields, parallelism=tasks, line=user_line()))
+
+    def as_records(self, name: str) -> Stream:
+        """Takes each update of a running total as a record of its own, so that any step may follow.
+
+        How many updates there are depends on how the input falls into batches; so will the result.
+        """
+        return self.flow.add(AsRecords(name, (self.port,), (Output(self.schema),), line=user_line()))
+
+    def sink(self, name: str, endpoint: Endpoint) -> None:
+        """Where the records go."""
+        if not isinstance(endpoint, Endpoint):
+            raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(); {endpoint!r} came")
+        self.flow.add(Sink(name, (self.port,), (), endpoint, line=user_line()))
+
+    def _add(self, node: type[Node], name: str, schema: Schema, *settings: Any) -> Stream:
+        made = Output(schema, updates=self.updates)
+        return self.flow.add(node(name, (self.port,), (made,), *settings, line=user_line()))
+
+    def _typed(self, step: str, name: str, written: Expr) -> t.Field:
+        try:
+            return t.Field(name, type_of_expr(written, self.schema))
+        except (ExpressionError, SchemaError) as error:
+            raise type(error)(f"step {step!r} ({user_line()}): {error}") from None
+
+    def _condition(self, step: str, given: Any) -> Expr | Callable[[Any], Any]:
+        if callable(given) and not isinstance(given, Expr):
+            check_function(step, given, user_line())
+            return given  # type: ignore[no-any-return]  # checked to be callable just above
+        written = as_expr(given)
+        if self._typed(step, "condition", written).type != t.BOOLEAN:
+            raise ExpressionError(f"step {step!r} ({user_line()}): a branch needs a boolean; {to_sql(written)} is not")
+        return written
+
+    def _need_records(self, name: str, what: str) -> None:
+        if self.updates is not None:
+            raise NotYet(
+                f"step {name!r} ({user_line()}): {what} over the running totals of {self.port.step!r} would need their old "
+                f"values taken back, which is not there yet. To treat each update as a record of its own, say "
+                f".as_records('name') before it"
+            )
+
+    def _need_keys(self, name: str, made: Schema) -> None:
+        lost = [k for k in self.updates or () if k not in made]
+        if lost:
+            raise SchemaError(
+                f"step {name!r} ({user_line()}): {self.port.step!r} gives running totals by {', '.join(self.updates or ())}; "
+                f"the key field {lost[0]!r} must stay, or say .as_records('name') before it"
+            )
+
+
+class Branches(Mapping[str, Stream]):
+    """The streams of a branch, by name: `parts["errors"]`, `parts.errors`, or `errors, rest = parts.values()`."""
+
+    def __init__(self, streams: dict[str, Stream]) -> None:
+        self._streams = streams
+
+    def __getitem__(self, name: str) -> Stream:
+        if name not in self._streams:
+            raise UnknownName(f"no branch {name!r}; {nearest(name, self._streams)}")
+        return self._streams[name]
+
+    def __getattr__(self, name: str) -> Stream:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._streams)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+
+def _schema(given: Any) -> Schema | None:
+    return schema_of(given) if given is not None else None
+
+
+def _named(named: Mapping[str, str | Expr]) -> list[tuple[str, Expr]]:
+    return [(n, _bare(as_expr(e))) for n, e in named.items()]
+
+
+def _bare(written: Expr) -> Expr:
+    return written.expr if isinstance(written, Alias) else written
+
+
+def _check_key(field: t.Field) -> None:
+    if field.type in (t.FLOAT, t.DOUBLE) or isinstance(field.type, t.Map | t.Array | t.Struct):
+        raise SchemaError(
+            f"key_by ({user_line()}): a key is a plain value; {field.name!r} is {field.type}. "
+            f"Pick a part of it or cast it, such as key_by(k='cast({field.name} as string)')"
+        )
+
+
+def _join_schema(name: str, left: Schema, right: Schema | None, keys: tuple[str, ...], how: str) -> Schema:
+    where = f"step {name!r} ({user_line()})"
+    if how not in ("inner", "left"):
+        raise FlowError(f"{where}: how is 'inner' or 'left'; {how!r} came")
+    if right is None:
+        raise SchemaError(f"{where}: the table has no schema of its own; give schema=...")
+    for key in keys:
+        mine, theirs = left.field(key), right.field(key)
+        if str(mine.type) != str(theirs.type):
+            raise SchemaError(f"{where}: {key!r} is {mine.type} in the stream and {theirs.type} in the table; cast one")
+    added = tuple(f for f in right.fields if f.name not in keys)
+    both = [f.name for f in added if f.name in left]
+    if both:
+        raise SchemaError(f"{where}: stream and table both have {both[0]!r}; rename one with select first")
+    return Schema(left.fields + added)

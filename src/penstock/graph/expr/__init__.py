@@ -1,0 +1,44 @@
+"""Expressions over the fields of a stream: read from text or built with operators, typed without Spark.
+
+>>> from penstock.graph.schema import schema_of
+>>> total = (col("price") * col("n")).alias("total")
+>>> to_sql(total), str(type_of_expr(total, schema_of("price double, n int")))
+('price * n AS total', 'double')
+"""
+
+from penstock.graph.expr.build import Functions, When, as_expr, col, expr, fn, sql, when
+from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
+from penstock.graph.expr.infer import columns_of, resolve, type_of_expr
+from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw, lit
+from penstock.graph.expr.parse import parse
+from penstock.graph.expr.sql import name_of, to_sql
+
+__all__ = [
+    "AGGREGATES",
+    "FUNCTIONS",
+    "Alias",
+    "Call",
+    "Case",
+    "Cast",
+    "Column",
+    "Expr",
+    "Functions",
+    "GetField",
+    "GetItem",
+    "Literal",
+    "Raw",
+    "When",
+    "as_expr",
+    "col",
+    "columns_of",
+    "expr",
+    "fn",
+    "lit",
+    "name_of",
+    "parse",
+    "resolve",
+    "sql",
+    "to_sql",
+    "type_of_expr",
+    "when",
+]

@@ -1,0 +1,106 @@
+"""What users build expressions with: col, lit, fn, when, expr, sql.
+
+>>> from penstock.graph.expr.sql import to_sql
+>>> to_sql(when(col("n") > 3, "many").otherwise(fn.upper(col("word"))))
+"CASE WHEN n > 3 THEN 'many' ELSE upper(word) END"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ExpressionError, nearest
+from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
+from penstock.graph.expr.model import Call, Case, Column, Expr, Raw, call, lit, operand
+from penstock.graph.expr.parse import parse
+from penstock.graph.schema import type_of
+
+
+def col(name: str) -> Column:
+    """A field of the stream, by its exact name; for parts of it use `.field(name)` or `[key]`."""
+    if not isinstance(name, str) or not name:
+        raise ExpressionError(f"a column's name is a text; {name!r} came")
+    return Column(name)
+
+
+def expr(text: str) -> Expr:
+    """The expression that a text spells, as in `expr("price * n as total")`."""
+    return parse(text)
+
+
+def sql(text: str, type: Any, inputs: Iterable[str] = ()) -> Raw:
+    """Spark SQL handed on as it is, with the type it gives and the columns it reads; it cannot run without Spark."""
+    return Raw(text, type_of(type), (inputs,) if isinstance(inputs, str) else tuple(inputs))
+
+
+def as_expr(value: Any) -> Expr:
+    """An expression stays, a text is read as one."""
+    if isinstance(value, Expr):
+        return value.plain()
+    if isinstance(value, str):
+        return parse(value)
+    raise ExpressionError(
+        f"an expression is a text ('n > 3') or is built with col(), lit() and fn; {value!r} came; for a constant write lit({value!r})"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class When(Expr):
+    """A case that still takes further conditions; without `otherwise` the rest is null."""
+
+    whens: tuple[tuple[Expr, Expr], ...]
+
+    def when(self, condition: Expr | str, value: object) -> When:
+        """One more condition, asked when those before did not hold."""
+        return When((*self.whens, (as_expr(condition), operand(value))))
+
+    def otherwise(self, value: object) -> Case:
+        """The value when no condition holds."""
+        return Case(self.whens, operand(value))
+
+    def plain(self) -> Case:
+        return Case(self.whens)
+
+    def shape(self) -> tuple[Any, ...]:
+        return self.plain().shape()
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.plain().children()
+
+
+def when(condition: Expr | str, value: object) -> When:
+    """The value where the condition holds; go on with `.when(...)` and `.otherwise(...)`."""
+    return When(((as_expr(condition), operand(value)),))
+
+
+class Functions:
+    """Every function of the table as a method: `fn.upper(col("word"))`; plain arguments are constants."""
+
+    def __getattr__(self, name: str) -> Callable[..., Call]:
+        plain = name.removesuffix("_")
+        if plain not in FUNCTIONS and plain not in AGGREGATES:
+            raise AttributeError(
+                f'no function {name!r}; {nearest(name, dir(self))}; for one that only Spark has, write ps.sql("...", type="...")'
+            )
+        return lambda *args: _called(plain, args)
+
+    def __dir__(self) -> list[str]:
+        return sorted(name for name in {*FUNCTIONS, *AGGREGATES} if name.isidentifier())
+
+
+def _called(name: str, args: tuple[object, ...]) -> Call:
+    if name == "count" and not args:
+        return Call("count", (), star=True)
+    if args and all(isinstance(a, str) for a in args):
+        raise ExpressionError(
+            f"fn.{name}({args[0]!r}): a plain text is a constant here; write col({args[0]!r}) for the column or lit({args[0]!r})"
+        )
+    return call(name, *args)
+
+
+fn = Functions()
+"""The functions, by name."""
+
+__all__ = ["Functions", "When", "as_expr", "col", "expr", "fn", "lit", "sql", "when"]

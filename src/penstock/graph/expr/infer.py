@@ -1,0 +1,189 @@
+"""The type of an expression over a schema, found without Spark.
+
+`resolve` writes out every implicit cast, so that typing and evaluation cannot drift apart.
+
+>>> from penstock.graph.expr.parse import parse
+>>> from penstock.graph.schema import schema_of
+>>> str(type_of_expr(parse("n + 1.5"), schema_of("n int")))
+'decimal(12,1)'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import ExpressionError, nearest
+from penstock.graph import types as t
+from penstock.graph.expr.coerce import Typed, can_cast, cast_to, common_of
+from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS, Misfit
+from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw
+from penstock.graph.expr.sql import name_of, to_sql
+from penstock.graph.schema import Schema
+
+
+def type_of_expr(expr: Expr, schema: Schema) -> t.DataType:
+    """The type of the expression's value; an ExpressionError says what does not fit."""
+    return resolve(expr, schema).type
+
+
+def columns_of(expr: Expr) -> frozenset[str]:
+    """The names of the stream's fields that the expression reads."""
+    if isinstance(expr, Column):
+        return frozenset({expr.name})
+    if isinstance(expr, Raw):
+        return frozenset(expr.inputs)
+    return frozenset().union(*(columns_of(child) for child in expr.children()))
+
+
+def resolve(expr: Expr, schema: Schema) -> Typed:
+    """The expression with its types, every implicit cast written out."""
+    return _Resolver(schema).resolve(expr)
+
+
+class _Resolver:
+    """Resolves nodes against one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.places = {name: place for place, name in enumerate(schema.names)}
+
+    def resolve(self, expr: Expr) -> Typed:
+        """The node with its type."""
+        plain = expr.plain()
+        return _RESOLVERS[type(plain)](self, plain)
+
+    def column(self, expr: Column) -> Typed:
+        """A field of the stream."""
+        place = self.places.get(expr.name)
+        if place is None:
+            raise ExpressionError(f"no column {expr.name!r}; {nearest(expr.name, self.schema.names)}")
+        return Typed("column", self.schema.fields[place].type, (), place)
+
+    def literal(self, expr: Literal) -> Typed:
+        """A constant."""
+        return Typed("literal", expr.type, (), expr.value)
+
+    def raw(self, expr: Raw) -> Typed:
+        """SQL for Spark alone; its inputs must be there."""
+        for name in expr.inputs:
+            self.column(Column(name))
+        return Typed("raw", expr.type, (), expr.text)
+
+    def alias(self, expr: Alias) -> Typed:
+        """A name changes nothing."""
+        return self.resolve(expr.expr)
+
+    def cast(self, expr: Cast) -> Typed:
+        """A cast that was asked for."""
+        inner = self.resolve(expr.expr)
+        if not can_cast(inner.type, expr.type):
+            raise ExpressionError(f"{to_sql(expr)}: a value of type {inner.type} cannot become {expr.type}")
+        return inner if inner.type == expr.type else Typed("cast", expr.type, (inner,), expr.try_)
+
+    def case(self, expr: Case) -> Typed:
+        """Conditions are boolean; the values share a type."""
+        whens = [(self.resolve(given), self.resolve(then)) for given, then in expr.whens]
+        for given, _ in whens:
+            if given.type not in (t.BOOLEAN, t.NULL):
+                raise ExpressionError(f"{to_sql(expr)}: a condition must be boolean, {given.type} came")
+        otherwise = Typed("literal", t.NULL) if expr.otherwise is None else self.resolve(expr.otherwise)
+        values = [*(then for _, then in whens), otherwise]
+        kind = common_of(v.type for v in values)
+        if kind is None:
+            came = ", ".join(str(v.type) for v in values)
+            raise ExpressionError(f"{to_sql(expr)}: all values must share a type; {came} came; cast them")
+        parts = [part for given, then in whens for part in (cast_to(given, t.BOOLEAN), cast_to(then, kind))]
+        return Typed("case", kind, (*parts, cast_to(otherwise, kind)))
+
+    def field(self, expr: GetField) -> Typed:
+        """A field of a struct, or of every struct in an array."""
+        return self._field(expr, self.resolve(expr.expr), expr.name)
+
+    def _field(self, expr: Expr, inner: Typed, name: str) -> Typed:
+        if isinstance(inner.type, t.Map):
+            return self._item(expr, inner, Typed("literal", t.STRING, (), name))
+        if not isinstance(inner.type, t.Struct):
+            raise ExpressionError(f"{to_sql(expr)}: only a struct has fields; {inner.type} came")
+        for field in inner.type.fields:
+            if field.name == name:
+                return Typed("field", field.type, (inner,), name)
+        names = [f.name for f in inner.type.fields]
+        raise ExpressionError(f"{to_sql(expr)}: no field {name!r}; {nearest(name, names)}")
+
+    def item(self, expr: GetItem) -> Typed:
+        """An item of an array or a map; a text picks a field of a struct."""
+        inner = self.resolve(expr.expr)
+        if isinstance(inner.type, t.Struct) and isinstance(expr.key, Literal) and expr.key.type == t.STRING:
+            return self._field(expr, inner, expr.key.value)
+        return self._item(expr, inner, self.resolve(expr.key))
+
+    def _item(self, expr: Expr, inner: Typed, key: Typed) -> Typed:
+        if isinstance(inner.type, t.Array) and key.type in (*t.INTEGERS, t.NULL):
+            return Typed("item", inner.type.item, (inner, key))
+        if isinstance(inner.type, t.Map):
+            fitting = self._map_key(inner.type.key, key)
+            if fitting:
+                return Typed("item", inner.type.value, (inner, fitting))
+        wanted = inner.type.key if isinstance(inner.type, t.Map) else "a whole number"
+        if not isinstance(inner.type, t.Array | t.Map):
+            raise ExpressionError(f"{to_sql(expr)}: [...] needs an array or a map; {inner.type} came")
+        raise ExpressionError(f"{to_sql(expr)}: the key must be {wanted}; {key.type} came")
+
+    def _map_key(self, wanted: t.DataType, key: Typed) -> Typed | None:
+        from_null = key.type == t.NULL
+        fits = from_null or key.type == wanted or (key.type in t.INTEGERS and wanted in t.INTEGERS)
+        return cast_to(key, wanted) if fits else None
+
+    def call(self, expr: Call) -> Typed:
+        """A function or an operator."""
+        if expr.name in AGGREGATES or expr.star or expr.distinct:
+            raise ExpressionError(
+                f"{to_sql(expr)}: {expr.name} is an aggregate; it belongs in aggregate(), where there is a group to work on"
+            )
+        function = FUNCTIONS.get(expr.name)
+        if function is None:
+            raise ExpressionError(
+                f"unknown function {expr.name!r}; {nearest(expr.name, _spoken())}\n"
+                f'to hand it to Spark as it is, write ps.sql("{to_sql(expr)}", type="...")'
+            )
+        self._check_count(expr, function.least, function.most)
+        if expr.name == "struct":
+            return self._struct(expr)
+        try:
+            args, kind = function.rule(tuple(self.resolve(arg) for arg in expr.args))
+        except Misfit as misfit:
+            raise ExpressionError(f"{to_sql(expr)}: {misfit}") from None
+        return Typed("call", kind, args, function.name)
+
+    def _check_count(self, expr: Call, least: int, most: int | None) -> None:
+        count = len(expr.args)
+        if count < least or (most is not None and count > most):
+            wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
+            raise ExpressionError(f"{to_sql(expr)}: {expr.name} takes {wanted} arguments; {count} came")
+
+    def _struct(self, expr: Call) -> Typed:
+        args = tuple(self.resolve(arg) for arg in expr.args)
+        names = [
+            name_of(arg) if isinstance(arg, Alias | Column | GetField) else f"col{place}"
+            for place, arg in enumerate(expr.args, 1)
+        ]
+        fields = tuple(t.Field(name, arg.type) for name, arg in zip(names, args, strict=True))
+        return Typed("call", t.Struct(fields), args, "struct")
+
+
+def _spoken() -> list[str]:
+    return [name for name in FUNCTIONS if name.isidentifier()]
+
+
+_RESOLVERS: dict[type[Expr], Callable[[_Resolver, Any], Typed]] = {
+    Column: _Resolver.column,
+    Literal: _Resolver.literal,
+    Call: _Resolver.call,
+    Cast: _Resolver.cast,
+    Case: _Resolver.case,
+    GetField: _Resolver.field,
+    GetItem: _Resolver.item,
+    Alias: _Resolver.alias,
+    Raw: _Resolver.raw,
+}

@@ -1,0 +1,140 @@
+"""Constants spelled in text: numbers, dates, timestamps, units of intervals.
+
+>>> str(read_number("1.5").type), str(read_number("1e0").type), str(read_number("7L").type)
+('decimal(2,1)', 'double', 'bigint')
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import re
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from penstock.errors import ExpressionError, nearest
+from penstock.graph import types as t
+from penstock.graph.expr.model import Literal, decimal_type, lit
+
+_NUMBER = re.compile(r"([-+]?)(\d*\.?\d*(?:[eE][+-]?\d+)?)(BD|bd|[LlSsYyDdFf])?")
+
+_SUFFIXES = {"y": (t.TINYINT, 7), "s": (t.SMALLINT, 15), "l": (t.BIGINT, 63)}
+
+_UNITS = {
+    "week": datetime.timedelta(weeks=1),
+    "day": datetime.timedelta(days=1),
+    "hour": datetime.timedelta(hours=1),
+    "minute": datetime.timedelta(minutes=1),
+    "second": datetime.timedelta(seconds=1),
+    "millisecond": datetime.timedelta(milliseconds=1),
+    "microsecond": datetime.timedelta(microseconds=1),
+}
+
+_DAY = re.compile(r"(\d{4,})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?|(\d{1,2})(?=$)")
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+
+
+def read_number(text: str) -> Literal:
+    """The constant a number stands for, with the type its spelling gives it."""
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        raise ExpressionError(f"{text!r} is no number")
+    sign, digits, suffix = found[1], found[2], (found[3] or "").lower()
+    if suffix in _SUFFIXES:
+        return _sized(sign + digits, *_SUFFIXES[suffix])
+    if suffix == "bd":
+        value = decimal.Decimal(sign + digits)
+        return Literal(value, decimal_type(value))
+    if suffix == "f":
+        return Literal(float(sign + digits), t.FLOAT)
+    if suffix == "d" or "e" in digits.lower():
+        return Literal(float(sign + digits), t.DOUBLE)
+    return _plain(sign + digits)
+
+
+def _plain(text: str) -> Literal:
+    if "." not in text:
+        made = lit(int(text))
+        assert isinstance(made, Literal)
+        return Literal(decimal.Decimal(made.value), made.type) if isinstance(made.type, t.Decimal) else made
+    value = decimal.Decimal(text)
+    return Literal(value, decimal_type(value))
+
+
+def _sized(text: str, kind: t.DataType, bits: int) -> Literal:
+    if not re.fullmatch(r"[-+]?\d+", text) or not -(2**bits) <= int(text) < 2**bits:
+        raise ExpressionError(f"{text} does not fit in {kind}")
+    return Literal(int(text), kind)
+
+
+def read_date(text: str) -> Literal:
+    """The constant of date '...'."""
+    return Literal(to_date(text), t.DATE)
+
+
+def read_timestamp(text: str) -> Literal:
+    """The constant of timestamp '...'."""
+    return Literal(to_timestamp(text), t.TIMESTAMP)
+
+
+def interval_unit(name: str) -> tuple[datetime.timedelta, bool]:
+    """The length of a unit of time, and whether it is a day or longer."""
+    plain = name.lower().removesuffix("s")
+    if plain not in _UNITS:
+        raise ExpressionError(f"an interval has units from microseconds to weeks; {name!r} came; {nearest(plain, _UNITS)}")
+    return _UNITS[plain], plain in ("week", "day")
+
+
+def to_date(text: str) -> datetime.date:
+    """A text as a date: yyyy, yyyy-mm or yyyy-mm-dd; what follows a blank or a T is dropped."""
+    trimmed = text.strip()
+    found = _DAY.match(trimmed)
+    rest = trimmed[found.end() :] if found else ""
+    if not found or (rest and not (found[3] and rest[0] in " T")):
+        raise ExpressionError(f"{text!r} is no date; a date is spelled yyyy-mm-dd")
+    try:
+        return datetime.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    except ValueError as error:
+        raise ExpressionError(f"{text!r} is no date: {error}") from None
+
+
+def to_timestamp(text: str) -> datetime.datetime:
+    """A text as a moment: yyyy-mm-dd hh:mm:ss.ffffff with any part after the year left out, and perhaps a zone."""
+    trimmed = text.strip()
+    found = _DAY.match(trimmed)
+    if not found:
+        raise ExpressionError(f"{text!r} is no timestamp; it is spelled yyyy-mm-dd hh:mm:ss")
+    try:
+        return _moment(found, trimmed[found.end() :])
+    except (ValueError, OverflowError) as error:
+        raise ExpressionError(f"{text!r} is no timestamp: {error}") from None
+
+
+def _moment(day: re.Match[str], rest: str) -> datetime.datetime:
+    midnight = datetime.datetime(int(day[1]), int(day[2] or 1), int(day[3] or 1), tzinfo=datetime.UTC)
+    if not rest:
+        return midnight
+    time = _TIME.match(rest, 1) if day[3] and rest[0] in " T" else None
+    if time is None:
+        raise ValueError(f"{rest!r} is no time of day")
+    hour, minute, second, fraction, only_hour = time.groups()
+    micros = int((fraction or "")[:6].ljust(6, "0"))
+    local = midnight.replace(hour=int(hour or only_hour), minute=int(minute or 0), second=int(second or 0), microsecond=micros)
+    return local.replace(tzinfo=_zone(rest[time.end() :].strip())).astimezone(datetime.UTC)
+
+
+def _zone(text: str) -> datetime.tzinfo:
+    if text in ("", "Z", "UTC", "GMT", "UT"):
+        return datetime.UTC
+    found = _OFFSET.fullmatch(text)
+    if found:
+        span = datetime.timedelta(hours=int(found[2]), minutes=int(found[3] or 0), seconds=int(found[4] or 0))
+        if span > datetime.timedelta(hours=18):
+            raise ValueError(f"{text!r} is no time zone")
+        return datetime.timezone(-span if found[1] == "-" else span)
+    try:
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"{text!r} is no time zone") from None

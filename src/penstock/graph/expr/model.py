@@ -1,0 +1,351 @@
+"""The nodes of an expression: what a column of a stream is computed from.
+
+Every node is a frozen dataclass. Python's operators build new nodes, so `==` does not compare: use `same`.
+
+>>> (Column("n") + 1).same(Call("+", (Column("n"), lit(1))))
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ExpressionError
+from penstock.graph import types as t
+from penstock.graph.schema import type_of
+
+INTERVAL = t.Simple("interval day to second")
+"""The type of an interval; only `+` and `-` with a time take one."""
+
+INTERVAL_DAY = t.Simple("interval day")
+"""The type of an interval of whole days; a date moved by it stays a date."""
+
+_NO_TRUTH = (
+    "an expression has no truth value while the flow is built; write & | ~ with parentheses around comparisons, "
+    "as in (col('a') > 1) & (col('b') < 2), instead of and, or, not and chained comparisons; use same() to compare nodes"
+)
+
+
+class Expr:
+    """The base of every node, with the operators that build larger ones."""
+
+    def shape(self) -> tuple[Any, ...]:
+        """The node as nested tuples, equal for nodes that are built alike."""
+        parts = (getattr(self, f.name) for f in dataclasses.fields(self))  # type: ignore[arg-type]
+        return (type(self).__name__, *map(_shape, parts))
+
+    def same(self, other: object) -> bool:
+        """Whether the other node is built alike."""
+        return isinstance(other, Expr) and self.shape() == other.shape()
+
+    def children(self) -> tuple[Expr, ...]:
+        """The nodes this one is computed from."""
+        return ()
+
+    def plain(self) -> Expr:
+        """The node as it is stored; what a builder leaves open is closed."""
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.shape())
+
+    def __bool__(self) -> bool:
+        raise ExpressionError(_NO_TRUTH)
+
+    def __contains__(self, item: object) -> bool:
+        raise ExpressionError("`x in expression` has no meaning; write expression.isin(...) or fn.array_contains(...)")
+
+    def __iter__(self) -> Iterator[Expr]:
+        raise ExpressionError("an expression cannot be looped over while the flow is built")
+
+    def __add__(self, other: object) -> Expr:
+        return call("+", self, other)
+
+    def __radd__(self, other: object) -> Expr:
+        return call("+", other, self)
+
+    def __sub__(self, other: object) -> Expr:
+        return call("-", self, other)
+
+    def __rsub__(self, other: object) -> Expr:
+        return call("-", other, self)
+
+    def __mul__(self, other: object) -> Expr:
+        return call("*", self, other)
+
+    def __rmul__(self, other: object) -> Expr:
+        return call("*", other, self)
+
+    def __truediv__(self, other: object) -> Expr:
+        return call("/", self, other)
+
+    def __rtruediv__(self, other: object) -> Expr:
+        return call("/", other, self)
+
+    def __mod__(self, other: object) -> Expr:
+        return call("%", self, other)
+
+    def __rmod__(self, other: object) -> Expr:
+        return call("%", other, self)
+
+    def __neg__(self) -> Expr:
+        return call("negative", self)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return call("=", self, other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return call("<>", self, other)
+
+    def __lt__(self, other: object) -> Expr:
+        return call("<", self, other)
+
+    def __le__(self, other: object) -> Expr:
+        return call("<=", self, other)
+
+    def __gt__(self, other: object) -> Expr:
+        return call(">", self, other)
+
+    def __ge__(self, other: object) -> Expr:
+        return call(">=", self, other)
+
+    def __and__(self, other: object) -> Expr:
+        return call("and", self, other)
+
+    def __rand__(self, other: object) -> Expr:
+        return call("and", other, self)
+
+    def __or__(self, other: object) -> Expr:
+        return call("or", self, other)
+
+    def __ror__(self, other: object) -> Expr:
+        return call("or", other, self)
+
+    def __invert__(self) -> Expr:
+        return call("not", self)
+
+    def __getitem__(self, key: object) -> Expr:
+        return GetItem(self, operand(key))
+
+    def alias(self, name: str) -> Alias:
+        """The expression under another name."""
+        return Alias(self.expr if isinstance(self, Alias) else self.plain(), name)
+
+    def cast(self, kind: Any) -> Expr:
+        """The value as another type: DDL text, a Python type or a DataType."""
+        return Cast(self, type_of(kind))
+
+    def is_null(self) -> Expr:
+        """Whether the value is missing."""
+        return call("isnull", self)
+
+    def is_not_null(self) -> Expr:
+        """Whether there is a value."""
+        return call("isnotnull", self)
+
+    def isin(self, *values: object) -> Expr:
+        """Whether the value is one of these; a list counts as its items."""
+        flat = values[0] if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset) else values
+        if not flat:
+            raise ExpressionError("isin() needs at least one value")
+        return call("in", self, *flat)
+
+    def between(self, low: object, high: object) -> Expr:
+        """Whether the value lies between the two, both included."""
+        return call("and", call(">=", self, low), call("<=", self, high))
+
+    def like(self, pattern: object) -> Expr:
+        """Whether the text fits an SQL pattern: % for any text, _ for one character."""
+        return call("like", self, pattern)
+
+    def rlike(self, pattern: object) -> Expr:
+        """Whether a Java regular expression finds something in the text."""
+        return call("rlike", self, pattern)
+
+    def field(self, name: str) -> Expr:
+        """A field of a struct."""
+        return GetField(self, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Column(Expr):
+    """A field of the stream."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Literal(Expr):
+    """A constant."""
+
+    value: Any
+    type: t.DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Expr):
+    """A function or an operator and its arguments; `star` is count(*), `distinct` count(distinct x)."""
+
+    name: str
+    args: tuple[Expr, ...]
+    distinct: bool = False
+    star: bool = False
+
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Expr):
+    """A value as another type; with `try_` a value that does not fit becomes null."""
+
+    expr: Expr
+    type: t.DataType
+    try_: bool = False
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.expr,)
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Expr):
+    """The value of the first condition that holds."""
+
+    whens: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr | None = None
+
+    def children(self) -> tuple[Expr, ...]:
+        pairs = tuple(part for pair in self.whens for part in pair)
+        return pairs if self.otherwise is None else (*pairs, self.otherwise)
+
+
+@dataclass(frozen=True, eq=False)
+class GetField(Expr):
+    """A field of a struct."""
+
+    expr: Expr
+    name: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.expr,)
+
+
+@dataclass(frozen=True, eq=False)
+class GetItem(Expr):
+    """An item of an array (from 0) or of a map."""
+
+    expr: Expr
+    key: Expr
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.expr, self.key)
+
+
+@dataclass(frozen=True, eq=False)
+class Alias(Expr):
+    """An expression under a name."""
+
+    expr: Expr
+    name: str
+
+    def children(self) -> tuple[Expr, ...]:
+        return (self.expr,)
+
+
+@dataclass(frozen=True, eq=False)
+class Raw(Expr):
+    """Spark SQL that Penstock does not read; its type and the columns it needs are the user's word."""
+
+    text: str
+    type: t.DataType
+    inputs: tuple[str, ...] = ()
+
+
+def _shape(part: Any) -> Any:
+    if isinstance(part, Expr):
+        return part.shape()
+    if isinstance(part, tuple):
+        return tuple(map(_shape, part))
+    if isinstance(part, str | bytes | t.DataType) or part is None:
+        return part
+    return (type(part).__name__, repr(part))
+
+
+def call(name: str, *args: object) -> Call:
+    """A call whose plain arguments are constants."""
+    return Call(name, tuple(operand(a) for a in args))
+
+
+def operand(value: object) -> Expr:
+    """The value as a node: an expression stays, anything else is a constant."""
+    return value.plain() if isinstance(value, Expr) else lit(value)
+
+
+def lit(value: Any) -> Expr:
+    """A constant, with the type Spark gives it; a list is an array.
+
+    >>> str(lit(1).type), str(lit(10**12).type), str(lit("x").type)
+    ('int', 'bigint', 'string')
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, list | tuple):
+        return call("array", *value)
+    if isinstance(value, datetime.datetime):
+        return Literal(as_utc(value), t.TIMESTAMP)
+    return Literal(value, literal_type(value))
+
+
+def as_utc(value: datetime.datetime) -> datetime.datetime:
+    """The moment in UTC; a time without a zone is taken as UTC."""
+    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+
+
+_PLAIN: dict[type, t.DataType] = {
+    type(None): t.NULL,
+    bool: t.BOOLEAN,
+    float: t.DOUBLE,
+    str: t.STRING,
+    bytes: t.BINARY,
+    datetime.date: t.DATE,
+}
+
+
+def literal_type(value: Any) -> t.DataType:
+    """The type of a constant."""
+    kind = _PLAIN.get(type(value))
+    if kind is not None:
+        return kind
+    if isinstance(value, int):
+        return _integer_type(value)
+    if isinstance(value, decimal.Decimal):
+        return decimal_type(value)
+    if isinstance(value, datetime.timedelta):
+        return INTERVAL_DAY if value % datetime.timedelta(days=1) == datetime.timedelta() else INTERVAL
+    raise ExpressionError(
+        f"{value!r} ({type(value).__name__}) cannot be a constant of an expression; take a number, a text, bytes, "
+        f"a bool, a date, a datetime, a timedelta, a list of these, or None"
+    )
+
+
+def _integer_type(value: int) -> t.DataType:
+    if -(2**31) <= value < 2**31:
+        return t.INT
+    return t.BIGINT if -(2**63) <= value < 2**63 else decimal_type(decimal.Decimal(value))
+
+
+def decimal_type(value: decimal.Decimal) -> t.DataType:
+    """The smallest decimal type that holds the value with all its digits."""
+    if not value.is_finite():
+        raise ExpressionError(f"{value} cannot be a decimal constant")
+    _, digits, exponent = value.as_tuple()
+    scale = max(-int(exponent), 0)
+    precision = max(len(digits) + max(int(exponent), 0), scale)
+    if precision > 38:
+        raise ExpressionError(f"{value} has {precision} digits; a decimal holds at most 38")
+    return t.Decimal(precision, scale)

@@ -1,0 +1,145 @@
+"""The flow graph: named steps, and the streams between them. Immutable; building it runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.errors import FlowError, LoopError, NameTaken, UnknownName, nearest
+from penstock.graph.nodes import Feedback, Node, Output, Port, Sink, Source
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A checked graph. Every front end builds one of these, and every runtime takes one."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        self._check_names()
+        self._check_streams()
+        self._check_feedback()
+        self._check_loops()
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        """The steps by name."""
+        return {n.name: n for n in self.nodes}
+
+    def node(self, name: str) -> Node:
+        """The step of that name."""
+        if name not in self.by_name:
+            raise UnknownName(f"flow {self.name!r} has no step {name!r}; {nearest(name, self.by_name)}")
+        return self.by_name[name]
+
+    def output(self, port: Port) -> Output:
+        """The stream at that port."""
+        return self.node(port.step).output(port.name)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The steps through which records come in."""
+        return tuple(n for n in self.nodes if isinstance(n, Source))
+
+    @cached_property
+    def sinks(self) -> tuple[Sink, ...]:
+        """The steps through which records go out."""
+        return tuple(n for n in self.nodes if isinstance(n, Sink))
+
+    @cached_property
+    def loops(self) -> tuple[Feedback, ...]:
+        """The steps at which loops begin."""
+        return tuple(n for n in self.nodes if isinstance(n, Feedback))
+
+    @cached_property
+    def _readers(self) -> dict[Port, tuple[Node, ...]]:
+        readers: dict[Port, list[Node]] = {}
+        for node in self.nodes:
+            for port in dict.fromkeys(node.inputs):
+                readers.setdefault(port, []).append(node)
+        return {port: tuple(nodes) for port, nodes in readers.items()}
+
+    def readers(self, port: Port) -> tuple[Node, ...]:
+        """The steps that read a stream."""
+        return self._readers.get(port, ())
+
+    @cached_property
+    def ordered(self) -> tuple[Node, ...]:
+        """The steps in an order in which each stands after all it reads from."""
+        return tuple(self._walk())
+
+    def _walk(self) -> Iterator[Node]:
+        done: set[str] = set()
+        waiting = list(self.nodes)
+        while waiting:
+            ready = [n for n in waiting if all(p.step in done for p in n.inputs)]
+            if not ready:
+                raise LoopError(self._loop_text(waiting))
+            yield from ready
+            done.update(n.name for n in ready)
+            waiting = [n for n in waiting if n.name not in done]
+
+    def _loop_text(self, stuck: list[Node]) -> str:
+        circle = self._circle({n.name: [p.step for p in n.inputs] for n in stuck})
+        line = self.by_name[circle[0]].line
+        return (
+            f"flow {self.name!r}: {' -> '.join(circle)} is a loop{f' (see {line})' if line else ''}. A loop needs one "
+            f"feedback edge, which says where a round ends: flow.feedback(...) in a stream, feedback=True on a bolt's input"
+        )
+
+    @staticmethod
+    def _circle(reads: dict[str, list[str]]) -> list[str]:
+        path = [next(iter(reads))]
+        while True:
+            before = next(s for s in reads[path[-1]] if s in reads)
+            if before in path:
+                return [before, *reversed(path[path.index(before) :])]
+            path.append(before)
+
+    def _check_names(self) -> None:
+        seen: dict[str, Node] = {}
+        for node in self.nodes:
+            if node.name in seen:
+                first = seen[node.name].line
+                raise NameTaken(
+                    f"step {node.name!r}{_at(node)} must have a name of its own; "
+                    f"another step has it{f' ({first})' if first else ''}. Names are what errors, metrics and state use"
+                )
+            seen[node.name] = node
+
+    def _check_streams(self) -> None:
+        for node in self.nodes:
+            for port in node.inputs:
+                self._check_port(node, port)
+
+    def _check_port(self, node: Node, port: Port) -> None:
+        if port.step not in self.by_name:
+            raise UnknownName(
+                f"step {node.name!r}{_at(node)} reads {port.step!r}, which is no step of this flow; "
+                f"{nearest(port.step, self.by_name)}"
+            )
+        names = [o.name for o in self.by_name[port.step].outputs]
+        if port.name not in names:
+            raise UnknownName(
+                f"step {node.name!r}{_at(node)} reads stream {port.name!r} of {port.step!r}; {nearest(port.name, names)}"
+            )
+
+    def _check_feedback(self) -> None:
+        for node in self.loops:
+            if node.fed_by is None:
+                raise LoopError(
+                    f"feedback {node.name!r}{_at(node)} is never fed; close the loop with {node.name}.feed(stream), or drop it"
+                )
+            self._check_port(node, node.fed_by)
+
+    def _check_loops(self) -> None:
+        if not self.nodes:
+            raise FlowError(f"flow {self.name!r} has no steps; begin with flow.source(...)")
+        if not self.ordered:
+            raise LoopError(f"flow {self.name!r} has no order")
+
+
+def _at(node: Node) -> str:
+    return f" ({node.line})" if node.line else ""

@@ -1,0 +1,1 @@
+"""Looking after machines and runs, above the runtimes."""

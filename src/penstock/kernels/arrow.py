@@ -1,0 +1,71 @@
+"""Arrow: the form in which records travel between the JVM and Python."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.graph import types as t
+from penstock.graph.schema import Schema
+
+_SIMPLE: dict[str, Any] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+
+def arrow_type(kind: t.DataType) -> Any:
+    """The Arrow type of a stream type."""
+    if isinstance(kind, t.Simple):
+        return _SIMPLE[kind.name]
+    if isinstance(kind, t.Decimal):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, t.Array):
+        return pa.list_(pa.field("element", arrow_type(kind.item)))
+    if isinstance(kind, t.Map):
+        return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
+    if isinstance(kind, t.Struct):
+        return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in kind.fields])
+    raise TypeError(f"no Arrow type for {kind}")
+
+
+@lru_cache(maxsize=512)
+def arrow_schema(schema: Schema) -> Any:
+    """The Arrow schema of a stream."""
+    return pa.schema([pa.field(f.name, arrow_type(f.type)) for f in schema.fields])
+
+
+def to_batch(columns: list[list[Any]], schema: Schema) -> Any:
+    """A record batch of checked columns."""
+    shape = arrow_schema(schema)
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, shape, strict=True)], schema=shape)
+
+
+def to_columns(batch: Any) -> list[list[Any]]:
+    """The columns of a record batch as Python values; maps become dicts."""
+    return [_values(column) for column in batch.columns]
+
+
+def _values(column: Any) -> list[Any]:
+    if _has_map(column.type):
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    return list(column.to_pylist())
+
+
+def _has_map(kind: Any) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -1,0 +1,235 @@
+"""Kernels of the steps that remember nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import UnknownName, nearest
+from penstock.graph.expr import Expr
+from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Select, Where, WithColumns
+from penstock.graph.tagged import Tagged
+from penstock.kernels.base import Kernel, Out, RecordFailed
+from penstock.kernels.chunk import Chunk
+from penstock.kernels.expr import compile_expr
+from penstock.kernels.records import BadRecord
+
+
+def applied(node: Any, function: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+    """The function's result for each row."""
+    made: list[Any] = []
+    try:
+        for row in rows:
+            made.append(function(row))  # noqa: PERF401 - the length tells which row failed
+    except Exception as error:
+        raise RecordFailed(node, rows[len(made)], len(made), error) from error
+    return made
+
+
+def shaped(node: Any, port: str, records: list[Any], rows: list[Any]) -> Chunk:
+    """A checked chunk of the records a step gave; a bad one is blamed on the step."""
+    try:
+        return Chunk.of(node.output(port).schema, records)
+    except BadRecord as error:
+        record = rows[error.at] if len(rows) == len(records) else records[error.at]
+        raise RecordFailed(node, record, error.at, error) from error
+
+
+class MapKernel(Kernel):
+    """One record for each."""
+
+    node: Map
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records of the function."""
+        rows = chunk.rows()
+        yield "out", shaped(self.node, "out", applied(self.node, self.node.function, rows), rows)
+
+
+class FilterKernel(Kernel):
+    """The records that pass."""
+
+    node: Filter
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records for which the function gives true."""
+        yield "out", chunk.keep([bool(f) for f in applied(self.node, self.node.function, chunk.rows())])
+
+
+class FlatMapKernel(Kernel):
+    """Any number of records for each, on any output."""
+
+    node: FlatMap
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records of the function, by output."""
+        records = self._records(chunk.rows())
+        if len(self.node.outputs) == 1:
+            yield "out", shaped(self.node, "out", records, [])
+            return
+        yield from by_output(self.node, records)
+
+    def _records(self, rows: list[Any]) -> list[Any]:
+        made: list[Any] = []
+        function, left = self.node.function, iter(rows)
+        try:
+            for row in left:
+                made += function(row) or ()
+        except Exception as error:
+            at = len(rows) - left.__length_hint__() - 1
+            raise RecordFailed(self.node, rows[at], at, error) from error
+        return made
+
+
+def by_output(node: Any, records: list[Any]) -> Iterator[tuple[str, Chunk]]:
+    """Records with their tags, parted by output."""
+    parts: dict[str, list[Any]] = {o.name: [] for o in node.outputs}
+    for record in records:
+        if isinstance(record, Tagged):
+            _part(node, parts, record.output).append(record.record)
+        else:
+            parts["out"].append(record)
+    for name, part in parts.items():
+        if part:
+            yield name, shaped(node, name, part, [])
+
+
+def _part(node: Any, parts: dict[str, list[Any]], name: str) -> list[Any]:
+    if name not in parts:
+        error = UnknownName(f"no output {name!r}; {nearest(name, parts)}")
+        raise RecordFailed(node, name, 0, error)
+    return parts[name]
+
+
+class MapBatchesKernel(Kernel):
+    """Arrow in, Arrow out."""
+
+    node: MapBatches
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The batches of the function."""
+        schema = self.node.output().schema
+        for batch in self._batches(chunk.batch()):
+            yield "out", Chunk(schema, batch=batch)
+
+    def _batches(self, batch: Any) -> Iterator[Any]:
+        from penstock.kernels.arrow import arrow_schema
+
+        wanted = arrow_schema(self.node.output().schema)
+        try:
+            given = self.node.function(batch)
+            many: Iterable[Any] = [given] if hasattr(given, "schema") else given
+            for each in many:
+                yield from _as_batches(each, wanted)
+        except Exception as error:
+            raise RecordFailed(self.node, f"a batch of {batch.num_rows} records", 0, error) from error
+
+
+def _as_batches(given: Any, wanted: Any) -> Iterator[Any]:
+    missing = [n for n in wanted.names if n not in given.schema.names]
+    if missing:
+        raise ValueError(f"the batch lacks the field {missing[0]!r}; {nearest(missing[0], given.schema.names)}")
+    fitted = given.select(wanted.names)
+    if fitted.schema != wanted:
+        fitted = fitted.cast(wanted)
+    yield from fitted.to_batches() if hasattr(fitted, "to_batches") else (fitted,)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Compiled expressions over one schema."""
+
+    makers: tuple[Callable[[Any], Any], ...]
+
+    def over(self, node: Any, rows: list[Any]) -> list[list[Any]]:
+        """A column for each expression."""
+        return [applied(node, make, rows) for make in self.makers]
+
+
+class SelectKernel(Kernel):
+    """Expressions, evaluated in Python; for hosts without a JVM."""
+
+    node: Select | WithColumns
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node)
+        made = dict(node.columns)
+        kept = () if isinstance(node, Select) else schema.names
+        self.names = list(dict.fromkeys((*kept, *made)))
+        self.columns = _Columns(tuple(compile_expr(made[n], schema) for n in made))
+        self.made = list(made)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The new records."""
+        rows = [*chunk.values()]
+        known = dict(zip(chunk.shape.names, chunk.columns(), strict=True))
+        known |= dict(zip(self.made, self.columns.over(self.node, rows), strict=True))
+        schema = self.node.output().schema
+        yield "out", Chunk(schema, columns=[known[n] for n in self.names])
+
+
+class WhereKernel(Kernel):
+    """A condition, evaluated in Python; for hosts without a JVM."""
+
+    node: Where
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node)
+        self.test = compile_expr(node.condition, schema)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records for which it is true; null is not true."""
+        yield "out", chunk.keep([f is True for f in applied(self.node, self.test, [*chunk.values()])])
+
+
+class ExplodeKernel(Kernel):
+    """A record for each item; for hosts without a JVM."""
+
+    node: Explode
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node)
+        self.items = compile_expr(node.items, schema)
+        self.at = node.output().schema.names.index(node.column)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records, item by item; a null or empty list gives none."""
+        rows = [*chunk.values()]
+        made: list[tuple[Any, ...]] = []
+        for row, items in zip(rows, applied(self.node, self.items, rows), strict=True):
+            made += [(*row[: self.at], item, *row[self.at + 1 :]) for item in items or ()]
+        yield "out", Chunk.of(self.node.output().schema, made)
+
+
+class PassKernel(Kernel):
+    """Records pass as they are: union, repartition, as_records."""
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The same chunk."""
+        yield "out", chunk
+
+
+class BranchKernel(Kernel):
+    """The first condition that holds decides."""
+
+    node: Branch
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node)
+        self.tests = [(n, _test(c, schema)) for n, c in node.conditions]
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records, parted by output."""
+        left = chunk
+        for name, (test, plain) in self.tests:
+            flags = [bool(f) for f in applied(self.node, test, [*left.values()] if plain else left.rows())]
+            if any(flags):
+                yield name, left.keep(flags)
+            left = left.keep([not f for f in flags])
+        if len(left):
+            yield "otherwise", left
+
+
+def _test(condition: Any, schema: Any) -> tuple[Callable[[Any], Any], bool]:
+    return (compile_expr(condition, schema), True) if isinstance(condition, Expr) else (condition, False)

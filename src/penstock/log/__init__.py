@@ -1,0 +1,60 @@
+"""The embedded log: topics, partitions and consumer groups in a directory of one machine; usable alone.
+
+>>> from penstock.log import Log
+"""
+
+from penstock.log.consumer import Consumer
+from penstock.log.errors import (
+    BadPredicate,
+    BadRecord,
+    BadSetting,
+    Damage,
+    LogClosed,
+    LogDamaged,
+    LogError,
+    NotAssigned,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    ProducerFenced,
+    TopicExists,
+    UnknownTopic,
+)
+from penstock.log.groups import GroupInfo, GroupOffset, Groups
+from penstock.log.pile import Ack
+from penstock.log.predicate import predicate
+from penstock.log.producer import Producer
+from penstock.log.quarantine import Skip
+from penstock.log.record import Appended, Record, TopicPartition
+from penstock.log.store import Log, PartitionInfo, TopicInfo
+from penstock.log.topic import TopicConfig
+
+__all__ = [
+    "Ack",
+    "Appended",
+    "BadPredicate",
+    "BadRecord",
+    "BadSetting",
+    "Consumer",
+    "Damage",
+    "GroupInfo",
+    "GroupOffset",
+    "Groups",
+    "Log",
+    "LogClosed",
+    "LogDamaged",
+    "LogError",
+    "NotAssigned",
+    "OffsetOutOfRange",
+    "OutOfOrderSequence",
+    "PartitionInfo",
+    "Producer",
+    "ProducerFenced",
+    "Record",
+    "Skip",
+    "TopicConfig",
+    "TopicExists",
+    "TopicInfo",
+    "TopicPartition",
+    "UnknownTopic",
+    "predicate",
+]

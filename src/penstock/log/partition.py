@@ -1,0 +1,160 @@
+"""A partition: an ordered run of records, appended at one end and read from anywhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from penstock.log import index
+from penstock.log.batch import BadBatch, Batch, Header, offsets_of, read_batch, times_of
+from penstock.log.cursor import Cursor
+from penstock.log.errors import UnknownTopic
+from penstock.log.files import File
+from penstock.log.place import Mark, MarkFile, Place
+from penstock.log.record import Record
+from penstock.log.segment import walk
+from penstock.log.writer import Writer
+
+_CHUNK = 4 << 20
+
+
+class Partition:
+    """One partition of a topic, for reading and writing."""
+
+    def __init__(self, place: Place, segment_bytes: int) -> None:
+        self.place = place
+        self.writer = Writer(place, segment_bytes)
+        self._marks: MarkFile | None = None
+        self._lock = threading.Lock()
+
+    def mark(self) -> Mark:
+        """How far the partition is committed."""
+        marks = self._marks or self._open_marks()
+        if marks.gone():
+            raise UnknownTopic(f"topic {self.place.topic!r} has been deleted")
+        mark = marks.read()
+        while mark is None:
+            self.writer.recover()
+            mark = marks.read()
+        return mark
+
+    def _open_marks(self) -> MarkFile:
+        """The mark file; a tail that a dead writer or a power loss left behind is repaired on the way."""
+        with self._lock:
+            if self._marks is None:
+                if not self._clean_tail():
+                    self._repair()
+                self._marks = MarkFile(self.place.path)
+            return self._marks
+
+    def _clean_tail(self) -> bool:
+        try:
+            marks = MarkFile(self.place.path)
+            mark, bases = marks.read(), self.place.bases()
+            marks.close()
+            last = bases[-1] if bases else -1
+            return mark is not None and mark.base == last and self._size(last) == mark.position
+        except FileNotFoundError:
+            return False
+
+    def _repair(self) -> None:
+        try:
+            self.writer.recover(wait=not (self.place.path / "committed").exists())
+        except FileNotFoundError:
+            raise UnknownTopic(f"topic {self.place.topic!r} has been deleted") from None
+        except PermissionError:
+            pass
+
+    def _size(self, base: int) -> int:
+        return self.place.segment(base).stat().st_size
+
+    def start(self) -> int:
+        """The first offset there is."""
+        bases = self.place.bases()
+        return max(self.place.start(), min(bases[:1], default=0)) if bases else self.mark().end
+
+    def end(self) -> int:
+        """The offset the next record will get."""
+        return self.mark().end
+
+    def bytes(self) -> int:
+        """The size of all segments."""
+        return sum(p.stat().st_size for p in self.place.path.glob("*.log"))
+
+    def cursor(self, offset: int) -> Cursor:
+        """A cursor that reads on from an offset."""
+        return Cursor(self.place, self.mark, offset)
+
+    def batches(self, offset: int, end: int | None = None, max_bytes: int | None = None) -> Iterator[Batch]:
+        """The batches from `offset` to `end` (or to where the log ends now), about `max_bytes` of them."""
+        end = self.end() if end is None else end
+        left = _CHUNK if max_bytes is None else max_bytes
+        cursor = self.cursor(offset)
+        try:
+            while cursor.offset < end and left > 0:
+                before = cursor.offset
+                for batch in cursor.fetch(min(left, _CHUNK)):
+                    if batch.header.base >= end:
+                        return
+                    yield batch
+                    left -= 0 if max_bytes is None else batch.header.size
+                if cursor.offset == before:
+                    return
+        finally:
+            cursor.close()
+
+    def read(
+        self, offset: int, end: int | None = None, max_records: int | None = None, max_bytes: int | None = None
+    ) -> list[Record]:
+        """The records from `offset` on."""
+        records: list[Record] = []
+        for batch in self.batches(offset, end, max_bytes):
+            records += batch.records(self.place.topic, self.place.partition, offset)
+            if max_records is not None and len(records) >= max_records:
+                break
+        if end is not None:
+            records = [r for r in records if r.offset < end]
+        return records if max_records is None else records[:max_records]
+
+    def offset_for_time(self, timestamp: int) -> int | None:
+        """The first offset whose record is at least as new as `timestamp`; None when all are older."""
+        mark = self.mark()
+        for base in self.place.bases():
+            try:
+                found = self._find_time(base, timestamp, mark)
+            except FileNotFoundError:
+                continue
+            if found is not None:
+                return found
+        return None
+
+    def _find_time(self, base: int, timestamp: int, mark: Mark) -> int | None:
+        with File(self.place.segment(base)) as file:
+            limit = mark.position if base == mark.base else file.size()
+            hints = index.hints(self.place.index(base), file, self.place.tag, limit)
+            start = next((e for e in hints if e.newest_before < timestamp), index.Entry(base, 0, 0, 0))
+            chain = start.offset
+            try:
+                for at, header in walk(file, start.position, limit, self.place.tag):
+                    if header.records and header.max_time >= timestamp:
+                        found = self._first_since(file, at, header, timestamp)
+                        if found is not None:
+                            return found
+                    chain = header.end
+            except BadBatch:
+                list(self.batches(chain))
+                raise
+        return None
+
+    def _first_since(self, file: File, at: int, header: Header, timestamp: int) -> int | None:
+        cols = read_batch(file.read(header.size, at), 0, self.place.tag, at).columns()
+        pairs = zip(offsets_of(cols, header.base), times_of(cols), strict=True)
+        return next((offset for offset, time in pairs if time >= timestamp), None)
+
+    def close(self) -> None:
+        """Close the files."""
+        self.writer.close()
+        with self._lock:
+            if self._marks is not None:
+                self._marks.close()
+                self._marks = None

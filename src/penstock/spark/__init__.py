@@ -1,0 +1,1 @@
+"""The runtime on Spark: plan to DataFrames to a running query."""

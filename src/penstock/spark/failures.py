@@ -1,0 +1,33 @@
+"""Finds the user's own error inside the wall of text that a worker's failure becomes on its way."""
+
+from __future__ import annotations
+
+import re
+
+from penstock.errors import Failure, PenstockError, RunError, StateError, StepError
+from penstock.spark.worker import decode
+
+_JAVA = re.compile(r"^(?:org|java|scala|py4j)\.[\w.$]+(?:Exception|Error): ?", re.MULTILINE)
+
+
+def as_run_error(error: BaseException) -> PenstockError:
+    """The error to show: the failed step, if a step failed; else Spark's first sentence."""
+    if isinstance(error, PenstockError):
+        return error
+    text = str(error)
+    found = decode(text)
+    if found is not None:
+        return StepError(Failure(**found))
+    state = re.search(r"StateError: (.+)", text)
+    if state:
+        return StateError(state.group(1))
+    return RunError(f"Spark stopped the flow: {headline(text)}")
+
+
+def headline(text: str) -> str:
+    """The part of Spark's error text that says what went wrong."""
+    condition = re.search(r"\[[A-Z][A-Z0-9_.]+\].*?(?=\n\s*at |\n\nJVM|\nJVM|\n==|\Z)", text, re.DOTALL)
+    if condition:
+        return condition.group().strip()
+    lines = [line for line in _JAVA.sub("", text).splitlines() if line.strip() and not line.strip().startswith("at ")]
+    return "\n".join(lines[:8]) if lines else text[:500]

@@ -1,0 +1,164 @@
+"""A live run: one streaming query, and the handle by which it is watched and stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import PenstockError
+from penstock.spark.batch import BatchRunner
+from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.failures import as_run_error
+from penstock.spark.report import BatchReport
+from penstock.spark.sources import Sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.spark.run import RunOptions
+
+
+class Stopping(Exception):
+    """Raised at the head of a batch that shall not run any more; its offsets are replayed at the next start."""
+
+
+class LiveRun:
+    """A flow that runs. `wait` returns when it ends; `stop` lets the batch at hand finish first."""
+
+    def __init__(
+        self, spark: SparkSession, sources: Sources, runner: BatchRunner, checkpoint: Checkpoint, options: RunOptions
+    ) -> None:
+        self.spark, self.sources, self.runner = spark, sources, runner
+        self.checkpoint, self.options = checkpoint, options
+        self.failure: PenstockError | None = None
+        self.reports: dict[int, BatchReport] = {}
+        self.last: BatchReport | None = None
+        self._stopping = threading.Event()
+        self._busy = threading.Lock()
+        self._ended = False
+        self.query = self._start()
+        self.began = time.monotonic()
+
+    def _start(self) -> Any:
+        self.spark.conf.set("spark.sql.adaptive.enabled", "false")
+        try:
+            writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
+            writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
+            writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).trigger(**self._trigger())
+            return writer.start()
+        except Exception as error:
+            self._close()
+            raise as_run_error(error) from error
+
+    def _trigger(self) -> dict[str, Any]:
+        if self.options.once:
+            return {"availableNow": True}
+        return {"processingTime": f"{self.options.interval} seconds"}
+
+    def _batch(self, frame: DataFrame, batch: int) -> None:
+        with self._busy:
+            if self._stopping.is_set():
+                raise Stopping
+            try:
+                self.reports[batch] = self._run(frame, batch)
+            except BaseException as error:
+                self.failure = as_run_error(error)
+                raise
+
+    def _run(self, frame: DataFrame, batch: int) -> BatchReport:
+        frames, kept = self.sources.part(frame)
+        try:
+            return self.runner.run(frame.sparkSession, batch, batch - 1, frames)
+        finally:
+            if kept is not None:
+                kept.unpersist()
+
+    def wait(self, pause: float = 0.1) -> None:
+        """Returns when the run has ended; raises what ended it, if that was an error."""
+        try:
+            while self.query.isActive and not self._over():
+                self._tell()
+                time.sleep(pause)
+            self.stop()
+        except KeyboardInterrupt:
+            self.stop()
+        self._tell()
+        if self.failure is not None:
+            raise self.failure
+        self._raise_own()
+
+    def _over(self) -> bool:
+        if self._stopping.is_set():
+            return True
+        limit = self.options.duration
+        return limit is not None and time.monotonic() - self.began >= limit
+
+    def _raise_own(self) -> None:
+        error = self.query.exception()
+        if error is not None and "Stopping" not in str(error):
+            raise as_run_error(error) from error
+
+    def ask_to_stop(self) -> None:
+        """Says that the run shall end after the batch at hand; safe to call from a signal handler."""
+        self._stopping.set()
+
+    def stop(self, patience: float = 10.0) -> None:
+        """Ends the run: the batch at hand finishes and is committed, then the query stops."""
+        if self._ended:
+            return
+        self._stopping.set()
+        deadline = time.monotonic() + patience
+        if self._busy.acquire(timeout=patience):
+            self._busy.release()
+        while self.query.isActive and time.monotonic() < deadline and not self._settled():
+            time.sleep(0.02)
+        if self.query.isActive:
+            self.query.stop()
+        self._tell()
+        self._close()
+
+    def _settled(self) -> bool:
+        """Whether Spark has logged the commit of the last batch that ran."""
+        if not self.reports:
+            return True
+        progress = self.query.lastProgress
+        return progress is not None and progress["batchId"] >= max(self.reports)
+
+    def _close(self) -> None:
+        self._ended = True
+        self.runner.close()
+        self.sources.close()
+        self.checkpoint.close()
+
+    def _tell(self) -> None:
+        """Hands the reports of finished batches, completed by Spark's own figures, to the observers."""
+        if not self.reports:
+            return
+        for progress in self.query.recentProgress:
+            report = self.reports.pop(progress["batchId"], None) if progress["numInputRows"] or self.reports else None
+            if report is not None:
+                self.last = self._completed(report, progress)
+                for observer in self.options.observers:
+                    observer(self.last)
+
+    def _completed(self, report: BatchReport, progress: Any) -> BatchReport:
+        names = [n.name for n in self.sources.nodes]
+        rows = {n: int(s["numInputRows"]) for n, s in zip(names, progress["sources"], strict=False)}
+        lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
+        times = {k: v / 1000 for k, v in progress["durationMs"].items()}
+        seconds = {**report.seconds, "trigger": times.get("triggerExecution", 0.0), "log": _log(times)}
+        return replace(report, sources=rows, seconds=seconds, lag=lag)
+
+
+def _log(times: dict[str, float]) -> float:
+    return times.get("walCommit", 0.0) + times.get("commitOffsets", 0.0)
+
+
+def _lag(source: Any) -> str:
+    metrics = source["metrics"] or {}
+    shown = {
+        k: metrics[k] for k in ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding") if k in metrics
+    }
+    return ", ".join(f"{k}={v}" for k, v in shown.items())

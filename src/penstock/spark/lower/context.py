@@ -1,0 +1,68 @@
+"""What the lowering of a step may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from penstock.compiler.plan import Plan
+from penstock.graph.nodes import Endpoint, Node, Port
+from penstock.spark.states import StepFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.spark.pack import Packer
+
+
+@dataclass
+class Lowering:
+    """A plan on its way to DataFrames, for one batch.
+
+    `frames` has the frame of each stream made so far. `states` has the state files of the keyed steps; it is empty in a
+    bounded run, where state lives for the run alone.
+    """
+
+    spark: SparkSession
+    plan: Plan
+    packer: Packer
+    tasks: int
+    live: bool
+    counts: Any
+    tables: Callable[[Node, Endpoint], DataFrame]
+    states: dict[str, StepFiles] = field(default_factory=dict)
+    frames: dict[Port, DataFrame] = field(default_factory=dict)
+    kept: list[DataFrame] = field(default_factory=list)
+
+    def input(self, node: Node, place: int = 0) -> DataFrame:
+        """The frame a step reads."""
+        return self.frames[node.inputs[place]]
+
+    def tasks_of(self, node: Node) -> int:
+        """How many tasks a step runs as."""
+        return node.parallelism or self.tasks
+
+    def give(self, port: Port, frame: DataFrame) -> None:
+        """Puts a stream's frame in place; one that several stages read is kept, so that it is computed once."""
+        if port in self.plan.shared:
+            frame = self.keep(frame)
+        self.frames[port] = frame
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """A frame that is computed once in this batch."""
+        kept = frame.persist()
+        self.kept.append(kept)
+        return kept
+
+    def release(self) -> None:
+        """Drops what was kept."""
+        for frame in self.kept:
+            frame.unpersist()
+
+    def schema(self, port: Port) -> str:
+        """The DDL of a stream."""
+        return str(self.plan.graph.output(port).schema)
+
+
+Lower = Callable[[Lowering, Any], None]

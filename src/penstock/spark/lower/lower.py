@@ -1,0 +1,40 @@
+"""Lowers a plan, stage by stage."""
+
+from __future__ import annotations
+
+from penstock.compiler.plan import NATIVE, PYTHON
+from penstock.errors import NotYet
+from penstock.graph import nodes as n
+from penstock.spark.lower import exchange, join, keyed, stateless
+from penstock.spark.lower.context import Lower, Lowering
+from penstock.spark.lower.python import python_stage
+
+NODES: dict[type, Lower] = {
+    n.Select: stateless.select,
+    n.WithColumns: stateless.with_columns,
+    n.Where: stateless.where,
+    n.Explode: stateless.explode,
+    n.Union: stateless.union,
+    n.Branch: stateless.branch,
+    n.AsRecords: stateless.as_records,
+    n.Repartition: exchange.repartition,
+    n.Parts: keyed.parts,
+    n.AggregateBy: keyed.aggregate,
+    n.JoinStatic: join.join_static,
+}
+
+
+def lower(at: Lowering) -> None:
+    """Makes the frame of every stream from the frames of the sources."""
+    for stage in at.plan.stages:
+        if stage.host == PYTHON:
+            python_stage(at, stage)
+        elif stage.host == NATIVE:
+            for node in stage.nodes:
+                _native(at, node)
+
+
+def _native(at: Lowering, node: n.Node) -> None:
+    if type(node) not in NODES:
+        raise NotYet(f"step {node.name!r}: a {node.kind} does not run on Spark yet")
+    NODES[type(node)](at, node)

@@ -1,0 +1,60 @@
+"""Python stages as `mapInArrow`: one pass for all the steps of a stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from penstock.compiler.plan import Stage
+from penstock.graph.nodes import AggregateBy, Bolt, Combine, Keyed, Node, Port, Process, Reduce
+from penstock.spark import worker
+from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.exchange import by_key, group_of
+from penstock.spark.lower.topology import routed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def python_stage(at: Lowering, stage: Stage) -> None:
+    """Brings the records where the stage needs them, runs it, and parts its outputs."""
+    first = stage.nodes[0]
+    bolt = isinstance(first, Bolt)
+    frame = routed(at, first) if isinstance(first, Bolt) else _moved(at, first)
+    digest, packed = at.packer.pack(at.plan, stage)
+    states = {n.name: at.states[n.name] for n in stage.nodes if n.name in at.states}
+    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states)
+    _give(at, stage, frame.mapInArrow(function, _schema(at, stage)))
+
+
+def _moved(at: Lowering, first: Node) -> DataFrame:
+    frame = at.input(first)
+    if isinstance(first, AggregateBy) and first.combined == "columns":
+        return frame.select("*", group_of(first.keys))
+    if isinstance(first, Process | Reduce | AggregateBy):
+        return by_key(frame, first.keys, at.tasks_of(first), ordered=isinstance(first, Process))
+    assert not isinstance(first, Keyed) or isinstance(first, Combine)
+    return frame
+
+
+def _schema(at: Lowering, stage: Stage) -> str:
+    if len(stage.outputs) == 1:
+        return at.schema(stage.outputs[0])
+    structs = [f"__o{i} struct<{_struct(at, p)}>" for i, p in enumerate(stage.outputs)]
+    return ", ".join(["__out int", *structs])
+
+
+def _struct(at: Lowering, port: Port) -> str:
+    from penstock.graph.types import Struct
+
+    return str(Struct(at.plan.graph.output(port).schema.fields)).removeprefix("struct<").removesuffix(">")
+
+
+def _give(at: Lowering, stage: Stage, made: DataFrame) -> None:
+    if len(stage.outputs) == 1:
+        at.give(stage.outputs[0], made)
+        return
+    kept = at.keep(made)
+    for i, port in enumerate(stage.outputs):
+        at.frames[port] = kept.where(f.col("__out") == i).select(f"__o{i}.*")

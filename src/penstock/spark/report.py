@@ -1,0 +1,42 @@
+"""What a run tells of itself after each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch: what went in and out of each step, and where the time went.
+
+    `steps` has (rows in, rows out) of the steps that count: Python steps, keyed steps and sinks. `seconds` has the time
+    of each phase; `lag` what each source still has waiting, where the source can tell.
+    """
+
+    batch: int
+    sources: dict[str, int] = field(default_factory=dict)
+    steps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    lag: dict[str, str] = field(default_factory=dict)
+    finished: float = 0.0
+
+    @property
+    def rows_in(self) -> int:
+        """The rows of all sources."""
+        return sum(self.sources.values())
+
+    @property
+    def total(self) -> float:
+        """The time of the whole batch, Spark's bookkeeping included where it is known."""
+        return self.seconds.get("trigger", sum(self.seconds.values()))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report as plain values, ready for JSON."""
+        steps = {name: {"in": i, "out": o} for name, (i, o) in self.steps.items()}
+        seconds = {name: round(s, 4) for name, s in self.seconds.items()}
+        return {"batch": self.batch, "sources": self.sources, "steps": steps, "seconds": seconds, "lag": self.lag}
+
+
+Observer = Callable[[BatchReport], None]

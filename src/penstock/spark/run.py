@@ -1,0 +1,132 @@
+"""Runs a flow on Spark: live, as one query, or bounded, once over what is there."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.compiler.compile import compile_graph
+from penstock.compiler.plan import Plan
+from penstock.connectors.files import FilesSink
+from penstock.errors import FlowError, Impossible
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Port
+from penstock.spark.batch import BatchRunner
+from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.failures import as_run_error
+from penstock.spark.live import LiveRun
+from penstock.spark.pack import Packer
+from penstock.spark.report import BatchReport, Observer
+from penstock.spark.session import power_of_two
+from penstock.spark.sources import Sources
+from penstock.spark.states import StateStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run a flow."""
+
+    checkpoint: Path | None = None
+    fresh: bool = False
+    once: bool = False
+    interval: float = 0.0
+    duration: float | None = None
+    parallelism: int | None = None
+    by_value: tuple[str, ...] = ()
+    observers: tuple[Observer, ...] = field(default=())
+
+
+def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
+    """Starts a flow as one streaming query and gives the handle of it."""
+    options = options or RunOptions()
+    _check(graph)
+    plan = compile_graph(graph, live=True)
+    folder = options.checkpoint or Path(".penstock") / graph.name
+    checkpoint = Checkpoint(folder.absolute(), graph)
+    lineage = checkpoint.open(fresh=options.fresh)
+    runner = _runner(plan, spark, options, checkpoint.folder, lineage)
+    return LiveRun(spark, Sources(plan.graph, checkpoint.folder, _steps(plan)), runner, checkpoint, options)
+
+
+def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> list[BatchReport]:
+    """Runs a flow once over bounded data; gives the report of each round (one, unless the flow has a loop)."""
+    options = options or RunOptions()
+    _check(graph)
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
+
+
+class _Bounded:
+    """A bounded run. A flow with a loop goes round until nothing is fed back."""
+
+    def __init__(self, graph: Graph, spark: SparkSession, options: RunOptions) -> None:
+        self.spark, self.options = spark, options
+        self.plan = compile_graph(graph, live=bool(graph.loops))
+        self.folder = options.checkpoint or Path()
+        self.runner = _runner(self.plan, spark, options, self.folder, "bounded", live=bool(graph.loops))
+        self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
+
+    def run(self) -> list[BatchReport]:
+        """All rounds."""
+        try:
+            return list(self._rounds())
+        except Exception as error:
+            raise as_run_error(error) from error
+        finally:
+            self.runner.close()
+            self.sources.close()
+
+    def _rounds(self, most: int = 1000) -> Iterable[BatchReport]:
+        frames = self.sources.bounded(self.spark)
+        yield self._round(0, frames)
+        for number in range(1, most):
+            if not self.plan.graph.loops:
+                return
+            frames = {p: self._next(p, frame, number) for p, frame in frames.items()}
+            if not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
+                return
+            yield self._round(number, frames)
+        raise Impossible(f"flow {self.plan.graph.name!r}: its loop went round {most} times and did not come to rest")
+
+    def _round(self, number: int, frames: dict[Port, Any]) -> BatchReport:
+        report = self.runner.run(self.spark, number, number - 1, dict(frames))
+        for observer in self.options.observers:
+            observer(report)
+        return report
+
+    def _next(self, port: Port, frame: Any, number: int) -> Any:
+        """What a source gives in a later round: a loop what was fed back, any other nothing."""
+        if port.step not in {n.name for n in self.plan.graph.loops}:
+            return frame.limit(0)
+        folder = self.folder / "loops" / port.step
+        files = [str(p) for p in folder.glob(f"{port.step}-{number - 1:08d}-*")]
+        return self.spark.read.schema(frame.schema).parquet(*files) if files else frame.limit(0)
+
+
+def _check(graph: Graph) -> None:
+    if not graph.sinks:
+        raise FlowError(
+            f"flow {graph.name!r} has no sink, so it would do nothing; end it with stream.sink('out', ps.console())"
+        )
+    if not graph.sources:
+        raise FlowError(f"flow {graph.name!r} has no source; begin it with flow.source(...)")
+
+
+def _steps(plan: Plan) -> frozenset[str]:
+    return frozenset(name for stage in plan.stages for name in stage.steps)
+
+
+def _runner(
+    plan: Plan, spark: SparkSession, options: RunOptions, folder: Path, lineage: str, *, live: bool = True
+) -> BatchRunner:
+    tasks = options.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
+    store = StateStore(folder / "state", run=f"{lineage}-{time.time_ns():x}") if live and plan.stateful else None
+    loops = {n.name: FilesSink() for n in plan.graph.loops}
+    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, store, loops)

@@ -1,0 +1,171 @@
+"""What runs in a Python worker: a fused stage, as the function of a `mapInArrow`.
+
+The steps travel as one pickle, unpacked once per worker and kept; what changes from batch to batch travels beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Node, Port
+from penstock.kernels.arrow import arrow_schema
+from penstock.kernels.base import Context, RecordFailed
+from penstock.kernels.build import kernel_of
+from penstock.kernels.chunk import Chunk
+from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.state import MemoryState
+from penstock.spark.states import StepFiles, load_state, save_state
+
+MARK = "penstock-failure:"
+_KEPT: OrderedDict[str, Any] = OrderedDict()
+
+
+class WorkerFailure(Exception):
+    """A failure on its way to the driver, as one line of text."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A stage as it travels: its steps, the graph they stand in, the streams that go in and come out."""
+
+    graph: Graph
+    nodes: tuple[Node, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The function of a `mapInArrow`: packed work, and what is new in this batch."""
+
+    digest: str
+    packed: bytes = field(repr=False)
+    counts: Any
+    grouped: bool = False
+    routed: bool = False
+    states: dict[str, StepFiles] = field(default_factory=dict)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Runs the stage over the batches of a partition."""
+        return _Task(self).run(batches)
+
+
+def _unpacked(stage: Stage) -> Work:
+    if stage.digest not in _KEPT:
+        _KEPT[stage.digest] = pickle.loads(stage.packed)
+        if len(_KEPT) > 64:
+            _KEPT.popitem(last=False)
+    made: Work = _KEPT[stage.digest]
+    return made
+
+
+class _Task:
+    """One partition of a stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        from pyspark import TaskContext
+
+        self.stage, self.work = stage, _unpacked(stage)
+        context = TaskContext.get()
+        self.partition = context.partitionId() if context else 0
+        self.states = {s: load_state(f, self.partition) for s, f in stage.states.items()}
+        self.seen = 0
+        self.pipeline = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches that come out."""
+        try:
+            yield from self._run(batches)
+        except RecordFailed as failed:
+            raise WorkerFailure(MARK + encode(failed.failure(self._position(failed)).as_dict())) from None
+
+    def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        self.pipeline.open(Context(self.partition, self._tasks(), state=self._state))
+        for batch in batches:
+            for port, chunk in self._chunks(batch):
+                yield from map(self._out, self.pipeline.take(port, chunk))
+            self.seen += batch.num_rows
+        yield from map(self._out, self.pipeline.barrier())
+        self.pipeline.close()
+        for step, files in self.stage.states.items():
+            save_state(files, self.partition, self.states[step])
+        self.stage.counts.add((self.pipeline.rows_in, self.pipeline.rows_out))
+
+    def _tasks(self) -> int:
+        return next((f.tasks for f in self.stage.states.values()), 1)
+
+    def _state(self, step: str) -> MemoryState:
+        return self.states.setdefault(step, MemoryState())
+
+    def _chunks(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
+        if self.stage.routed:
+            yield from self._routed(batch)
+            return
+        port = self.work.inputs[0]
+        groups = None
+        if self.stage.grouped:
+            groups = batch.column(batch.num_columns - 1).to_pylist()
+            batch = batch.select(range(batch.num_columns - 1))
+        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, groups=groups)
+
+    def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
+        """Records of several inputs in one batch: `__input` says which, `__task` for whom, a struct holds each."""
+        inputs, tasks = batch.column(0).to_numpy(), batch.column(1).to_pylist()
+        for at, port in enumerate(self.work.inputs):
+            mine = pa.array(inputs == at)
+            part = batch.column(2 + at).filter(mine)
+            if len(part):
+                fields = pa.RecordBatch.from_struct_array(part)
+                groups = [t for t, i in zip(tasks, inputs, strict=True) if i == at]
+                yield port, Chunk(self.work.graph.output(port).schema, batch=fields, groups=groups)
+
+    def _out(self, given: tuple[Port, Chunk]) -> pa.RecordBatch:
+        port, chunk = given
+        if len(self.work.outputs) == 1:
+            return chunk.batch()
+        return tagged(self.work, port, chunk.batch())
+
+    def _position(self, failed: RecordFailed) -> str:
+        first = self.work.nodes[0].name
+        at = f"partition {self.partition}, record {self.seen + failed.at + 1}"
+        if failed.node.name == first:
+            return f"{at} of the input of {first!r}"
+        return f"partition {self.partition}, behind record {self.seen + 1} of the input of {first!r}"
+
+
+def tagged(work: Work, port: Port, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch of one output among several: `__out` says which, and a struct per output holds its records."""
+    columns: list[Any] = [pa.array([work.outputs.index(port)] * batch.num_rows, pa.int32())]
+    for each in work.outputs:
+        kind = pa.struct(list(arrow_schema(work.graph.output(each).schema)))
+        columns.append(batch.to_struct_array() if each == port else pa.nulls(batch.num_rows, kind))
+    names = ["__out", *(f"__o{i}" for i in range(len(work.outputs)))]
+    return pa.RecordBatch.from_arrays(columns, names)
+
+
+def encode(failure: dict[str, str]) -> str:
+    """A failure as one word."""
+    return base64.b64encode(json.dumps(failure).encode()).decode()
+
+
+def decode(text: str) -> dict[str, str] | None:
+    """The failure inside a longer text, if one is there."""
+    if MARK not in text:
+        return None
+    word = text.split(MARK, 1)[1].split(maxsplit=1)[0].strip("'\"\\")
+    made: dict[str, str] = json.loads(base64.b64decode(word))
+    return made
+
+
+def add_counts(one: Any, other: Any) -> Any:
+    """Rows in and out of two tasks together."""
+    return (Counter(one[0]) + Counter(other[0]), Counter(one[1]) + Counter(other[1]))

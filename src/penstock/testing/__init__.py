@@ -1,0 +1,1 @@
+"""The test kit: run flows on lists, with a clock the test moves."""
