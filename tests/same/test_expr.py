@@ -31,10 +31,12 @@ def spark() -> Iterator[Any]:
     builder = SparkSession.builder.master("local[1]").appName("expressions")
     for key, value in _CONF.items():
         builder = builder.config(key, value)
+    running = SparkSession.getActiveSession() is not None
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
-    session.stop()
+    if not running:
+        session.stop()
 
 
 _CONF = {
@@ -74,22 +76,24 @@ def _select(frame: Any, texts: tuple[str, ...]) -> dict[str, Answer]:
     made = frame.selectExpr(*[f"{to_sql(parse(text))} AS c{place}" for place, text in enumerate(texts)])
     rows = made.collect()
     kinds = [field.dataType.simpleString() for field in made.schema]
-    return {text: (kinds[place], [_plain(row[place]) for row in rows]) for place, text in enumerate(texts)}
+    return {
+        text: (kinds[place], [_plain(row[place], kinds[place]) for row in rows]) for place, text in enumerate(texts)
+    }
 
 
 def _ddl(schema: Schema) -> str:
     return str(schema)
 
 
-def _plain(value: Any) -> Any:
-    """A value that Spark gave, in the form the evaluator uses."""
+def _plain(value: Any, kind: str) -> Any:
+    """A value that Spark gave, in the form the evaluator uses; pyspark gives timestamps in local time."""
     if hasattr(value, "asDict"):
-        return {name: _plain(part) for name, part in value.asDict().items()}
+        return {name: _plain(part, kind) for name, part in value.asDict().items()}
     if isinstance(value, list):
-        return [_plain(part) for part in value]
+        return [_plain(part, kind) for part in value]
     if isinstance(value, dict):
-        return {_plain(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, datetime.datetime):
+        return {key: _plain(part, kind) for key, part in value.items()}
+    if isinstance(value, datetime.datetime) and kind != "timestamp_ntz":
         return value.astimezone(datetime.UTC)
     return bytes(value) if isinstance(value, bytearray) else value
 
@@ -103,7 +107,7 @@ def _same(mine: Any, theirs: Any) -> bool:
             return repr(mine) == repr(theirs)
         return abs(mine - theirs) <= math.ulp(theirs) and math.copysign(1, mine) == math.copysign(1, theirs)
     if isinstance(mine, Decimal):
-        return str(mine) == str(theirs)
+        return bool(mine == theirs) and mine.is_signed() == theirs.is_signed()
     if isinstance(mine, list):
         return len(mine) == len(theirs) and all(map(_same, mine, theirs))
     if isinstance(mine, dict):

@@ -12,7 +12,7 @@ from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread
-from penstock.compiler.rewrites.share_streams import share_streams
+from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
 from penstock.graph.graph import Graph
 
 
@@ -23,16 +23,16 @@ class Rewrite(Protocol):
         """The better plan."""
 
 
-BOUNDED: tuple[Rewrite, ...] = (
+BOTH: tuple[Rewrite, ...] = (
     expand_sources,
     combine_early,
     place,
     prune_unread,
     fuse_python,
     fuse_native,
-    share_streams,
 )
-LIVE: tuple[Rewrite, ...] = (merge_with_state, *BOUNDED)
+BOUNDED: tuple[Rewrite, ...] = (*BOTH, share_streams)
+LIVE: tuple[Rewrite, ...] = (merge_with_state, *BOTH, share_behind_union)
 
 
 def compile_graph(graph: Graph, *, live: bool = True) -> Plan:

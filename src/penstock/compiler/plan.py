@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Node, Port
+from penstock.graph.nodes import Feedback, Node, Port
 
 SOURCE, NATIVE, PYTHON, SINK = "source", "native", "python", "sink"
 
@@ -77,6 +77,6 @@ class Plan:
 def external(plan_stages: Iterable[Stage], stage: Stage) -> tuple[Port, ...]:
     """The streams of a stage that other stages read."""
     wanted = {p for other in plan_stages if other is not stage for p in other.inputs}
-    wanted |= {n.fed_by for s in plan_stages for n in s.nodes if getattr(n, "fed_by", None) is not None}
+    wanted |= {n.fed_by for s in plan_stages for n in s.nodes if isinstance(n, Feedback) and n.fed_by}
     ports = (Port(n.name, o.name) for n in stage.nodes for o in n.outputs)
     return tuple(p for p in ports if p in wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch, RowSink, SinkConnector, Staged, StagedRows, rows_of
@@ -27,7 +28,8 @@ class ConsoleSink(RowSink):
     def write(self, rows: list[Any], batch: Batch) -> None:
         """Prints the rows under their names."""
         if rows:
-            print(table_text(rows, f"-- {batch.sink}, batch {batch.id} --"), flush=True)
+            sys.stdout.write(table_text(rows, f"-- {batch.sink}, batch {batch.id} --") + "\n")
+            sys.stdout.flush()
 
 
 def table_text(rows: list[Any], title: str) -> str:

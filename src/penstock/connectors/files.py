@@ -58,8 +58,9 @@ class StagedFiles(Staged):
     """Files that wait aside."""
 
     def __init__(self, frame: DataFrame, path: str, aside: str, batch: Batch) -> None:
-        jvm: Any = frame.sparkSession._jvm
-        self.files = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(frame.sparkSession._jsc.hadoopConfiguration())  # type: ignore[union-attr]  # classic session
+        spark: Any = frame.sparkSession
+        jvm = spark._jvm
+        self.files = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
         self.path_of = jvm.org.apache.hadoop.fs.Path
         self.path, self.aside, self.batch = path, aside, batch
 
@@ -69,10 +70,10 @@ class StagedFiles(Staged):
         for status in self.files.listStatus(self.path_of(self.path)):
             if status.getPath().getName().startswith(prefix):
                 self.files.delete(status.getPath(), False)
-        made = [s.getPath() for s in self.files.listStatus(self.path_of(self.aside))]
-        for at, file in enumerate(sorted(p for p in made if p.getName().startswith("part-"))):
-            ending = file.getName().split(".", 1)[-1]
-            self.files.rename(file, self.path_of(self.path, f"{prefix}{at:05d}.{ending}"))
+        made = [s.getPath().getName() for s in self.files.listStatus(self.path_of(self.aside))] if self.rows else []
+        for at, name in enumerate(sorted(n for n in made if n.startswith("part-"))):
+            final = f"{prefix}{at:05d}.{name.split('.', 1)[-1]}"
+            self.files.rename(self.path_of(self.aside, name), self.path_of(self.path, final))
         self.files.delete(self.path_of(self.aside), True)
 
     def abort(self) -> None:

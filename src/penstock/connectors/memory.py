@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
     """The rows in so many parts, or cut at the given places."""
     cuts = batches if isinstance(batches, list) else [len(rows) * i // batches for i in range(1, batches)]
     places = [0, *cuts, len(rows)]
-    return [rows[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [rows[a:b] for a, b in itertools.pairwise(places)]
 
 
 def _table(rows: list[Any], place: Place) -> Any:

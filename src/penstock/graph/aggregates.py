@@ -85,7 +85,7 @@ RECIPES: dict[str, Recipe] = {
     "avg": Recipe((Part("sum(cast({} as double))", "add"), Part("count({})", "add")), _average_type, "ratio"),
     "bool_and": Recipe((Part("bool_and({})", "least"),), _always(t.BOOLEAN)),
     "bool_or": Recipe((Part("bool_or({})", "greatest"),), _always(t.BOOLEAN)),
-    "collect_set": Recipe((Part("sort_array(collect_set({}))", "unite"),), lambda kind: t.Array(kind)),
+    "collect_set": Recipe((Part("sort_array(collect_set({}))", "unite"),), t.Array),
 }
 _OTHER_NAMES = {"mean": "avg", "every": "bool_and", "any": "bool_or", "some": "bool_or"}
 

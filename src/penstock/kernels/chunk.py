@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.graph.schema import Schema
 from penstock.kernels import arrow
-from penstock.kernels.records import Shape
+from penstock.kernels.records import Row, Shape
 
 
 @lru_cache(maxsize=1024)
@@ -83,6 +83,10 @@ class Chunk:
             return self
         rows = [row for row, flag in zip(self.rows(), flags, strict=True) if flag]
         return Chunk(self.shape.schema, rows=rows)
+
+    def plain_rows(self) -> list[Row]:
+        """The records as rows of fields, whatever class they have in Python steps; what sinks get."""
+        return [tuple.__new__(self.shape.row_class, values) for values in self.values()]
 
     def values(self) -> Iterator[tuple[Any, ...]]:
         """The records as plain tuples."""

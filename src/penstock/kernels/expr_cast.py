@@ -16,7 +16,7 @@ from penstock.errors import ExpressionError
 from penstock.graph import types as t
 from penstock.graph.expr.literals import to_date, to_timestamp
 from penstock.kernels.expr_text import text_of
-from penstock.kernels.expr_values import Value, fit_decimal, fit_integer, single
+from penstock.kernels.expr_values import EXACT, Value, fit_decimal, fit_integer, single
 
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})
@@ -99,11 +99,13 @@ def _from_text(target: t.DataType) -> Value:
         return lambda value: _text_to_int(value, target)
     if isinstance(target, t.Decimal):
         return lambda value: _text_to_decimal(value, target)
-    return _TEXT_TO[target]  # type: ignore[index]
+    return _TEXT_TO[target]
 
 
 def _malformed(value: str, target: object) -> ValueError:
-    return ValueError(f"the text {value!r} cannot be cast to {target} because it is malformed; try_cast gives null instead")
+    return ValueError(
+        f"the text {value!r} cannot be cast to {target} because it is malformed; try_cast gives null instead"
+    )
 
 
 def _text_to_int(value: str, target: t.DataType) -> int:
@@ -182,14 +184,14 @@ def seconds_to_moment(value: Any) -> datetime.datetime:
         if not math.isfinite(value):
             raise OverflowError(f"{value} seconds make no timestamp")
         return moment_of(int(value * 1_000_000))
-    return moment_of(int(value * 1_000_000))
+    return moment_of(int(EXACT.multiply(decimal.Decimal(value), 1_000_000)))
 
 
 def _from_moment(target: t.DataType) -> Value:
     if target in t.INTEGERS:
         return lambda value: fit_integer(micros_of(value) // 1_000_000, target)
     if isinstance(target, t.Decimal):
-        return lambda value: fit_decimal(decimal.Decimal(micros_of(value)).scaleb(-6), target)
+        return lambda value: fit_decimal(decimal.Decimal(micros_of(value)).scaleb(-6, EXACT), target)
     after = single if target == t.FLOAT else float
     return lambda value: after(micros_of(value) / 1_000_000)
 

@@ -48,15 +48,21 @@ def get_json_object(text: str, path: str) -> str | None:
         value, _ = _DECODER.raw_decode(text.lstrip())
     except ValueError:
         return None
-    for step in steps:
-        value = _follow(value, step)
-    return value if isinstance(value, str) or value is None else _write(value)
+    try:
+        for step in steps:
+            value = _follow(value, step)
+    except LookupError:
+        return None
+    if value is None:
+        return "null" if steps and isinstance(steps[-1], int) else None
+    return value if isinstance(value, str) else _write(value)
 
 
 def _follow(value: Any, step: str | int) -> Any:
-    if isinstance(value, dict):
-        return value.get(step)
-    return value[step] if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
+    fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, dict)
+    if not fits:
+        raise LookupError(step)
+    return value[step]
 
 
 def _write(value: Any) -> str:
@@ -75,6 +81,13 @@ def _refused(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_float=_Real, parse_constant=_refused)
+def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        made.setdefault(name, value)
+    return made
+
+
+_DECODER = json.JSONDecoder(parse_float=_Real, parse_constant=_refused, object_pairs_hook=_first_wins)
 
 PLAIN: dict[str, Callable[..., Any]] = {"get_json_object": get_json_object}

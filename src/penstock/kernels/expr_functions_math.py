@@ -16,7 +16,6 @@ from penstock.kernels.expr_values import EXACT, RANGES, fit_decimal, fit_integer
 Binary = Callable[[Any, Any], Any]
 
 _DIVIDE = decimal.Context(prec=60, rounding=decimal.ROUND_DOWN)
-_LONG_MAX = 2**63 - 1
 _DAY = datetime.timedelta(days=1)
 
 
@@ -123,7 +122,7 @@ def _shift(name: str, node: Typed) -> Binary:
     move = operator.add if name == "+" else operator.sub
     if node.args[1].type in t.INTEGERS:
         return lambda moment, days: move(moment, days * _DAY)
-    return lambda moment, span: move(moment, span)
+    return move
 
 
 def _whole_division(node: Typed) -> Binary:
@@ -140,29 +139,33 @@ def _whole_division(node: Typed) -> Binary:
 
 def _negative(node: Typed) -> Callable[[Any], Any]:
     kind = node.type
-    return (lambda value: fit_integer(-value, kind)) if kind in RANGES else lambda value: -value
+    if isinstance(kind, t.Decimal):
+        return EXACT.minus
+    return (lambda value: fit_integer(-value, kind)) if kind in RANGES else operator.neg
 
 
 def _abs(node: Typed) -> Callable[[Any], Any]:
     kind = node.type
+    if isinstance(kind, t.Decimal):
+        return EXACT.abs
     return (lambda value: fit_integer(abs(value), kind)) if kind in RANGES else abs
 
 
 def _whole(towards: Callable[[Any], int], rounding: str) -> Callable[[Typed], Callable[[Any], Any]]:
     def make(node: Typed) -> Callable[[Any], Any]:
         if isinstance(node.type, t.Decimal):
-            return lambda value: value.to_integral_value(rounding)
-        return lambda value: value if isinstance(value, int) else _clamped(value, towards)
+            return lambda value: EXACT.plus(value.to_integral_value(rounding))
+        return lambda value: value if isinstance(value, int) else _bounded(value, towards)
 
     return make
 
 
-def _clamped(value: float, towards: Callable[[Any], int]) -> int:
+def _bounded(value: float, towards: Callable[[Any], int]) -> int:
     if value != value:
         return 0
     if math.isinf(value):
-        return _LONG_MAX if value > 0 else -_LONG_MAX - 1
-    return max(min(towards(value), _LONG_MAX), -_LONG_MAX - 1)
+        raise OverflowError(f"{value} does not fit in bigint")
+    return fit_integer(towards(value), t.BIGINT)
 
 
 def _round(rounding: str) -> Callable[[Typed], Binary]:
@@ -171,8 +174,8 @@ def _round(rounding: str) -> Callable[[Typed], Binary]:
         if isinstance(kind, t.Decimal):
             return lambda value, digits: fit_decimal(_cut(value, digits, rounding), kind)
         if kind in RANGES:
-            return lambda value, digits: value if digits >= 0 else fit_integer(
-                int(_cut(decimal.Decimal(value), digits, rounding)), kind
+            return lambda value, digits: (
+                value if digits >= 0 else fit_integer(int(_cut(decimal.Decimal(value), digits, rounding)), kind)
             )
         after = single if kind == t.FLOAT else float
         return lambda value, digits: after(_round_real(value, digits, rounding))
@@ -188,7 +191,8 @@ def _round_real(value: float, digits: int, rounding: str) -> float:
     if not math.isfinite(value):
         return value
     exact = decimal.Decimal(repr(value))
-    return value if int(exact.as_tuple().exponent) >= -digits else float(_cut(exact, digits, rounding))
+    rounded = exact if int(exact.as_tuple().exponent) >= -digits else _cut(exact, digits, rounding)
+    return float(rounded) + 0.0
 
 
 def _sqrt(value: float) -> float:

@@ -79,7 +79,7 @@ def _unique(items: list[Any], key: Value, without: frozenset[Any] = frozenset())
     for item in items:
         name = key(item)
         if name not in without:
-            found.setdefault(name, item)
+            found.setdefault(name, item + 0.0 if isinstance(item, float) else item)
     return list(found.values())
 
 

@@ -97,7 +97,9 @@ def _regexp_replace(text: str, pattern: str, new: str) -> str:
 def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
     compiled = java_pattern(pattern)
     if not 0 <= group <= compiled.groups:
-        raise IndexError(f"the regular expression {pattern!r} has {compiled.groups} groups; group {group} was asked for")
+        raise IndexError(
+            f"the regular expression {pattern!r} has {compiled.groups} groups; group {group} was asked for"
+        )
     found = compiled.search(text)
     return (found[group] or "") if found else ""
 

@@ -7,7 +7,6 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
-from penstock.graph import types as t
 from penstock.graph.expr.coerce import Typed
 from penstock.kernels.expr_cast import micros_of, moment_of, seconds_to_moment
 from penstock.kernels.expr_pattern import format_moment, read_moment
@@ -68,12 +67,18 @@ def _to_timestamp(node: Typed) -> Callable[..., Any]:
 
 def _unix_timestamp(node: Typed) -> Callable[..., Any]:
     if len(node.args) == 2:
-        return lambda text, pattern: _seconds(read_moment(text, pattern))
-    return _seconds
+        return lambda text, pattern: _whole_seconds(read_moment(text, pattern))
+    return _whole_seconds
 
 
 def _seconds(moment: datetime.datetime) -> int:
     return micros_of(moment) // 1_000_000
+
+
+def _whole_seconds(moment: datetime.datetime) -> int:
+    """Towards 1970, as unix_timestamp cuts; unix_seconds goes down instead."""
+    micros = micros_of(moment)
+    return -(-micros // 1_000_000) if micros < 0 else micros // 1_000_000
 
 
 PLAIN: dict[str, Callable[..., Any]] = {

@@ -86,7 +86,7 @@ def like_pattern(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def java_replacement(text: str, groups: int) -> Callable[[re.Match[str]], str]:
-    """A replacement in Java's spelling ($1, \\$) as a function of the match."""
+    r"""A replacement in Java's spelling ($1, \$) as a function of the match."""
     parts = _replacement_parts(text, groups)
     return lambda found: "".join(part if isinstance(part, str) else found[part] or "" for part in parts)
 

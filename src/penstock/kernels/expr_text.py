@@ -24,7 +24,7 @@ def text_of(kind: t.DataType) -> Value:
         return _map_text(_part(kind.key), _part(kind.value))
     if isinstance(kind, t.Struct):
         return _struct_text([(f.name, _part(f.type)) for f in kind.fields])
-    return _SIMPLE[kind]  # type: ignore[index]
+    return _SIMPLE[kind]
 
 
 def double_text(value: float) -> str:

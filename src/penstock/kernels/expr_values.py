@@ -33,11 +33,11 @@ def single(value: float) -> float:
 
 
 def fit_decimal(value: decimal.Decimal, kind: t.Decimal) -> decimal.Decimal:
-    """The number rounded to the type's scale; an OverflowError when it has too many digits."""
+    """The number rounded to the type's scale, zero without a sign; an OverflowError when it has too many digits."""
     rounded = value.quantize(decimal.Decimal((0, (1,), -kind.scale)), context=EXACT)
     if rounded.adjusted() >= kind.precision - kind.scale and rounded:
         raise OverflowError(f"{value} does not fit in {kind}; cast to a wider decimal")
-    return rounded
+    return EXACT.plus(rounded)
 
 
 def fit_integer(value: int, kind: t.DataType) -> int:

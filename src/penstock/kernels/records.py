@@ -11,7 +11,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.errors import nearest
 from penstock.graph.schema import Schema
@@ -26,26 +26,31 @@ class BadRecord(ValueError):
         self.at = at
 
 
-class RowMethods:
-    """What a row can do besides its fields."""
+class Row(tuple[Any, ...]):
+    """A record as a function gets it: `row.word`, `row["word"]` and `row[0]` are the same value."""
 
     __slots__ = ()
-    _fields: tuple[str, ...]
+    names: ClassVar[tuple[str, ...]] = ()
 
     def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, str):
-            try:
-                return tuple.__getitem__(self, type(self).names.index(at))  # type: ignore[attr-defined, call-overload]  # every row is a tuple
-            except ValueError:
-                raise KeyError(f"no field {at!r}; {nearest(at, type(self).names)}") from None  # type: ignore[attr-defined]  # set by row_class
-        return tuple.__getitem__(self, at)  # type: ignore[call-overload]  # every row is a tuple
+        return tuple.__getitem__(self, self.place(at) if isinstance(at, str) else at)
+
+    def place(self, name: str) -> int:
+        """Where a field stands."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(f"no field {name!r}; {nearest(name, self.names)}") from None
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no field {name!r}; {nearest(name, type(self).names)}")  # type: ignore[attr-defined]  # set by row_class
+        raise AttributeError(f"no field {name!r}; {nearest(name, self.names)}")
+
+    def __repr__(self) -> str:
+        return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self.names, self, strict=True))})"
 
     def asdict(self) -> dict[str, Any]:
         """The row as a dict."""
-        return dict(zip(type(self).names, self, strict=True))  # type: ignore[attr-defined, call-overload]  # every row is a tuple
+        return dict(zip(self.names, self, strict=True))
 
     def replace(self, **fields: Any) -> dict[str, Any]:
         """The row as a dict, with some fields changed."""
@@ -53,10 +58,11 @@ class RowMethods:
 
 
 @lru_cache(maxsize=512)
-def row_class(names: tuple[str, ...]) -> type:
-    """The class of the rows with these fields."""
-    base = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the fields are known only here
-    return type("Row", (RowMethods, base), {"__slots__": (), "names": names})
+def row_class(names: tuple[str, ...]) -> type[Row]:
+    """The class of the rows with these fields. The getters are those of a namedtuple, which run in C."""
+    model: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the fields are known only here
+    getters = {n: vars(model)[f] for n, f in zip(names, model._fields, strict=True)}
+    return type("Row", (Row,), {**getters, "__slots__": (), "names": names})
 
 
 class Shape:

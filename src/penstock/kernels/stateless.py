@@ -72,7 +72,8 @@ class FlatMapKernel(Kernel):
 
     def _records(self, rows: list[Any]) -> list[Any]:
         made: list[Any] = []
-        function, left = self.node.function, iter(rows)
+        function = self.node.function
+        left: Any = iter(rows)
         try:
             for row in left:
                 made += function(row) or ()

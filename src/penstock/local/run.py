@@ -107,7 +107,7 @@ class LocalRun:
     def _deliver(self, port: Port, chunk: Chunk) -> None:
         for node in self.graph.readers(port):
             if isinstance(node, Sink):
-                self.results[node.name] += chunk.rows()
+                self.results[node.name] += chunk.plain_rows()
         for loop in self.graph.loops:
             if loop.fed_by == port:
                 self.looped.setdefault(loop.name, []).extend(chunk.rows())

@@ -38,6 +38,7 @@ class LiveRun:
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._ended = False
+        self._fed = False
         self.query = self._start()
         self.began = time.monotonic()
 
@@ -70,7 +71,9 @@ class LiveRun:
     def _run(self, frame: DataFrame, batch: int) -> BatchReport:
         frames, kept = self.sources.part(frame)
         try:
-            return self.runner.run(frame.sparkSession, batch, batch - 1, frames)
+            report = self.runner.run(frame.sparkSession, batch, batch - 1, frames)
+            self._fed |= any(report.steps[n.name][1] for n in self.runner.plan.graph.loops)
+            return report
         finally:
             if kept is not None:
                 kept.unpersist()
@@ -78,9 +81,11 @@ class LiveRun:
     def wait(self, pause: float = 0.1) -> None:
         """Returns when the run has ended; raises what ended it, if that was an error."""
         try:
-            while self.query.isActive and not self._over():
-                self._tell()
-                time.sleep(pause)
+            self._watch(pause)
+            while self._fed and not self._over() and self.failure is None:
+                self._fed = False
+                self.query = self._start()
+                self._watch(pause)
             self.stop()
         except KeyboardInterrupt:
             self.stop()
@@ -88,6 +93,12 @@ class LiveRun:
         if self.failure is not None:
             raise self.failure
         self._raise_own()
+
+    def _watch(self, pause: float) -> None:
+        while self.query.isActive and not self._over():
+            self._tell()
+            time.sleep(pause)
+        self._tell()
 
     def _over(self) -> bool:
         if self._stopping.is_set():

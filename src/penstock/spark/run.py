@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import Plan
+from penstock.connectors.base import SinkConnector
 from penstock.connectors.files import FilesSink
 from penstock.errors import FlowError, Impossible
 from penstock.graph.graph import Graph
@@ -128,5 +129,5 @@ def _runner(
 ) -> BatchRunner:
     tasks = options.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     store = StateStore(folder / "state", run=f"{lineage}-{time.time_ns():x}") if live and plan.stateful else None
-    loops = {n.name: FilesSink() for n in plan.graph.loops}
+    loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, store, loops)

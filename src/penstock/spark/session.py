@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.errors import SetupError
+from penstock.spark.gateway import jvm_is_up, start_jvm
 from penstock.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -26,7 +31,6 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.stopTimeout": "10s",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.shuffle.partitions": "0",
-    "spark.log.level": "ERROR",
 }
 """What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
 
@@ -36,10 +40,15 @@ def session(
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
     *,
-    py_files: str = "",
     packages: str = "",
+    properties_file: str | Path | None = None,
+    log_level: str = "warn",
 ) -> SparkSession:
-    """A session with Penstock's settings under the user's own. An active session is used as it is."""
+    """A session with Penstock's settings under the user's own. An active session is used as it is.
+
+    The user's own come from, the later the stronger: `spark-defaults.conf`, `properties_file`, what spark-submit or
+    `PYSPARK_SUBMIT_ARGS` say, and `settings`. Spark's log goes to a file; see `penstock.spark.gateway`.
+    """
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -48,29 +57,56 @@ def session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
-    builder = SparkSession.builder.appName(name)
-    where = master or os.environ.get("MASTER") or _submitted_master() or "local[*,4]"
-    builder = builder.master(where)
-    for key, value in _settings(where, settings or {}, py_files, packages).items():
-        builder = builder.config(key, value)
-    made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    return made
-
-
-def _submitted_master() -> str:
-    """The master that spark-submit was told, which must stay."""
-    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "").split()
-    return arguments[arguments.index("--master") + 1] if "--master" in arguments else ""
-
-
-def _settings(master: str, given: Mapping[str, str], py_files: str, packages: str) -> dict[str, str]:
-    made = {**SETTINGS, **_for_local(master)}
+    given = {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
     if packages:
-        made["spark.jars.packages"] = packages
-    if py_files:
-        made["spark.submit.pyFiles"] = py_files
-    made |= given
+        given["spark.jars.packages"] = ",".join(filter(None, (given.get("spark.jars.packages"), packages)))
+    where = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
+    made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
+    if not jvm_is_up():
+        start_jvm(made, log_level)
+    return SparkSession.builder.config(map=dict(made)).getOrCreate()
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """The settings of a Spark properties file.
+
+    >>> read_properties("# comment\\nspark.executor.memory  4g\\nspark.eventLog.enabled=true")
+    {'spark.executor.memory': '4g', 'spark.eventLog.enabled': 'true'}
+    """
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+    return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
+
+
+def _read(path: str | Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return read_properties(Path(path).read_text())
+    except OSError as error:
+        raise SetupError(f"the properties file {path} cannot be read: {error.strerror}") from None
+
+
+def _defaults_file() -> Path | None:
+    folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
+    file = Path(folder) / "spark-defaults.conf"
+    return file if file.is_file() else None
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told: asked of the JVM it started, or read from `PYSPARK_SUBMIT_ARGS`."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        from pyspark import SparkConf
+
+        return dict(SparkConf().getAll())
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    pairs = list(zip(words, words[1:], strict=False))
+    conf = dict(value.split("=", 1) for flag, value in pairs if flag == "--conf" and "=" in value)
+    return conf | {"spark.master": value for flag, value in pairs if flag == "--master"}
+
+
+def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    made = {**SETTINGS, **_for_local(master), **given}
     if made["spark.sql.shuffle.partitions"] == "0":
         made["spark.sql.shuffle.partitions"] = str(_cores(master))
     return made
@@ -85,8 +121,8 @@ def _for_local(master: str) -> dict[str, str]:
 
 def _cores(master: str) -> int:
     """A power of two near the number of cores: key groups are dealt out evenly then."""
-    cores = os.cpu_count() or 2
-    return power_of_two(cores)
+    named = re.match(r"local\[(\d+)", master)
+    return power_of_two(int(named[1]) if named else os.cpu_count() or 2)
 
 
 def power_of_two(number: int) -> int:

@@ -1,1 +1,6 @@
-"""The test kit: run flows on lists, with a clock the test moves."""
+"""The test kit: run a flow on lists, in this process, with a clock the test moves; or the same on a real Spark."""
+
+from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
+from penstock.testing.spark import run_spark
+
+__all__ = ["BARRIER", "CRASH", "Driver", "Results", "run_local", "run_spark"]

@@ -1,1 +1,52 @@
-"""The pytest plugin."""
+"""The pytest plugin: fixtures that any project with Penstock installed has.
+
+- `run_flow(flow, inputs)` runs a flow in this process.
+- `flow_driver(flow)` gives a driver, to push records one by one, move the clock and crash.
+- `penstock_spark` is a Spark session shared by the whole test run; no JVM starts unless a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.testing.driver import Driver, Results
+
+
+@pytest.fixture
+def run_flow() -> Callable[..., Results]:
+    """Runs a flow over lists: `run_flow(flow, {"lines": ["a b"]})["out"]`."""
+    from penstock.testing.driver import run_local
+
+    return run_local
+
+
+@pytest.fixture
+def flow_driver() -> Iterator[Callable[..., Driver]]:
+    """Makes drivers, and closes them when the test ends."""
+    from penstock.testing.driver import Driver
+
+    made: list[Driver] = []
+
+    def make(flow: Any, **options: Any) -> Driver:
+        made.append(Driver(flow, **options))
+        return made[-1]
+
+    yield make
+    for driver in made:
+        driver.close()
+
+
+@pytest.fixture(scope="session")
+def penstock_spark() -> Iterator[SparkSession]:
+    """A local Spark session with two cores, for the whole test run."""
+    from penstock.spark.session import session
+
+    spark = session("penstock-tests", "local[2,4]")
+    yield spark
+    spark.stop()

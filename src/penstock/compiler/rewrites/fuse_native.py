@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from penstock.compiler.plan import NATIVE, Plan, Stage, external
+from penstock.graph.nodes import Port
 
 
 def fuse_native(plan: Plan) -> Plan:
-    """The plan with each native stage merged into the native stage it reads from, when nothing else reads that."""
+    """The plan with each native stage merged into the native stage it reads from, when nothing else reads that.
+
+    A branch of which several outputs are read stays apart: what it reads can then be shared instead of computed anew
+    for each output.
+    """
     stages: list[Stage] = []
     for stage in plan.stages:
         host = _host_of(plan, stages, stage)
@@ -18,11 +23,19 @@ def fuse_native(plan: Plan) -> Plan:
 
 
 def _host_of(plan: Plan, stages: list[Stage], stage: Stage) -> Stage | None:
-    if stage.host != NATIVE or stage.shuffle or stage.state or len(stage.inputs) != 1:
+    if stage.host != NATIVE or stage.shuffle or stage.state or len(stage.inputs) != 1 or len(stage.outputs) > 1:
         return None
-    before = next(s for s in stages if stage.inputs[0].step in s.steps)
-    alone = len(plan.graph.readers(stage.inputs[0])) == 1 and len(before.nodes[-1].outputs) == 1
-    return before if before.host == NATIVE and alone and before.nodes[-1].name == stage.inputs[0].step else None
+    port = stage.inputs[0]
+    before = next(s for s in stages if port.step in s.steps)
+    last = before.nodes[-1]
+    joined = before.host == NATIVE and last.name == port.step and len(last.outputs) == 1
+    return before if joined and _reads(plan, port) == 1 else None
+
+
+def _reads(plan: Plan, port: Port) -> int:
+    """How often a stream is read; twice by a union of it with itself, and once by a loop that it feeds."""
+    fed = sum(port == n.fed_by for n in plan.graph.loops)
+    return fed + sum(n.inputs.count(port) for n in plan.graph.readers(port))
 
 
 def _with_outputs(stages: list[Stage], stage: Stage) -> Stage:

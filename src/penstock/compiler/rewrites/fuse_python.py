@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from penstock.compiler.plan import PYTHON, Plan, Stage, external
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import AsRecords, Union
 
 
 def fuse_python(plan: Plan) -> Plan:
-    """The plan with each Python stage merged into the Python stage it reads from."""
+    """The plan with each Python stage merged into the Python stage it reads from.
+
+    A union or `as_records` between Python steps computes nothing, so it goes along rather than part them.
+    """
     stages: list[Stage] = []
     for stage in plan.stages:
-        host = _host_of(stages, stage)
+        host = _host_of(plan.graph, stages, stage)
         if host is None:
             stages.append(stage)
         else:
@@ -17,11 +22,20 @@ def fuse_python(plan: Plan) -> Plan:
     return Plan(plan.graph, tuple(_with_outputs(stages, s) for s in stages))
 
 
-def _host_of(stages: list[Stage], stage: Stage) -> Stage | None:
-    if stage.host != PYTHON or stage.shuffle or stage.state or len(stage.inputs) != 1:
+def _host_of(graph: Graph, stages: list[Stage], stage: Stage) -> Stage | None:
+    if stage.shuffle or stage.state or not (stage.host == PYTHON or _computes_nothing(graph, stage)):
         return None
-    before = next(s for s in stages if stage.inputs[0].step in s.steps)
-    return before if before.host == PYTHON else None
+    before = [s for s in stages if any(p.step in s.steps for p in stage.inputs)]
+    return before[0] if len(before) == 1 and before[0].host == PYTHON else None
+
+
+def _computes_nothing(graph: Graph, stage: Stage) -> bool:
+    node = stage.nodes[0]
+    if not isinstance(node, Union | AsRecords):
+        return False
+    made = node.output().schema
+    given = [graph.output(p).schema for p in node.inputs]
+    return all(s == made and s.record is made.record for s in given)
 
 
 def _merged(host: Stage, stage: Stage) -> Stage:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from penstock.compiler.plan import Plan, Stage
-from penstock.graph.nodes import Sink
+from penstock.compiler.plan import Plan
+from penstock.graph.nodes import Feedback, Node, Sink
 
 
 def prune_unread(plan: Plan) -> Plan:
     """The plan with only the stages that a sink or a loop needs."""
-    needed = {n.name for n in plan.graph.sinks}
-    grown = -1
-    while grown != len(needed):
-        grown = len(needed)
-        needed |= {s for stage in plan.stages for s in _reads(stage) if stage.steps & needed}
+    needed: set[str] = set()
+    waiting: list[Node] = [*plan.graph.sinks, *plan.graph.loops]
+    while waiting:
+        node = waiting.pop()
+        if node.name not in needed:
+            needed.add(node.name)
+            waiting += map(plan.graph.node, _reads(node))
     return Plan(plan.graph, tuple(s for s in plan.stages if s.steps & needed))
 
 
-def _reads(stage: Stage) -> set[str]:
-    fed = {n.fed_by.step for n in stage.nodes if getattr(n, "fed_by", None) is not None}
-    return {p.step for p in stage.inputs} | fed
+def _reads(node: Node) -> list[str]:
+    fed = [node.fed_by.step] if isinstance(node, Feedback) and node.fed_by else []
+    return [p.step for p in node.inputs] + fed
 
 
 def unread(plan: Plan) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
 from penstock.graph.expr.infer import columns_of, resolve, type_of_expr
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw, lit
 from penstock.graph.expr.parse import parse
-from penstock.graph.expr.sql import name_of, to_sql
+from penstock.graph.expr.spark_sql import name_of, to_sql
 
 __all__ = [
     "AGGREGATES",

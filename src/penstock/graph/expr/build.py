@@ -1,6 +1,6 @@
 """What users build expressions with: col, lit, fn, when, expr, sql.
 
->>> from penstock.graph.expr.sql import to_sql
+>>> from penstock.graph.expr.spark_sql import to_sql
 >>> to_sql(when(col("n") > 3, "many").otherwise(fn.upper(col("word"))))
 "CASE WHEN n > 3 THEN 'many' ELSE upper(word) END"
 """
@@ -14,7 +14,7 @@ from typing import Any
 from penstock.errors import ExpressionError, nearest
 from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
 from penstock.graph.expr.model import Call, Case, Column, Expr, Raw, call, lit, operand
-from penstock.graph.expr.parse import parse
+from penstock.graph.expr.parse import KEYWORDS, parse
 from penstock.graph.schema import type_of
 
 
@@ -61,12 +61,15 @@ class When(Expr):
         return Case(self.whens, operand(value))
 
     def plain(self) -> Case:
+        """The case as it stands, null where nothing holds."""
         return Case(self.whens)
 
     def shape(self) -> tuple[Any, ...]:
+        """The shape of the case as it stands."""
         return self.plain().shape()
 
     def children(self) -> tuple[Expr, ...]:
+        """Conditions and values in turn."""
         return self.plain().children()
 
 
@@ -80,6 +83,8 @@ class Functions:
 
     def __getattr__(self, name: str) -> Callable[..., Call]:
         plain = name.removesuffix("_")
+        if plain == "count_distinct":
+            return lambda *args: Call("count", call("count", *args).args, distinct=True)
         if plain not in FUNCTIONS and plain not in AGGREGATES:
             raise AttributeError(
                 f'no function {name!r}; {nearest(name, dir(self))}; for one that only Spark has, write ps.sql("...", type="...")'
@@ -87,7 +92,8 @@ class Functions:
         return lambda *args: _called(plain, args)
 
     def __dir__(self) -> list[str]:
-        return sorted(name for name in {*FUNCTIONS, *AGGREGATES} if name.isidentifier())
+        words = {*FUNCTIONS, *AGGREGATES, "count_distinct"} - KEYWORDS
+        return sorted(name for name in words if name.isidentifier())
 
 
 def _called(name: str, args: tuple[object, ...]) -> Call:

@@ -50,7 +50,7 @@ def is_simple(kind: t.DataType) -> bool:
 
 def decimal_for(kind: t.DataType) -> t.Decimal | None:
     """The decimal that holds every value of a whole-number type."""
-    return t.Decimal(_DIGITS[kind], 0) if kind in _DIGITS else kind if isinstance(kind, t.Decimal) else None  # type: ignore[index]
+    return t.Decimal(_DIGITS[kind], 0) if kind in _DIGITS else kind if isinstance(kind, t.Decimal) else None
 
 
 def bounded(precision: int, scale: int) -> t.Decimal:
@@ -94,7 +94,7 @@ def common_type(a: t.DataType, b: t.DataType) -> t.DataType | None:
 
 def tight_type(a: t.DataType, b: t.DataType) -> t.DataType | None:
     """The type both can take, or None; texts stay texts."""
-    if a == b or b == t.NULL:
+    if b in (a, t.NULL):
         return a
     if a == t.NULL:
         return b
@@ -109,7 +109,7 @@ def _number(a: t.DataType, b: t.DataType) -> t.DataType:
     x, y = decimal_for(a), decimal_for(b)
     if isinstance(a, t.Decimal) or isinstance(b, t.Decimal):
         return wider_decimal(x, y) if x and y else t.DOUBLE
-    wider = max(a, b, key=_NUMBERS.index)  # type: ignore[arg-type]
+    wider = max(a, b, key=_NUMBERS.index)
     return t.DOUBLE if wider == t.FLOAT else wider
 
 
@@ -161,7 +161,7 @@ def implicit(arg: Typed, target: t.DataType) -> Typed | None:
 
 
 def _implicit(kind: t.DataType, target: t.DataType) -> bool:
-    if kind == t.STRING or target == t.STRING:
+    if t.STRING in (kind, target):
         return True
     if t.is_numeric(kind) and t.is_numeric(target):
         return True
@@ -189,6 +189,6 @@ def _can_cast(kind: t.DataType, target: t.DataType) -> bool:
         return True
     if t.is_numeric(kind):
         return t.is_numeric(target) or target in (t.BOOLEAN, t.TIMESTAMP)
-    if kind == t.BOOLEAN or kind == t.TIMESTAMP:
+    if kind in (t.BOOLEAN, t.TIMESTAMP):
         return t.is_numeric(target) or (kind == t.TIMESTAMP and target in _MOMENTS)
     return kind in _MOMENTS and target in _MOMENTS

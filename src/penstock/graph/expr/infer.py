@@ -18,7 +18,8 @@ from penstock.graph import types as t
 from penstock.graph.expr.coerce import Typed, can_cast, cast_to, common_of
 from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS, Misfit
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw
-from penstock.graph.expr.sql import name_of, to_sql
+from penstock.graph.expr.parse import KEYWORDS
+from penstock.graph.expr.spark_sql import name_of, to_sql
 from penstock.graph.schema import Schema
 
 
@@ -173,7 +174,7 @@ class _Resolver:
 
 
 def _spoken() -> list[str]:
-    return [name for name in FUNCTIONS if name.isidentifier()]
+    return sorted(name for name in FUNCTIONS if name.isidentifier() and name not in KEYWORDS)
 
 
 _RESOLVERS: dict[type[Expr], Callable[[_Resolver, Any], Typed]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
+import struct
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.errors import ExpressionError, nearest
@@ -48,10 +49,15 @@ def read_number(text: str) -> Literal:
         value = decimal.Decimal(sign + digits)
         return Literal(value, decimal_type(value))
     if suffix == "f":
-        return Literal(float(sign + digits), t.FLOAT)
+        return Literal(_single(float(sign + digits)), t.FLOAT)
     if suffix == "d" or "e" in digits.lower():
         return Literal(float(sign + digits), t.DOUBLE)
     return _plain(sign + digits)
+
+
+def _single(value: float) -> float:
+    """The nearest number of four bytes."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def _plain(text: str) -> Literal:
@@ -83,7 +89,9 @@ def interval_unit(name: str) -> tuple[datetime.timedelta, bool]:
     """The length of a unit of time, and whether it is a day or longer."""
     plain = name.lower().removesuffix("s")
     if plain not in _UNITS:
-        raise ExpressionError(f"an interval has units from microseconds to weeks; {name!r} came; {nearest(plain, _UNITS)}")
+        raise ExpressionError(
+            f"an interval has units from microseconds to weeks; {name!r} came; {nearest(plain, _UNITS)}"
+        )
     return _UNITS[plain], plain in ("week", "day")
 
 
@@ -121,7 +129,9 @@ def _moment(day: re.Match[str], rest: str) -> datetime.datetime:
         raise ValueError(f"{rest!r} is no time of day")
     hour, minute, second, fraction, only_hour = time.groups()
     micros = int((fraction or "")[:6].ljust(6, "0"))
-    local = midnight.replace(hour=int(hour or only_hour), minute=int(minute or 0), second=int(second or 0), microsecond=micros)
+    local = midnight.replace(
+        hour=int(hour or only_hour), minute=int(minute or 0), second=int(second or 0), microsecond=micros
+    )
     return local.replace(tzinfo=_zone(rest[time.end() :].strip())).astimezone(datetime.UTC)
 
 

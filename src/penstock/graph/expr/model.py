@@ -197,6 +197,7 @@ class Call(Expr):
     star: bool = False
 
     def children(self) -> tuple[Expr, ...]:
+        """The arguments."""
         return self.args
 
 
@@ -209,6 +210,7 @@ class Cast(Expr):
     try_: bool = False
 
     def children(self) -> tuple[Expr, ...]:
+        """The value inside."""
         return (self.expr,)
 
 
@@ -220,6 +222,7 @@ class Case(Expr):
     otherwise: Expr | None = None
 
     def children(self) -> tuple[Expr, ...]:
+        """Conditions and values in turn, then the last resort."""
         pairs = tuple(part for pair in self.whens for part in pair)
         return pairs if self.otherwise is None else (*pairs, self.otherwise)
 
@@ -232,6 +235,7 @@ class GetField(Expr):
     name: str
 
     def children(self) -> tuple[Expr, ...]:
+        """The value inside."""
         return (self.expr,)
 
 
@@ -243,6 +247,7 @@ class GetItem(Expr):
     key: Expr
 
     def children(self) -> tuple[Expr, ...]:
+        """The array or map, and the key."""
         return (self.expr, self.key)
 
 
@@ -254,6 +259,7 @@ class Alias(Expr):
     name: str
 
     def children(self) -> tuple[Expr, ...]:
+        """The value inside."""
         return (self.expr,)
 
 
@@ -303,7 +309,8 @@ def lit(value: Any) -> Expr:
 
 def as_utc(value: datetime.datetime) -> datetime.datetime:
     """The moment in UTC; a time without a zone is taken as UTC."""
-    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+    moment = value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+    return moment.replace(fold=0)
 
 
 _PLAIN: dict[type, t.DataType] = {

@@ -29,9 +29,11 @@ from penstock.graph.expr.model import (
 )
 from penstock.graph.expr.tokens import Token, pointed, tokenize
 
-KEYWORDS = frozenset(
-    "and as between case cast div else end false from ilike in is like not null or rlike then true try_cast when".split()
-)
+_KEYWORDS_TEXT = """
+    and as between case cast div else end false from ilike in is like not null or rlike then true try_cast when
+"""
+
+KEYWORDS = frozenset(_KEYWORDS_TEXT.split())
 """Words that are never a column's name unless they stand in backticks."""
 
 _OR, _AND, _NOT, _PREDICATE, _COMPARE, _ADD, _MULTIPLY, _UNARY, _POSTFIX = range(1, 10)
@@ -247,8 +249,12 @@ class _Reader:
         special = _SPECIAL.get(word)
         if special is not None:
             return special(self)
+        if word in ("like", "rlike", "ilike") and self.after.word == "(":
+            return self.call(self.take())
         if word in KEYWORDS:
-            raise self.error(f"a value expected, the keyword {self.next.text!r} came; a column of that name needs `...`")
+            raise self.error(
+                f"a value expected, the keyword {self.next.text!r} came; a column of that name needs `...`"
+            )
         if word in _TYPED and self.after.kind in ("string", "raw"):
             return self.typed()
         if word == "interval" and (self.after.kind in ("number", "string") or self.after.word == "-"):

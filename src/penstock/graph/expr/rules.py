@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 
 from penstock.graph import types as t
@@ -59,7 +60,7 @@ def alike(args: Args) -> tuple[Args, t.DataType]:
 
 
 def extreme(args: Args) -> tuple[Args, t.DataType]:
-    """greatest and least: as `alike`, but a text meets only texts."""
+    """For greatest and least: as `alike`, but a text meets only texts."""
     args, kind = meet_all(args, tight_type)
     return args, ordered(kind)
 
@@ -82,7 +83,9 @@ def logical(args: Args) -> tuple[Args, t.DataType]:
     """Truth values."""
     for place, arg in enumerate(args, 1):
         if arg.type not in (t.BOOLEAN, t.NULL):
-            raise Misfit(f"side {place} must be boolean; {arg.type} came" if len(args) > 1 else f"{arg.type} is no boolean")
+            raise Misfit(
+                f"side {place} must be boolean; {arg.type} came" if len(args) > 1 else f"{arg.type} is no boolean"
+            )
     return tuple(cast_to(a, t.BOOLEAN) for a in args), t.BOOLEAN
 
 
@@ -96,9 +99,7 @@ def _literal_decimals(args: Args) -> Args:
 def _slim(arg: Typed) -> Typed:
     if arg.kind != "literal" or not is_integer(arg.type):
         return arg
-    from decimal import Decimal
-
-    value = Decimal(arg.value)
+    value = decimal.Decimal(arg.value)
     return Typed("literal", decimal_type(value), (), value)
 
 
@@ -144,7 +145,9 @@ def _shift(name: str, args: Args) -> tuple[Args, t.DataType]:
         return (cast_to(left, t.TIMESTAMP), right), t.TIMESTAMP
     if left.type in (t.TIMESTAMP, t.TIMESTAMP_NTZ) and right.type in (INTERVAL, INTERVAL_DAY):
         return (left, right), left.type
-    hint = "; for the days between dates use datediff, for seconds subtract unix_timestamp values" if name == "-" else ""
+    hint = (
+        "; for the days between dates use datediff, for seconds subtract unix_timestamp values" if name == "-" else ""
+    )
     raise Misfit(f"{args[0].type} {name} {args[1].type} makes no value a stream can hold{hint}")
 
 
@@ -167,7 +170,7 @@ def number(args: Args) -> tuple[Args, t.DataType]:
 
 
 def whole(args: Args) -> tuple[Args, t.DataType]:
-    """ceil and floor: bigint, or a decimal without a scale."""
+    """For ceil and floor: bigint, or a decimal without a scale."""
     (arg,), kind = number(args)
     if isinstance(kind, t.Decimal):
         return (arg,), bounded(kind.precision - kind.scale + 1, 0) if kind.scale else kind
@@ -177,7 +180,7 @@ def whole(args: Args) -> tuple[Args, t.DataType]:
 
 
 def rounded(args: Args) -> tuple[Args, t.DataType]:
-    """round and bround: the number's own type; a decimal loses digits behind the point."""
+    """For round and bround: the number's own type; a decimal loses digits behind the point."""
     (arg,), kind = number(args[:1])
     scale = Typed("literal", t.INT, (), 0) if len(args) == 1 else args[1]
     if scale.kind != "literal" or not isinstance(scale.value, int):

@@ -69,10 +69,10 @@ def pointed(text: str, at: int, message: str) -> str:
 
 
 def unescape(body: str, mark: str) -> str:
-    """A text literal without its backslashes and doubled marks, as Spark reads it.
+    r"""A text literal without its backslashes and doubled marks, as Spark reads it.
 
-    >>> unescape(r"it''s\\n", "'")
-    "it's\\n"
+    >>> unescape(r"it''s\n", "'")
+    "it's\n"
     """
     return _ESCAPE.sub(lambda found: _unescape_one(found, mark), body)
 
@@ -98,5 +98,9 @@ def _value(kind: str, text: str) -> str:
 
 def _unreadable(text: str, at: int) -> str:
     sign = text[at]
-    why = f"the text after {sign} has no end" if sign in "'\"`" else f"{text[at:].split()[0]!r} cannot be read here"
+    why = (
+        f"the text after {sign} has no end"
+        if sign in "'\"`"
+        else f"{text[at:].split(maxsplit=1)[0]!r} cannot be read here"
+    )
     return pointed(text, at, f"cannot read the expression: {why}")

@@ -48,7 +48,7 @@ class Source(Node):
     @property
     def runs_python(self) -> bool:
         """A source is Python only where a function of the user makes its records."""
-        return self.endpoint.kind in ("generate",)
+        return self.endpoint.kind == "generate"
 
     def settings(self) -> dict[str, Any]:
         """The endpoint's kind and options."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from penstock.graph.expr import Expr, to_sql
-from penstock.graph.nodes.base import Node, label
+from penstock.graph.nodes.base import Node, Port, label
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,14 @@ from penstock.graph.expr.parse import KEYWORDS
 _INFIX = frozenset({"+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or"})
 _INFIX_WORDS = frozenset({"like", "rlike", "ilike"})
 
-_RESERVED = KEYWORDS | frozenset(
-    "all any both collate cross current_date current_time current_timestamp current_user date distinct except exists filter "
-    "for full group having inner intersect interval join lateral leading left localtime natural on order outer overlaps right "
-    "select semi anti session_user some table timestamp timestamp_ltz timestamp_ntz trailing union unique user using where "
-    "window with within".split()
-)
+_RESERVED_TEXT = """
+    all any both collate cross current_date current_time current_timestamp current_user date distinct except exists
+    filter for full group having inner intersect interval join lateral leading left localtime natural on order outer
+    overlaps right select semi anti session_user some table timestamp timestamp_ltz timestamp_ntz trailing union
+    unique user using where window with within
+"""
+
+_RESERVED = KEYWORDS | frozenset(_RESERVED_TEXT.split())
 
 
 def to_sql(expr: Expr) -> str:
@@ -73,6 +75,10 @@ def text_literal(value: str) -> str:
 def _operand(expr: Expr) -> str:
     text = to_sql(expr)
     return text if _is_atom(expr, text) else f"({text})"
+
+
+def _base(expr: Expr) -> str:
+    return f"({to_sql(expr)})" if isinstance(expr, Literal) else _operand(expr)
 
 
 def _is_atom(expr: Expr, text: str) -> bool:
@@ -160,8 +166,8 @@ _WRITERS: dict[type[Expr], Callable[[Any], str]] = {
     Call: _call,
     Cast: _cast,
     Case: _case,
-    GetField: lambda expr: f"{_operand(expr.expr)}.{identifier(expr.name)}",
-    GetItem: lambda expr: f"{_operand(expr.expr)}[{to_sql(expr.key)}]",
+    GetField: lambda expr: f"{_base(expr.expr)}.{identifier(expr.name)}",
+    GetItem: lambda expr: f"{_base(expr.expr)}[{to_sql(expr.key)}]",
     Alias: lambda expr: f"{to_sql(expr.expr)} AS {identifier(expr.name)}",
     Raw: lambda expr: expr.text,
 }

@@ -1,0 +1,77 @@
+"""Reads bounded endpoints without a JVM."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import Impossible
+from penstock.graph.endpoints import matching_files
+from penstock.graph.nodes import Endpoint
+from penstock.graph.schema import Schema
+
+
+def read_endpoint(endpoint: Endpoint, schema: Schema | None = None) -> Iterable[Any]:
+    """The records of an endpoint, which must be bounded."""
+    readers = {"items": _items, "generate": _generated, "rate": _numbers, "files": _files}
+    if endpoint.kind not in readers or not endpoint.bounded:
+        raise Impossible(
+            f"a {endpoint.kind} source cannot be read here: it has no end, or needs Spark. Give its records as a list, "
+            f"or give it a limit"
+        )
+    return readers[endpoint.kind](endpoint, schema or endpoint.schema)
+
+
+def _items(endpoint: Endpoint, schema: Any) -> Iterable[Any]:
+    return list(endpoint.options["rows"])
+
+
+def _generated(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
+    return (endpoint.options["function"](i) for i in range(endpoint.options["limit"]))
+
+
+def _numbers(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
+    begin = datetime.datetime.now(datetime.UTC)
+    step = datetime.timedelta(seconds=1 / endpoint.options["rows_per_second"])
+    return ((begin + i * step, i) for i in range(endpoint.options["limit"]))
+
+
+def _files(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
+    for path in matching_files(endpoint.options["path"]):
+        if endpoint.options["format"] == "text":
+            yield from ((line,) for line in Path(path).read_text().splitlines())
+        else:
+            yield from _table(path, endpoint, schema)
+
+
+def _table(path: str, endpoint: Endpoint, schema: Schema) -> Iterator[Any]:
+    from penstock.kernels.arrow import arrow_schema, to_columns
+
+    table = _READERS[endpoint.options["format"]](path, endpoint, arrow_schema(schema))
+    yield from zip(*to_columns(table.select(list(schema.names)).cast(arrow_schema(schema))), strict=True)
+
+
+def _parquet(path: str, endpoint: Endpoint, wanted: Any) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path)
+
+
+def _json(path: str, endpoint: Endpoint, wanted: Any) -> Any:
+    import pyarrow.json as pj
+
+    return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=wanted))
+
+
+def _csv(path: str, endpoint: Endpoint, wanted: Any) -> Any:
+    import pyarrow.csv as pc
+
+    names = None if endpoint.options["header"] else wanted.names
+    types = {f.name: f.type for f in wanted}
+    options = pc.ConvertOptions(column_types=types, strings_can_be_null=True)
+    return pc.read_csv(path, read_options=pc.ReadOptions(column_names=names), convert_options=options)
+
+
+_READERS = {"parquet": _parquet, "json": _json, "csv": _csv}

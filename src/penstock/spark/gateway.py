@@ -1,0 +1,137 @@
+"""Starts the JVM that Spark lives in, and keeps it quiet.
+
+Spark's log goes to a file of its own. What else the JVM writes to its standard error, above all what steps print in
+local workers, comes to ours; the lines that every start prints do not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from penstock.errors import SetupError
+from penstock.spark.java import cache_dir
+
+KEEP = 20
+"""How many log files of earlier runs stay."""
+
+_NOISE = re.compile(
+    r"^(WARNING: |Using Spark's default log4j|Setting default log level|To adjust logging level|Setting Spark log level"
+    r"|Picked up |NOTE: Picked up |:: loading settings|Ivy Default Cache|The jars for the packages)"
+)
+_LOG4J = """\
+status = off
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 10MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss.SSS}} %p %c{{1}}: %m%n%ex
+"""
+
+_log_file: Path | None = None
+
+
+def spark_log() -> Path | None:
+    """Where the log of the JVM that this process started is; None when it did not start one."""
+    return _log_file
+
+
+def jvm_is_up() -> bool:
+    """Whether this process has a JVM already: started earlier, or by spark-submit."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
+    """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf(loadDefaults=False)
+    for key, value in _with_log(settings, log_level).items():
+        conf.set(key, value)
+    tail: deque[str] = deque(maxlen=40)
+    read_end, write_end = os.pipe()
+    reader = threading.Thread(target=_pass_on, args=(os.fdopen(read_end, errors="replace"), tail), daemon=True)
+    reader.start()
+    try:
+        gateway = launch_gateway(conf, {"stderr": write_end, "start_new_session": True})
+    except PySparkRuntimeError as error:
+        reader.join(timeout=1)
+        raise SetupError(_not_started(tail, error)) from None
+    finally:
+        os.close(write_end)
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _with_log(settings: Mapping[str, str], level: str) -> dict[str, str]:
+    """The settings, with Spark's log sent to a file unless the user has a log4j configuration of their own."""
+    global _log_file
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    if "log4j" in given or "log4j" in os.environ.get("PYSPARK_SUBMIT_ARGS", ""):
+        return dict(settings)
+    _log_file = _new_log()
+    config = _log_file.with_suffix(".properties")
+    config.write_text(_LOG4J.format(level=level, file=_log_file))
+    options = f"-Dlog4j2.configurationFile=file:{config} {given}".strip()
+    return {**settings, "spark.driver.extraJavaOptions": options}
+
+
+def _new_log() -> Path:
+    """A file in the cache folder, or in the temporary one when that cannot be written. Old ones are removed."""
+    name = f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    for folder in (cache_dir() / "logs", Path(tempfile.gettempdir()) / f"penstock-logs-{os.getuid()}"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        except OSError:
+            continue
+        _prune(folder)
+        return folder / name
+    raise SetupError("no folder for Spark's log can be written to; set PENSTOCK_CACHE to one you may write to")
+
+
+def _prune(folder: Path) -> None:
+    for old in sorted(folder.glob("spark-*.log"))[:-KEEP]:
+        for file in folder.glob(f"{old.stem}.*"):
+            file.unlink(missing_ok=True)
+
+
+def _pass_on(pipe: IO[str], tail: deque[str]) -> None:
+    """Copies the JVM's standard error to ours, line by line, without the noise."""
+    with pipe:
+        for line in pipe:
+            if not _NOISE.match(line):
+                tail.append(line)
+                _write(line)
+
+
+def _write(line: str) -> None:
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):  # the terminal is gone; the JVM must not block on that
+        return
+
+
+def _not_started(tail: deque[str], error: Any) -> str:
+    said = "".join(tail).strip()
+    return f"Spark's JVM did not start. It said:\n{said or error}\n`penstock doctor --spark` looks for the reason"

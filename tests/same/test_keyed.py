@@ -1,0 +1,167 @@
+"""count, sum, aggregate, reduce, process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import penstock as ps
+from tests.same.conftest import Case
+
+SALES = [("ada", 3, 2.5), ("bob", 1, None), (None, 7, 1.0), ("ada", 10, 4.0), ("bob", None, 0.5), ("eve", 2, 2.0)]
+SCHEMA = "user string, n int, price double"
+
+
+def sales(name: str) -> tuple[ps.Flow, ps.Stream]:
+    flow = ps.Flow(name)
+    return flow, flow.source("sales", ps.items([], SCHEMA))
+
+
+def test_count_by_key_null_is_a_key_too(same: Case) -> None:
+    flow, stream = sales("count")
+    stream.key_by("user").count("times").sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [("ada", 2), ("bob", 2), (None, 1), ("eve", 1)]})
+
+
+def test_sum_ignores_null(same: Case) -> None:
+    flow, stream = sales("sum")
+    stream.key_by("user").sum("total", "n").sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [("ada", 13), ("bob", 1), (None, 7), ("eve", 2)]})
+
+
+def test_many_aggregates_at_once(same: Case) -> None:
+    flow, stream = sales("many")
+    stream.key_by("user").aggregate(
+        "stats",
+        rows="count(*)",
+        known="count(price)",
+        low="min(n)",
+        high="max(n)",
+        mean="avg(n)",
+        worth="sum(n * price)",
+        big="count_if(n > 2)",
+        ever="bool_or(n > 2)",
+        always="bool_and(n > 2)",
+        seen="collect_set(n)",
+    ).sink("out", ps.console())
+    expected = [
+        ("ada", 2, 2, 3, 10, 6.5, 47.5, 2, True, True, [3, 10]),
+        ("bob", 2, 1, 1, 1, 1.0, None, 0, False, False, [1]),
+        (None, 1, 1, 7, 7, 7.0, 7.0, 1, True, True, [7]),
+        ("eve", 1, 1, 2, 2, 2.0, 4.0, 0, False, False, [2]),
+    ]
+    same.check(flow, {"sales": SALES}, {"out": expected})
+
+
+def test_key_by_an_expression(same: Case) -> None:
+    flow, stream = sales("computed")
+    stream.key_by(initial="substring(user, 1, 1)").count("n").sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [("a", 2), ("b", 2), (None, 1), ("e", 1)]})
+
+
+def test_two_keys(same: Case) -> None:
+    flow, stream = sales("two-keys")
+    stream.key_by("user", "n").count("times").sink("out", ps.console())
+    same.check(flow, {"sales": [*SALES, SALES[0]]}, {"out": [
+        ("ada", 3, 2), ("ada", 10, 1), ("bob", 1, 1), ("bob", None, 1), (None, 7, 1), ("eve", 2, 1),
+    ]})  # fmt: skip
+
+
+def test_reduce_folds_records_of_a_key(same: Case) -> None:
+    flow, stream = sales("reduce")
+    best = stream.key_by("user").reduce("best", lambda a, b: a if (a.n or 0) >= (b.n or 0) else b)
+    best.sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [SALES[3], SALES[1], SALES[2], SALES[5]]})
+
+
+class Longest(ps.Aggregator):
+    """An aggregate of the user's own."""
+
+    schema = "string"
+
+    def init(self) -> str:
+        return ""
+
+    def add(self, so_far: str, row: Any) -> str:
+        return max(so_far, row.word, key=lambda w: (len(w), w))
+
+    def merge(self, one: str, other: str) -> str:
+        return max(one, other, key=lambda w: (len(w), w))
+
+    def result(self, so_far: str) -> str:
+        return so_far.upper()
+
+
+def test_own_aggregates_beside_native_ones(same: Case) -> None:
+    flow = ps.Flow("own")
+    words = flow.source("words", ps.items([], "word string"))
+    words.key_by(first="substring(word, 1, 1)").aggregate("stats", longest=Longest, n="count(*)", mean="avg(length(word))").sink(
+        "out", ps.console()
+    )
+    given = ["apple", "ant", "bee", "avocado", "bear", "b"]
+    same.check(flow, {"words": given}, {"out": [("a", "AVOCADO", 3, 5.0), ("b", "BEAR", 3, 8 / 3)]})
+
+
+class Numbered(ps.Process):
+    """Numbers the records of a key, and remembers what it saw."""
+
+    nth = ps.value(int, default=0)
+    seen = ps.list_of(str)
+    by_word = ps.map_of(str, int)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.nth += 1
+        self.seen.append(row.word)
+        self.by_word[row.word] = self.by_word.get(row.word, 0) + 1
+        yield {"key": self.key, "nth": self.nth, "seen": "".join(self.seen), "same": self.by_word[row.word]}
+
+
+def test_process_keeps_state_per_key_in_order(same: Case) -> None:
+    flow = ps.Flow("process")
+    events = flow.source("events", ps.items([], "k int, word string"))
+    events.key_by("k").process("number", Numbered, "key int, nth bigint, seen string, same bigint").sink("out", ps.console())
+    given = [(1, "a"), (2, "x"), (1, "b"), (1, "a"), (2, "y"), (3, "z"), (1, "c")]
+    expected = [
+        (1, 1, "a", 1), (2, 1, "x", 1), (1, 2, "ab", 1), (1, 3, "aba", 2), (2, 2, "xy", 1), (3, 1, "z", 1), (1, 4, "abac", 1),
+    ]  # fmt: skip
+    same.check(flow, {"events": given}, {"out": expected})
+
+
+class Pairs(ps.Process):
+    """Gives every second record of a key, and forgets."""
+
+    waiting = ps.value(str)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        if self.waiting is None:
+            self.waiting = row.word
+            return
+        yield self.waiting + row.word
+        self.clear()
+
+
+def test_process_then_map_then_process(same: Case) -> None:
+    """Stateful steps in a row."""
+    flow = ps.Flow("chain")
+    events = flow.source("events", ps.items([], "k int, word string"))
+    pairs = events.key_by("k").process("pairs", Pairs, "word string")
+    pairs.map("mark", lambda r: (len(r.word), r.word), "k int, word string").key_by("k").process("again", Pairs, "word string").sink(
+        "out", ps.console()
+    )
+    given = [(k, f"{k}{c}") for c in "abcd" for k in (1, 1)]
+    results = same.run(flow, {"events": given})
+    assert sorted(len(r.word) for r in results["out"]) == [8, 8]
+
+
+def test_running_totals_may_be_reshaped(same: Case) -> None:
+    flow, stream = sales("reshape")
+    totals = stream.key_by("user").sum("total", "n")
+    totals.select("shown", "user", label="concat(user, ':', cast(total as string))").map("low", lambda r: r).sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [("ada", "ada:13"), ("bob", "bob:1"), (None, None), ("eve", "eve:2")]})
+
+
+def test_updates_as_records_reach_the_same_end(same: Case) -> None:
+    flow, stream = sales("as-records")
+    totals = stream.key_by("user").sum("total", "n").as_records("each")
+    totals.where("big", "total > 6").key_by("user").aggregate("most", high="max(total)").sink("out", ps.console())
+    same.check(flow, {"sales": SALES}, {"out": [("ada", 13), (None, 7)]})
