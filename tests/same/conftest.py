@@ -23,7 +23,9 @@ class Case:
     seed: str
     spark: Callable[[], Any]
 
-    def run(self, flow: Any, inputs: Mapping[str, Iterable[Any]], tables: Mapping[str, Iterable[Any]] | None = None) -> Results:
+    def run(
+        self, flow: Any, inputs: Mapping[str, Iterable[Any]], tables: Mapping[str, Iterable[Any]] | None = None
+    ) -> Results:
         """What the runtime answers."""
         lists = {n: list(rows) for n, rows in inputs.items()}
         if self.runtime == "local":

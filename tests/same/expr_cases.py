@@ -542,6 +542,17 @@ LITERALS = Suite(
         hex(0)
         base64('hello')
         base64(X'FFFE')
+        base64(repeat('hello', 30))
+        left(X'010203', 2)
+        reverse(X'010203')
+        2Y / 1.5
+        2S + 1.5
+        null / 1.5
+        null + 1.5
+        null * 1.5
+        1.5 % null
+        null div 1.5
+        null div 2
         crc32('hello')
         length(X'000102')
         substring(X'0102030405', 2, 3)
@@ -720,6 +731,9 @@ TEXTS = Suite(
         locate(b, a)
         locate('l', a, 4)
         locate('l', a, 0)
+        locate(b, a, n)
+        locate('l', a, null)
+        initcap(b)
         locate('', a, 3)
         locate(b, a, 2)
         position('o', a)
@@ -1229,5 +1243,12 @@ ANALYSIS_ERRORS = _lines(
     round(1.5, id)
     year(1)
     hour(true)
+    unix_seconds(date '2024-01-01')
+    unix_millis('2024-01-01')
+    case when null then 1 end
+    array_join(array(1), 2)
+    array_join(array(array(1)), ',')
+    array_position(array(1.5D), 0.5)
+    sort_array(array(1), 'true')
     """
 )

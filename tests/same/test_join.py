@@ -22,7 +22,13 @@ def test_left_join_keeps_all(same: Case) -> None:
     flow = ps.Flow("left")
     events = flow.source("events", ps.items([], "user string, n bigint"))
     events.join("who", TABLE, on="user", how="left").sink("out", ps.console())
-    expected = [("ada", 1, "London", 36), ("eve", 2, None, None), ("bob", 3, "Paris", 20), ("bob", 3, "Rome", 21), (None, 4, None, None)]
+    expected = [
+        ("ada", 1, "London", 36),
+        ("eve", 2, None, None),
+        ("bob", 3, "Paris", 20),
+        ("bob", 3, "Rome", 21),
+        (None, 4, None, None),
+    ]
     same.check(flow, {"events": EVENTS}, {"out": expected})
 
 

@@ -95,9 +95,9 @@ class Longest(ps.Aggregator):
 def test_own_aggregates_beside_native_ones(same: Case) -> None:
     flow = ps.Flow("own")
     words = flow.source("words", ps.items([], "word string"))
-    words.key_by(first="substring(word, 1, 1)").aggregate("stats", longest=Longest, n="count(*)", mean="avg(length(word))").sink(
-        "out", ps.console()
-    )
+    words.key_by(first="substring(word, 1, 1)").aggregate(
+        "stats", longest=Longest, n="count(*)", mean="avg(length(word))"
+    ).sink("out", ps.console())
     given = ["apple", "ant", "bee", "avocado", "bear", "b"]
     same.check(flow, {"words": given}, {"out": [("a", "AVOCADO", 3, 5.0), ("b", "BEAR", 3, 8 / 3)]})
 
@@ -119,7 +119,9 @@ class Numbered(ps.Process):
 def test_process_keeps_state_per_key_in_order(same: Case) -> None:
     flow = ps.Flow("process")
     events = flow.source("events", ps.items([], "k int, word string"))
-    events.key_by("k").process("number", Numbered, "key int, nth bigint, seen string, same bigint").sink("out", ps.console())
+    events.key_by("k").process("number", Numbered, "key int, nth bigint, seen string, same bigint").sink(
+        "out", ps.console()
+    )
     given = [(1, "a"), (2, "x"), (1, "b"), (1, "a"), (2, "y"), (3, "z"), (1, "c")]
     expected = [
         (1, 1, "a", 1), (2, 1, "x", 1), (1, 2, "ab", 1), (1, 3, "aba", 2), (2, 2, "xy", 1), (3, 1, "z", 1), (1, 4, "abac", 1),
@@ -145,9 +147,9 @@ def test_process_then_map_then_process(same: Case) -> None:
     flow = ps.Flow("chain")
     events = flow.source("events", ps.items([], "k int, word string"))
     pairs = events.key_by("k").process("pairs", Pairs, "word string")
-    pairs.map("mark", lambda r: (len(r.word), r.word), "k int, word string").key_by("k").process("again", Pairs, "word string").sink(
-        "out", ps.console()
-    )
+    pairs.map("mark", lambda r: (len(r.word), r.word), "k int, word string").key_by("k").process(
+        "again", Pairs, "word string"
+    ).sink("out", ps.console())
     given = [(k, f"{k}{c}") for c in "abcd" for k in (1, 1)]
     results = same.run(flow, {"events": given})
     assert sorted(len(r.word) for r in results["out"]) == [8, 8]
@@ -156,7 +158,9 @@ def test_process_then_map_then_process(same: Case) -> None:
 def test_running_totals_may_be_reshaped(same: Case) -> None:
     flow, stream = sales("reshape")
     totals = stream.key_by("user").sum("total", "n")
-    totals.select("shown", "user", label="concat(user, ':', cast(total as string))").map("low", lambda r: r).sink("out", ps.console())
+    totals.select("shown", "user", label="concat(user, ':', cast(total as string))").map("low", lambda r: r).sink(
+        "out", ps.console()
+    )
     same.check(flow, {"sales": SALES}, {"out": [("ada", "ada:13"), ("bob", "bob:1"), (None, None), ("eve", "eve:2")]})
 
 

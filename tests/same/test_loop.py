@@ -11,7 +11,9 @@ def test_a_loop_goes_round_until_it_is_quiet(same: Case) -> None:
     numbers = flow.source("numbers", ps.items([], "start bigint, n bigint, steps bigint"))
     again = flow.feedback("again", "start bigint, n bigint, steps bigint")
     both = numbers.union("both", again)
-    step = both.where("going", "n > 1").map("step", lambda r: (r.start, r.n // 2 if r.n % 2 == 0 else 3 * r.n + 1, r.steps + 1))
+    step = both.where("going", "n > 1").map(
+        "step", lambda r: (r.start, r.n // 2 if r.n % 2 == 0 else 3 * r.n + 1, r.steps + 1)
+    )
     flow.feed(again, step)
     both.where("done", "n = 1").select("result", "start", "steps").sink("out", ps.console())
     same.check(flow, {"numbers": [(3, 3, 0), (1, 1, 0), (4, 4, 0)]}, {"out": [(3, 7), (1, 0), (4, 2)]})

@@ -16,9 +16,9 @@ def orders(name: str) -> tuple[ps.Flow, ps.Stream]:
 
 def test_select_makes_new_records(same: Case) -> None:
     flow, stream = orders("select")
-    stream.select("pick", "upper(user) as who", total="n * price", kind="case when n > 5 then 'big' else 'small' end").sink(
-        "out", ps.console()
-    )
+    stream.select(
+        "pick", "upper(user) as who", total="n * price", kind="case when n > 5 then 'big' else 'small' end"
+    ).sink("out", ps.console())
     expected = [("ADA", 7.5, "small"), ("BOB", None, "small"), (None, None, "big"), ("ADA", 40.0, "big")]
     same.check(flow, {"orders": ORDERS}, {"out": expected})
 

@@ -24,9 +24,9 @@ def test_map_gives_one_record_for_each(same: Case) -> None:
 def test_map_takes_dicts_tuples_rows_and_bare_values(same: Case) -> None:
     flow = ps.Flow("forms")
     numbers = flow.source("n", ps.items([], "n bigint"))
-    numbers.map("dict", lambda r: {"n": r.n + 1}).map("tuple", lambda r: (r["n"] + 1,)).map("bare", lambda r: r[0] + 1).map(
-        "row", lambda r: r
-    ).sink("out", ps.console())
+    numbers.map("dict", lambda r: {"n": r.n + 1}).map("tuple", lambda r: (r["n"] + 1,)).map(
+        "bare", lambda r: r[0] + 1
+    ).map("row", lambda r: r).sink("out", ps.console())
     same.check(flow, {"n": [1, 2, 3]}, {"out": [4, 5, 6]})
 
 
@@ -110,7 +110,9 @@ EMPTY = (None,) * len(FULL)
 
 def test_every_type_goes_through_python_unchanged(same: Case) -> None:
     flow = ps.Flow("types")
-    flow.source("all", ps.items([], EVERY)).map("same", lambda r: r).filter("keep", lambda r: True).sink("out", ps.console())
+    flow.source("all", ps.items([], EVERY)).map("same", lambda r: r).filter("keep", lambda r: True).sink(
+        "out", ps.console()
+    )
     same.check(flow, {"all": [FULL, EMPTY]}, {"out": [FULL, EMPTY]})
 
 
@@ -118,5 +120,7 @@ def test_fused_steps_see_checked_values(same: Case) -> None:
     """A later step of the same pass gets the declared type, not what the function happened to give."""
     flow = ps.Flow("checked")
     numbers = flow.source("n", ps.items([], "n bigint"))
-    numbers.map("half", lambda r: r.n, "x double").map("kind", lambda r: type(r.x).__name__, "kind string").sink("out", ps.console())
+    numbers.map("half", lambda r: r.n, "x double").map("kind", lambda r: type(r.x).__name__, "kind string").sink(
+        "out", ps.console()
+    )
     same.check(flow, {"n": [1, 2]}, {"out": ["float", "float"]})

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
+from types import FrameType, ModuleType
 from typing import Any
 
 from penstock import launcher
@@ -183,11 +183,6 @@ _HERE = str(Path(__file__).resolve().parents[1])
 def _is_ours(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     return "importlib" in file or (file.startswith(_HERE) and not file.startswith(f"{_HERE}/demo"))
-
-
-def own_frames(error: BaseException) -> TracebackType | None:
-    """The traceback object of an error, for those who want the frames."""
-    return error.__traceback__
 
 
 def _named(module: ModuleType, name: str) -> Any:

@@ -6,6 +6,8 @@ a picture.
 
 from __future__ import annotations
 
+from itertools import count
+
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
@@ -90,17 +92,17 @@ class _Described:
         stage = self._stage_of(node.name)
         if stage.nodes[0] is not node or not stage.shuffle:
             return ""
-        return grouping if isinstance(node, Bolt) and grouping != "local_or_shuffle" else stage.shuffle
+        if isinstance(node, Bolt):
+            return "" if grouping == "local_or_shuffle" else grouping
+        return stage.shuffle
 
     def stages(self) -> list[Description]:
         """The stages in the order they run."""
-        passes = [s for s in self.plan.stages if s.host == PYTHON]
-        made = [self._stage(number, stage) for number, stage in enumerate(self.plan.stages, 1)]
-        for number, stage in enumerate(passes, 1):
-            made[self.plan.stages.index(stage)]["python_pass"] = number
-        return made
+        passes = count(1)
+        numbered = enumerate(self.plan.stages, 1)
+        return [self._stage(n, s, next(passes) if s.host == PYTHON else None) for n, s in numbered]
 
-    def _stage(self, number: int, stage: Stage) -> Description:
+    def _stage(self, number: int, stage: Stage, python_pass: int | None) -> Description:
         return {
             "number": number,
             "host": stage.host,
@@ -108,7 +110,7 @@ class _Described:
             "shuffle": stage.shuffle,
             "combined_first": bool(stage.shuffle) and self._combined(stage.nodes[0]),
             "state": self.live and stage.state,
-            "python_pass": None,
+            "python_pass": python_pass,
             "reads": [describe_port(p) for p in stage.inputs],
             "gives": [describe_port(p) for p in stage.outputs],
         }

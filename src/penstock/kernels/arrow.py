@@ -54,6 +54,28 @@ def to_batch(columns: list[list[Any]], schema: Schema) -> Any:
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, shape, strict=True)], schema=shape)
 
 
+_SURE = {str(kind) for kind in (pa.string(), pa.int64(), pa.float64(), pa.bool_())}
+
+
+def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> Any:
+    """A record batch of unchecked columns, or None when a value may not be of its type.
+
+    Arrow is asked what it takes each column for; only when that is the type wanted is the column surely right.
+    """
+    shape = arrow_schema(schema)
+    made = []
+    for column, field in zip(columns, shape, strict=True):
+        if str(field.type) not in _SURE:
+            return None
+        try:
+            made.append(pa.array(column))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+            return None
+        if made[-1].type != field.type:
+            return None
+    return pa.record_batch(made, schema=shape)
+
+
 def to_columns(batch: Any) -> list[list[Any]]:
     """The columns of a record batch as Python values; maps become dicts."""
     return [_values(column) for column in batch.columns]

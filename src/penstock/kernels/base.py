@@ -34,6 +34,9 @@ class Context:
 class Kernel:
     """The base of all kernels. `take` and `barrier` give (output name, chunk) pairs."""
 
+    leaving = False
+    """Whether all that comes out leaves Python next; the host says so."""
+
     def __init__(self, node: Node) -> None:
         self.node = node
 

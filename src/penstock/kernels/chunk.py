@@ -45,9 +45,22 @@ class Chunk:
         self.groups = groups
 
     @classmethod
-    def of(cls, schema: Schema, records: list[Any]) -> Chunk:
-        """A chunk of whatever records a function gave, checked against the schema."""
-        return cls(schema, columns=shape_of(schema).columns(records))
+    def of(cls, schema: Schema, records: list[Any], *, leaving: bool = False) -> Chunk:
+        """A chunk of whatever records a function gave, checked against the schema.
+
+        Records that leave Python next are checked by Arrow while it takes them, which saves a look at every value.
+        """
+        shape = shape_of(schema)
+        if leaving and records:
+            columns = shape.split(records)
+            batch = arrow.to_batch_strictly(columns, schema)
+            if batch is not None:
+                return cls(schema, columns=columns, batch=batch)
+        return cls(schema, columns=shape.columns(records))
+
+    def walk(self) -> Walk:
+        """The records as rows, made one at a time as they are asked for."""
+        return Walk(self)
 
     def __len__(self) -> int:
         if self._batch is not None:
@@ -91,3 +104,23 @@ class Chunk:
     def values(self) -> Iterator[tuple[Any, ...]]:
         """The records as plain tuples."""
         return zip(*self.columns(), strict=True)
+
+
+class Walk:
+    """Goes over the rows of a chunk. A row that nobody keeps dies at once, which keeps the garbage collector quiet."""
+
+    __slots__ = ("_first", "_length", "_rows")
+
+    def __init__(self, chunk: Chunk) -> None:
+        columns = chunk.columns()
+        self._first: Any = iter(columns[0])
+        self._length = len(columns[0])
+        self._rows = map(chunk.shape.make, zip(self._first, *columns[1:], strict=False))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+    @property
+    def at(self) -> int:
+        """The place of the row that was given last."""
+        return self._length - int(self._first.__length_hint__()) - 1

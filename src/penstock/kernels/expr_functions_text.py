@@ -21,18 +21,32 @@ def _substring(text: Any, start: int, length: int = 2**31 - 1) -> Any:
     return text[max(begin, 0) : end] if end > max(begin, 0) else text[:0]
 
 
-def _left(text: str, length: int) -> str:
-    return text[:length] if length > 0 else ""
+def _left(text: Any, length: int) -> Any:
+    return text[: max(length, 0)]
 
 
 def _right(text: str, length: int) -> str:
     return text[-length:] if length > 0 else ""
 
 
-def _locate(part: str, text: str, start: int = 1) -> int:
+def _locate(part: str, text: str, start: int) -> int:
     if start < 1:
         return 0
     return text.find(part, start - 1) + 1 if part else 1
+
+
+def _located(node: Typed, runs: list[Run]) -> Run:
+    """A place that is null finds nothing, as in Spark; any other null gives null."""
+    part, text, *start = runs
+
+    def run(row: Any) -> int | None:
+        place = start[0](row) if start else 1
+        if place is None:
+            return 0
+        sought, whole = part(row), text(row)
+        return None if sought is None or whole is None else _locate(sought, whole, place)
+
+    return run
 
 
 def _instr(text: str, part: str) -> int:
@@ -64,7 +78,7 @@ def _translate(text: str, old: str, new: str) -> str:
 
 
 def _initcap(text: str) -> str:
-    return " ".join(word[:1].upper() + word[1:] for word in text.lower().split(" "))
+    return " ".join(word[:1].title() + word[1:] for word in text.lower().split(" "))
 
 
 def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
@@ -116,6 +130,12 @@ def _ilike(text: str, pattern: str) -> bool:
     return _like(text.lower(), pattern.lower())
 
 
+def _base64(data: bytes) -> str:
+    """In lines of 76 characters, as in mail."""
+    text = base64.b64encode(data).decode()
+    return "\r\n".join(text[at : at + 76] for at in range(0, len(text), 76))
+
+
 def _sha2(data: bytes, bits: int) -> str | None:
     name = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}.get(bits)
     return hashlib.new(name, data).hexdigest() if name else None
@@ -160,7 +180,7 @@ def _texts(values: Any) -> list[str]:
 
 PLAIN: dict[str, Callable[..., Any]] = {
     "ascii": lambda text: ord(text[0]) if text else 0,
-    "base64": lambda data: base64.b64encode(data).decode(),
+    "base64": _base64,
     "contains": lambda text, part: part in text,
     "crc32": zlib.crc32,
     "endswith": str.endswith,
@@ -171,7 +191,6 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "left": _left,
     "length": len,
     "like": _like,
-    "locate": _locate,
     "lower": str.lower,
     "lpad": _lpad,
     "ltrim": lambda text: text.lstrip(" "),
@@ -198,4 +217,4 @@ PLAIN: dict[str, Callable[..., Any]] = {
 
 TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {"concat": _concat, "reverse": _reverse}
 
-LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {"concat_ws": _concat_ws}
+LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {"concat_ws": _concat_ws, "locate": _located}

@@ -70,9 +70,9 @@ class ProcessKernel(KeyedKernel):
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
         if len(self.node.outputs) == 1:
-            yield "out", shaped(self.node, "out", made, [])
+            yield "out", shaped(self, "out", made)
         else:
-            yield from by_output(self.node, made)
+            yield from by_output(self, made)
 
     def _one(self, row: Any, group: int, key: Key, made: list[Any]) -> None:
         logic, kept = self.logic, self.state.get(group, key)
@@ -115,7 +115,7 @@ class Running(KeyedKernel):
         made = [self.record(key, self.state.get(group, key)) for group, key in self.touched]
         self.touched = {}
         if made:
-            yield "out", shaped(self.node, "out", made, [])
+            yield "out", shaped(self, "out", made)
 
 
 class ReduceKernel(Running):

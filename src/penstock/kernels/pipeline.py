@@ -35,6 +35,9 @@ class Pipeline:
             for place, port in enumerate(kernel.node.inputs):
                 self.wires.setdefault(port, []).append(Wire(at, place))
 
+        for kernel in kernels:
+            kernel.leaving = not any(Port(kernel.node.name, o.name) in self.wires for o in kernel.node.outputs)
+
     def open(self, context: Context) -> None:
         """Opens every kernel."""
         for kernel in self.kernels:

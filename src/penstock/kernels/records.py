@@ -26,6 +26,9 @@ class BadRecord(ValueError):
         self.at = at
 
 
+_PLAIN = (str, int, float, bool)
+
+
 class Row(tuple[Any, ...]):
     """A record as a function gets it: `row.word`, `row["word"]` and `row[0]` are the same value."""
 
@@ -90,7 +93,7 @@ class Shape:
         """Checked columns from whatever records a function gave."""
         if not records:
             return [[] for _ in self.names]
-        return self.checked(self._split(records))
+        return self.checked(self.split(records))
 
     def checked(self, columns: list[list[Any]]) -> list[list[Any]]:
         """The columns with every value checked against its type and brought into its one form."""
@@ -102,7 +105,10 @@ class Shape:
         except BadValue as error:
             raise BadRecord(f"field {self.names[at]!r}: {error}", error.at) from None
 
-    def _split(self, records: list[Any]) -> list[list[Any]]:
+    def split(self, records: list[Any]) -> list[list[Any]]:
+        """Columns from whatever records a function gave, not checked yet."""
+        if self.single and type(records[0]) in _PLAIN:
+            return [records]
         kinds = set(map(type, records))
         if len(kinds) == 1:
             kind = kinds.pop()

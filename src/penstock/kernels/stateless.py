@@ -16,24 +16,37 @@ from penstock.kernels.expr import compile_expr
 from penstock.kernels.records import BadRecord
 
 
-def applied(node: Any, function: Callable[[Any], Any], rows: list[Any]) -> list[Any]:
+def applied(node: Any, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
     """The function's result for each row."""
     made: list[Any] = []
+    walk = chunk.walk()
+    row: Any = None
     try:
-        for row in rows:
-            made.append(function(row))  # noqa: PERF401 - the length tells which row failed
+        for row in walk:
+            made.append(function(row))
     except Exception as error:
-        raise RecordFailed(node, rows[len(made)], len(made), error) from error
+        raise RecordFailed(node, row, walk.at, error) from error
     return made
 
 
-def shaped(node: Any, port: str, records: list[Any], rows: list[Any]) -> Chunk:
+def evaluated(node: Any, make: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    """An expression's result for each tuple of values."""
+    made: list[Any] = []
+    try:
+        for each in values:
+            made.append(make(each))  # noqa: PERF401 - the length tells which one failed
+    except Exception as error:
+        raise RecordFailed(node, values[len(made)], len(made), error) from error
+    return made
+
+
+def shaped(kernel: Kernel, port: str, records: list[Any], rows: Chunk | None = None) -> Chunk:
     """A checked chunk of the records a step gave; a bad one is blamed on the step."""
     try:
-        return Chunk.of(node.output(port).schema, records)
+        return Chunk.of(kernel.node.output(port).schema, records, leaving=kernel.leaving)
     except BadRecord as error:
-        record = rows[error.at] if len(rows) == len(records) else records[error.at]
-        raise RecordFailed(node, record, error.at, error) from error
+        record = rows.rows()[error.at] if rows is not None else records[error.at]
+        raise RecordFailed(kernel.node, record, error.at, error) from error
 
 
 class MapKernel(Kernel):
@@ -43,8 +56,7 @@ class MapKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records of the function."""
-        rows = chunk.rows()
-        yield "out", shaped(self.node, "out", applied(self.node, self.node.function, rows), rows)
+        yield "out", shaped(self, "out", applied(self.node, self.node.function, chunk), chunk)
 
 
 class FilterKernel(Kernel):
@@ -54,7 +66,7 @@ class FilterKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records for which the function gives true."""
-        yield "out", chunk.keep([bool(f) for f in applied(self.node, self.node.function, chunk.rows())])
+        yield "out", chunk.keep([bool(f) for f in applied(self.node, self.node.function, chunk)])
 
 
 class FlatMapKernel(Kernel):
@@ -64,36 +76,35 @@ class FlatMapKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records of the function, by output."""
-        records = self._records(chunk.rows())
+        records = self._records(chunk)
         if len(self.node.outputs) == 1:
-            yield "out", shaped(self.node, "out", records, [])
+            yield "out", shaped(self, "out", records)
             return
-        yield from by_output(self.node, records)
+        yield from by_output(self, records)
 
-    def _records(self, rows: list[Any]) -> list[Any]:
+    def _records(self, chunk: Chunk) -> list[Any]:
         made: list[Any] = []
-        function = self.node.function
-        left: Any = iter(rows)
+        function, walk = self.node.function, chunk.walk()
+        row: Any = None
         try:
-            for row in left:
+            for row in walk:
                 made += function(row) or ()
         except Exception as error:
-            at = len(rows) - left.__length_hint__() - 1
-            raise RecordFailed(self.node, rows[at], at, error) from error
+            raise RecordFailed(self.node, row, walk.at, error) from error
         return made
 
 
-def by_output(node: Any, records: list[Any]) -> Iterator[tuple[str, Chunk]]:
+def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]:
     """Records with their tags, parted by output."""
-    parts: dict[str, list[Any]] = {o.name: [] for o in node.outputs}
+    parts: dict[str, list[Any]] = {o.name: [] for o in kernel.node.outputs}
     for record in records:
         if isinstance(record, Tagged):
-            _part(node, parts, record.output).append(record.record)
+            _part(kernel.node, parts, record.output).append(record.record)
         else:
             parts["out"].append(record)
     for name, part in parts.items():
         if part:
-            yield name, shaped(node, name, part, [])
+            yield name, shaped(kernel, name, part)
 
 
 def _part(node: Any, parts: dict[str, list[Any]], name: str) -> list[Any]:
@@ -145,7 +156,7 @@ class _Columns:
 
     def over(self, node: Any, rows: list[Any]) -> list[list[Any]]:
         """A column for each expression."""
-        return [applied(node, make, rows) for make in self.makers]
+        return [evaluated(node, make, rows) for make in self.makers]
 
 
 class SelectKernel(Kernel):
@@ -181,7 +192,7 @@ class WhereKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records for which it is true; null is not true."""
-        yield "out", chunk.keep([f is True for f in applied(self.node, self.test, [*chunk.values()])])
+        yield "out", chunk.keep([f is True for f in evaluated(self.node, self.test, [*chunk.values()])])
 
 
 class ExplodeKernel(Kernel):
@@ -198,7 +209,7 @@ class ExplodeKernel(Kernel):
         """The records, item by item; a null or empty list gives none."""
         rows = [*chunk.values()]
         made: list[tuple[Any, ...]] = []
-        for row, items in zip(rows, applied(self.node, self.items, rows), strict=True):
+        for row, items in zip(rows, evaluated(self.node, self.items, rows), strict=True):
             made += [(*row[: self.at], item, *row[self.at + 1 :]) for item in items or ()]
         yield "out", Chunk.of(self.node.output().schema, made)
 
@@ -224,7 +235,8 @@ class BranchKernel(Kernel):
         """The records, parted by output."""
         left = chunk
         for name, (test, plain) in self.tests:
-            flags = [bool(f) for f in applied(self.node, test, [*left.values()] if plain else left.rows())]
+            found = evaluated(self.node, test, [*left.values()]) if plain else applied(self.node, test, left)
+            flags = [bool(f) for f in found]
             if any(flags):
                 yield name, left.keep(flags)
             left = left.keep([not f for f in flags])

@@ -48,9 +48,7 @@ class Cursor:
 
         The first may begin before the offset that was asked for.
         """
-        mark = self._mark()
-        if not 0 <= self.offset <= mark.end:
-            raise OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self._start(), mark.end)
+        mark = self.check()
         batches: list[Batch] = []
         while max_bytes > 0 and self.offset < mark.end:
             limit = self._open(mark)
@@ -63,6 +61,13 @@ class Cursor:
             batches += found
             max_bytes -= size
         return batches
+
+    def check(self) -> Mark:
+        """Refuse an offset that is not written yet; the committed mark."""
+        mark = self._mark()
+        if not 0 <= self.offset <= mark.end:
+            raise OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self._start(), mark.end)
+        return mark
 
     def _start(self) -> int:
         bases = self.place.bases()

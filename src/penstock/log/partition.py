@@ -87,19 +87,17 @@ class Partition:
 
     def batches(self, offset: int, end: int | None = None, max_bytes: int | None = None) -> Iterator[Batch]:
         """The batches from `offset` to `end` (or to where the log ends now), about `max_bytes` of them."""
-        end = self.end() if end is None else end
-        left = _CHUNK if max_bytes is None else max_bytes
         cursor = self.cursor(offset)
+        now = cursor.check().end
+        end = now if end is None else min(end, now)
+        left = _CHUNK if max_bytes is None else max_bytes
         try:
             while cursor.offset < end and left > 0:
-                before = cursor.offset
                 for batch in cursor.fetch(min(left, _CHUNK)):
                     if batch.header.base >= end:
                         return
                     yield batch
                     left -= 0 if max_bytes is None else batch.header.size
-                if cursor.offset == before:
-                    return
         finally:
             cursor.close()
 

@@ -48,6 +48,7 @@ class Producer:
         self._next: dict[TopicPartition, int] = {}
         self._turn = count(identity.producer)
         self._sticky: dict[str, int] = {}
+        self._seen: dict[str, Topic] = {}
 
     def send(
         self,
@@ -59,7 +60,7 @@ class Producer:
         partition: int | None = None,
     ) -> Ack:
         """Hand over a record; it is on disk when the answer's `result()` returns. Waits while the buffer is full."""
-        found = self._topics.get(topic)
+        found = self._seen.get(topic) or self._seen.setdefault(topic, self._topics.get(topic))
         for item in (value, key):
             if item is not None and not isinstance(item, bytes):
                 raise BadRecord(
@@ -166,15 +167,15 @@ class Producer:
     def _run(self) -> None:
         while True:
             with self._change:
-                self._change.wait_for(self._due, self._patience())
+                while not self._due():
+                    self._change.wait(self._patience())
                 if not self._piles and self._closed:
                     return
-                if not self._due():
-                    continue
                 self._append_lock.acquire()
                 piles, self._piles = self._piles, {}
                 self._flush_wanted = False
                 self._sticky.clear()
+                self._seen.clear()
             try:
                 for place, pile in piles.items():
                     self._deliver(place, pile)

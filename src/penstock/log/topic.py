@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -93,6 +94,7 @@ class Topics:
 
     def __init__(self, root: Path, on_open: Callable[[Topic], None] | None = None) -> None:
         self.root = root
+        self._folder = str(root)
         self._on_open = on_open
         self._open: dict[str, tuple[tuple[int, int], Topic]] = {}
         self._lock = threading.Lock()
@@ -148,18 +150,22 @@ class Topics:
 
     def get(self, name: str) -> Topic:
         """A topic by its name, as it is now."""
+        known, topic = self._open.get(name, (None, None))
         try:
-            if not _NAME.fullmatch(name):
-                raise FileNotFoundError
-            stat = (self.root / name / "topic.json").stat()
-        except FileNotFoundError:
-            raise UnknownTopic(f"no topic {name!r}; {nearest(name, self.names())}") from None
+            stat = os.stat(f"{self._folder}/{name}/topic.json")  # noqa: PTH116  # for every record sent, and three times as fast
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            stat = None
+        if stat is None or not (topic or _NAME.fullmatch(name)):
+            raise UnknownTopic(f"no topic {name!r}; {nearest(name, self.names())}")
         version = (stat.st_ino, stat.st_ctime_ns)
+        if topic is not None and known == version:
+            return topic
         with self._lock:
             known, topic = self._open.get(name, (None, None))
-            if topic is None or known != version:
-                topic = self._load(name, topic)
-                self._open[name] = (version, topic)
+            if topic is not None and known == version:
+                return topic
+            topic = self._load(name, topic)
+            self._open[name] = (version, topic)
             return topic
 
     def _load(self, name: str, before: Topic | None) -> Topic:

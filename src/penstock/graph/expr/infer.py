@@ -86,7 +86,7 @@ class _Resolver:
         """Conditions are boolean; the values share a type."""
         whens = [(self.resolve(given), self.resolve(then)) for given, then in expr.whens]
         for given, _ in whens:
-            if given.type not in (t.BOOLEAN, t.NULL):
+            if given.type != t.BOOLEAN:
                 raise ExpressionError(f"{to_sql(expr)}: a condition must be boolean, {given.type} came")
         otherwise = Typed("literal", t.NULL) if expr.otherwise is None else self.resolve(expr.otherwise)
         values = [*(then for _, then in whens), otherwise]
@@ -94,7 +94,7 @@ class _Resolver:
         if kind is None:
             came = ", ".join(str(v.type) for v in values)
             raise ExpressionError(f"{to_sql(expr)}: all values must share a type; {came} came; cast them")
-        parts = [part for given, then in whens for part in (cast_to(given, t.BOOLEAN), cast_to(then, kind))]
+        parts = [part for given, then in whens for part in (given, cast_to(then, kind))]
         return Typed("case", kind, (*parts, cast_to(otherwise, kind)))
 
     def field(self, expr: GetField) -> Typed:

@@ -90,14 +90,14 @@ def logical(args: Args) -> tuple[Args, t.DataType]:
 
 
 def _literal_decimals(args: Args) -> Args:
-    """Whole-number constants beside a decimal take as few digits as they need."""
+    """Whole-number constants beside a decimal take as few digits as they need (but not a tinyint)."""
     if not any(isinstance(a.type, t.Decimal) for a in args) or len(args) != 2:
         return args
     return tuple(_slim(a) for a in args)
 
 
 def _slim(arg: Typed) -> Typed:
-    if arg.kind != "literal" or not is_integer(arg.type):
+    if arg.kind != "literal" or arg.type not in (t.SMALLINT, t.INT, t.BIGINT):
         return arg
     value = decimal.Decimal(arg.value)
     return Typed("literal", decimal_type(value), (), value)
@@ -127,8 +127,9 @@ def _numbers(name: str, args: Args) -> tuple[Args, t.DataType]:
     x, y = (decimal_for(a.type) for a in args)
     if x and y and any(isinstance(a.type, t.Decimal) for a in args):
         return (cast_to(args[0], x), cast_to(args[1], y)), decimal_result(name, x, y)
+    with_null = any(a.type == t.NULL for a in args)
     args, kind = meet_all(args)
-    if isinstance(kind, t.Decimal):
+    if isinstance(kind, t.Decimal) and not (with_null and name == "/"):
         return args, decimal_result(name, kind, kind)
     if name == "/":
         return tuple(cast_to(a, t.DOUBLE) for a in args), t.DOUBLE
@@ -265,6 +266,7 @@ def hexed(args: Args) -> tuple[Args, t.DataType]:
 
 
 def turned(args: Args) -> tuple[Args, t.DataType]:
-    """reverse: a text or an array."""
-    arg = args[0] if isinstance(args[0].type, t.Array) else fit(args, 0, t.STRING)
+    """reverse: a text, bytes or an array."""
+    kept = isinstance(args[0].type, t.Array) or args[0].type == t.BINARY
+    arg = args[0] if kept else fit(args, 0, t.STRING)
     return (arg,), arg.type

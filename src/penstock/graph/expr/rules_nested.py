@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed, cast_to, tight_type
+from penstock.graph.expr.coerce import Typed, cast_to, is_simple, tight_type
 from penstock.graph.expr.rules import Args, Misfit, Rule, fit, meet_all, ordered
 
 _MOMENTS = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ)
@@ -56,6 +56,22 @@ def whole_to(gives: t.DataType) -> Rule:
         return (cast_to(args[0], t.BIGINT),), gives
 
     return rule
+
+
+def exactly(kind: t.DataType, gives: t.DataType) -> Rule:
+    """One argument of this type; nothing is cast unasked."""
+
+    def rule(args: Args) -> tuple[Args, t.DataType]:
+        return (strictly(args, 0, kind),), gives
+
+    return rule
+
+
+def strictly(args: Args, place: int, kind: t.DataType) -> Typed:
+    """The argument at a place (from 0), which must have the type already."""
+    if args[place].type not in (kind, t.NULL):
+        raise Misfit(f"argument {place + 1} must be {kind}; {args[place].type} came; cast it")
+    return cast_to(args[place], kind)
 
 
 def days_moved(args: Args) -> tuple[Args, t.DataType]:
@@ -115,7 +131,7 @@ def struct_of(args: Args) -> tuple[Args, t.DataType]:
 
 
 def holds(gives: t.DataType) -> Rule:
-    """array_contains and array_position: an array and a value of its items' type."""
+    """array_contains: an array and a value of its items' type."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         item = array_at(args).item
@@ -126,6 +142,14 @@ def holds(gives: t.DataType) -> Rule:
         return (cast_to(args[0], t.Array(kind)), cast_to(args[1], kind)), gives
 
     return rule
+
+
+def position(args: Args) -> tuple[Args, t.DataType]:
+    """array_position: an array and a value of its items' type; decimals meet only their own kind."""
+    item, sought = array_at(args).item, args[1].type
+    if item != sought and (isinstance(item, t.Decimal) or isinstance(sought, t.Decimal)):
+        raise Misfit(f"argument 2 must be {item}; {sought} came; cast it")
+    return holds(t.BIGINT)(args)
 
 
 def element(args: Args) -> tuple[Args, t.DataType]:
@@ -150,7 +174,7 @@ def same_array(args: Args) -> tuple[Args, t.DataType]:
 def sorted_array(args: Args) -> tuple[Args, t.DataType]:
     """sort_array: an array, and whether upwards."""
     ordered(array_at(args).item)
-    return (args[0], *(fit(args, i, t.BOOLEAN) for i in range(1, len(args)))), args[0].type
+    return (args[0], *(strictly(args, i, t.BOOLEAN) for i in range(1, len(args)))), args[0].type
 
 
 def sliced(args: Args) -> tuple[Args, t.DataType]:
@@ -186,9 +210,10 @@ def flat(args: Args) -> tuple[Args, t.DataType]:
 
 def array_text(args: Args) -> tuple[Args, t.DataType]:
     """array_join: an array as texts, a separator, and perhaps a text for nulls."""
-    array_at(args)
+    if not is_simple(array_at(args).item):
+        raise Misfit(f"argument 1 must be array<string>; {args[0].type} came; cast it")
     texts = cast_to(args[0], t.Array(t.STRING))
-    return (texts, *(fit(args, i, t.STRING) for i in range(1, len(args)))), t.STRING
+    return (texts, *(strictly(args, i, t.STRING) for i in range(1, len(args)))), t.STRING
 
 
 def keys(args: Args) -> tuple[Args, t.DataType]:

@@ -19,7 +19,7 @@ from penstock.graph.nodes.stateless import (
     Where,
     WithColumns,
 )
-from penstock.graph.nodes.topology import Bolt
+from penstock.graph.nodes.topology import Bolt, Route
 
 __all__ = [
     "GROUPINGS",
@@ -45,6 +45,7 @@ __all__ = [
     "Process",
     "Reduce",
     "Repartition",
+    "Route",
     "Select",
     "Sink",
     "Source",

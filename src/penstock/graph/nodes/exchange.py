@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,12 +26,17 @@ class Grouping:
 
     kind: str
     fields: tuple[str, ...] = ()
-    chooser: Callable[..., Any] | None = None
+    chooser: Any = None
 
     def __str__(self) -> str:
         if self.kind == "custom":
             return f"custom({label(self.chooser)})"
         return f"{self.kind}({', '.join(self.fields)})" if self.fields else self.kind
+
+    @property
+    def by_column(self) -> bool:
+        """Whether the tuple itself says which task it is for, in a field of Penstock's own."""
+        return self.kind in ("direct", "partial_key", "custom")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""The command line: `penstock run`, `demo`, `describe`, `doctor`, `bench`, `version`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import Annotated
+
+import typer
+
+from penstock.cli.bench import bench
+from penstock.cli.demo import demo
+from penstock.cli.doctor import doctor
+from penstock.cli.run import run
+from penstock.version import __version__
+
+app = typer.Typer(
+    name="penstock",
+    help="Distributed stream processing for Python, on Apache Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Distributed stream processing for Python, on Apache Spark."""
+
+
+def version() -> None:
+    """Show the versions of Penstock, Python and Spark."""
+    typer.echo(f"penstock {__version__}")
+    typer.echo(f"python   {platform.python_version()}")
+    for package in ("pyspark", "pyarrow"):
+        typer.echo(f"{package:8} {_version_of(package)}")
+
+
+def _version_of(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+for _command in (run, demo, doctor, bench, version):
+    app.command()(_command)
+
+
+def main() -> None:
+    """What the `penstock` script calls."""
+    app()

@@ -1,0 +1,211 @@
+"""`penstock run`: a flow on Spark, with its progress in front of you."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.display import Display, Extra, Progress, display_for
+from penstock.cli.duration import seconds
+from penstock.cli.failure import handled
+from penstock.cli.load import Loaded, load_flow
+from penstock.cli.progress import Tally
+from penstock.errors import FlowError
+from penstock.graph.graph import Graph
+from penstock.jobs.launch import Launch, LaunchOptions, Mode, SparkOptions
+from penstock.jobs.logs import configure, event, log_batches
+from penstock.jobs.metrics import Metrics
+from penstock.spark.report import Observer
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a run is watched."""
+
+    progress: Progress = "auto"
+    json_logs: bool = False
+    log_level: str = ""
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+    observers: tuple[Observer, ...] = field(default=())
+    extra: Extra | None = None
+    lines_to: Any = None
+
+
+def run(  # noqa: PLR0913 - each is an option of the command
+    target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
+    batch: Annotated[bool, typer.Option("--batch", help="Run once over bounded data, as one batch.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is there, then stop; goes on where it was.")] = False,
+    duration: Annotated[str, typer.Option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
+    interval: Annotated[str, typer.Option(help="Time between the starts of batches; 0s is as fast as it goes.")] = "0s",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Where the flow keeps its place.  [default: .penstock/FLOW]")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
+    parallelism: Annotated[int | None, typer.Option(min=1, help="Tasks of a keyed step.  [default: cores]")] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
+    conf: Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting.")] = None,
+    packages: Annotated[str, typer.Option(help="Maven coordinates of JARs, with commas between.")] = "",
+    py_files: Annotated[str, typer.Option(help="Python files or zips for the workers, with commas between.")] = "",
+    properties_file: Annotated[Path | None, typer.Option(help="A file of Spark settings.")] = None,
+    json_logs: Annotated[bool, typer.Option("--json-logs", help="Log each event as a line of JSON.")] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "",
+    metrics_port: Annotated[int | None, typer.Option(help="Serve Prometheus metrics; 0 takes a free port.")] = None,
+    metrics_host: Annotated[str, typer.Option(help="The address metrics are served at.")] = "127.0.0.1",
+    progress: Annotated[str, typer.Option(help="auto, plain or none.")] = "auto",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The same as --progress none.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
+) -> None:
+    """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the batch at hand."""
+    with handled(debug=debug):
+        spark = spark_options(master, conf or [], packages, py_files, properties_file)
+        options = launch_options(batch, once, duration, interval, checkpoint, fresh, parallelism, spark)
+        watch = Watch("none" if quiet else checked_progress(progress), json_logs, log_level, metrics_port, metrics_host)
+        _find_py_files(spark.py_files)
+        loaded = load_flow(target)
+        watched(loaded.graph, _of(loaded, options), watch)
+
+
+def run_flow(flow: Any, **given: Any) -> None:
+    """What `ps.run` does: the same, with a flow in hand and the options by name."""
+    graph = flow if isinstance(flow, Graph) else getattr(flow, "graph", None)
+    if not isinstance(graph, Graph):
+        raise FlowError(f"ps.run needs a flow, such as ps.Flow('name'); {flow!r} came")
+    known = {"batch", "once", "duration", "interval", "checkpoint", "fresh", "parallelism", "master", "conf", "packages"}
+    known |= {"py_files", "properties_file", "progress", "json_logs", "log_level", "metrics_port", "metrics_host"}
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise FlowError(f"ps.run has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
+    try:
+        options, watch = _options_by_name(given), _watch_by_name(given)
+    except typer.BadParameter as error:
+        raise ValueError(f"ps.run: {error.message}") from None
+    watched(graph, replace(options, folder=_main_folder()), watch)
+
+
+def _main_folder() -> Path | None:
+    """The folder of the program itself."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).absolute().parent if file else None
+
+
+def _options_by_name(given: Mapping[str, Any]) -> LaunchOptions:
+    conf = [f"{k}={v}" for k, v in (given.get("conf") or {}).items()]
+    files = given.get("py_files") or ""
+    joined = files if isinstance(files, str) else ",".join(map(str, files))
+    spark = spark_options(given.get("master"), conf, given.get("packages", ""), joined, given.get("properties_file"))
+    checkpoint = Path(given["checkpoint"]) if given.get("checkpoint") else None
+    return launch_options(
+        given.get("batch", False),
+        given.get("once", False),
+        str(given.get("duration") or ""),
+        str(given.get("interval") or "0s"),
+        checkpoint,
+        given.get("fresh", False),
+        given.get("parallelism"),
+        spark,
+    )
+
+
+def _watch_by_name(given: Mapping[str, Any]) -> Watch:
+    progress = checked_progress(given.get("progress", "auto"))
+    return Watch(
+        progress,
+        given.get("json_logs", False),
+        given.get("log_level", ""),
+        given.get("metrics_port"),
+        given.get("metrics_host", "127.0.0.1"),
+    )
+
+
+def watched(graph: Graph, options: LaunchOptions, watch: Watch) -> Tally:
+    """Runs a flow and shows its progress; gives the sums of the run."""
+    level = watch.log_level or ("info" if watch.json_logs else "warning")
+    configure(level, as_json=watch.json_logs)
+    tally = Tally(graph, options.mode)
+    progress: Progress = "none" if watch.json_logs and watch.progress == "auto" else watch.progress
+    metrics = _metrics(graph, watch)
+    try:
+        with display_for(tally, progress, extra=watch.extra, lines_to=watch.lines_to) as display:
+            Launch(graph, options, _observers(display, graph, watch, metrics), tell=display.tell, force=display.force).run()
+    finally:
+        if metrics is not None:
+            metrics.close()
+    return tally
+
+
+def _observers(display: Display, graph: Graph, watch: Watch, metrics: Metrics | None) -> tuple[Observer, ...]:
+    logs = [log_batches(graph.name)] if watch.json_logs or watch.log_level in ("info", "debug") else []
+    return (*watch.observers, *logs, *([metrics] if metrics is not None else []), display)
+
+
+def _metrics(graph: Graph, watch: Watch) -> Metrics | None:
+    if watch.metrics_port is None:
+        return None
+    made = Metrics(graph.name, [s.name for s in graph.sources])
+    port = made.serve(watch.metrics_port, watch.metrics_host)
+    address = f"http://{watch.metrics_host}:{port}/metrics"
+    event("metrics", flow=graph.name, address=address)
+    if not watch.json_logs:
+        typer.echo(f"{graph.name}: metrics at {address}", err=True)
+    return made
+
+
+def launch_options(  # noqa: PLR0913 - as many as the command has
+    batch: bool,
+    once: bool,
+    duration: str,
+    interval: str,
+    checkpoint: Path | None,
+    fresh: bool,
+    parallelism: int | None,
+    spark: SparkOptions,
+) -> LaunchOptions:
+    """The options of a launch, checked against each other."""
+    if batch and once:
+        raise typer.BadParameter("--batch and --once exclude each other: --once is live and remembers its place")
+    if batch and (duration or checkpoint or fresh):
+        raise typer.BadParameter("--batch runs over bounded data from nothing: --for, --checkpoint and --fresh do not go with it")
+    mode: Mode = "batch" if batch else "once" if once else "live"
+    span = seconds(duration) if duration else None
+    return LaunchOptions(mode, checkpoint, fresh, seconds(interval), span, parallelism, spark=spark)
+
+
+def spark_options(
+    master: str | None, conf: Iterable[str], packages: str, py_files: str, properties_file: Path | None
+) -> SparkOptions:
+    """The options for Spark, checked."""
+    pairs = [text.partition("=") for text in conf]
+    wrong = [key for key, equals, _ in pairs if not equals or not key]
+    if wrong:
+        raise typer.BadParameter(f"--conf takes KEY=VALUE, such as spark.executor.memory=4g; {wrong[0]!r} came")
+    files = tuple(f for f in py_files.split(",") if f)
+    settings = {key.strip(): value for key, _, value in pairs}
+    return SparkOptions(master, settings, packages, files, Path(properties_file) if properties_file else None)
+
+
+def checked_progress(given: str) -> Progress:
+    """One of the ways to show progress."""
+    if given not in ("auto", "plain", "none"):
+        raise typer.BadParameter(f"--progress is auto, plain or none; {given!r} came")
+    return given  # type: ignore[return-value]  # checked just above
+
+
+def _find_py_files(files: Iterable[str]) -> None:
+    """Lets the flow's file import from them, before Spark is there."""
+    for file in files:
+        place = Path(file)
+        if "://" in file:
+            continue
+        if not place.exists():
+            raise typer.BadParameter(f"--py-files: there is no {file}")
+        sys.path.insert(0, str((place if place.suffix in (".zip", ".egg") else place.parent).absolute()))
+
+
+def _of(loaded: Loaded, options: LaunchOptions) -> LaunchOptions:
+    return replace(options, module=loaded.module, folder=loaded.folder)

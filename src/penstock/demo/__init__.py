@@ -1,0 +1,1 @@
+"""The demo: trending hashtags over generated posts."""

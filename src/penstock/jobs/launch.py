@@ -1,0 +1,176 @@
+"""Launches a flow: starts Spark, sends the user's code, runs the flow, and stops it when asked. Prints nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.errors import PenstockError, SetupError
+from penstock.graph.graph import Graph
+from penstock.jobs.logs import event, log_failure
+from penstock.jobs.ship import penstock_itself, ship, user_modules
+from penstock.jobs.signals import StopSignals, stop_signals
+from penstock.spark.java import use_java
+from penstock.spark.report import BatchReport, Observer
+
+if TYPE_CHECKING:
+    from penstock.spark.live import LiveRun
+
+Mode = Literal["live", "once", "batch"]
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """Where Spark runs, and with what."""
+
+    master: str | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+    packages: str = ""
+    py_files: tuple[str, ...] = ()
+    properties_file: Path | None = None
+    log_level: str = "warn"
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """How to run a flow. `module` is the user's own module, which travels by value; `folder` is where it came from."""
+
+    mode: Mode = "live"
+    checkpoint: Path | None = None
+    fresh: bool = False
+    interval: float = 0.0
+    duration: float | None = None
+    parallelism: int | None = None
+    module: str = ""
+    folder: Path | None = None
+    spark: SparkOptions = field(default_factory=SparkOptions)
+
+
+class Launch:
+    """One run of a flow, from nothing to its end."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        options: LaunchOptions | None = None,
+        observers: tuple[Observer, ...] = (),
+        *,
+        tell: Tell = lambda phase: None,
+        force: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.graph, self.options = graph, options or LaunchOptions()
+        self.observers = (*observers, self._count)
+        self.tell, self.force = tell, force
+        self.batches = self.rows_in = 0
+        self.began = time.monotonic()
+        self._stopping = threading.Event()
+        self._live: LiveRun | None = None
+        self._spark: Any = None
+
+    def run(self) -> None:
+        """Runs the flow; returns when it has ended well, raises what ended it otherwise.
+
+        A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
+        """
+        event("starting", flow=self.graph.name, mode=self.options.mode)
+        try:
+            with stop_signals(self.ask_to_stop, self.force) as signals:
+                self._start(signals)
+                if not self._stopping.is_set():
+                    self._bounded() if self.options.mode == "batch" else self._stream()
+        except PenstockError as error:
+            log_failure(self.graph.name, error)
+            raise
+        seconds = round(time.monotonic() - self.began, 3)
+        event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
+
+    def ask_to_stop(self) -> None:
+        """Ends the run after the batch at hand; a run over bounded data is given up. Safe in a signal handler."""
+        self._stopping.set()
+        if self._live is not None:
+            self._live.ask_to_stop()
+        threading.Thread(target=self._on_stop, daemon=True).start()
+
+    def _on_stop(self) -> None:
+        """What a signal handler may not do itself: it may stand in the middle of a write or a call."""
+        self.tell("stopping")
+        if self._live is None and self._spark is not None and self.options.mode == "batch":
+            self._spark.sparkContext.cancelAllJobs()
+
+    def _start(self, signals: StopSignals) -> None:
+        self.tell(use_java().text)
+        self.tell("starting Spark")
+        spark = self._spark = self._session()
+        signals.install()
+        self.tell("sending code")
+        sent = ship(spark, self._parcels(), self.options.spark.py_files)
+        event("started", flow=self.graph.name, spark=spark.version, master=spark.sparkContext.master, sent=sent)
+        self.tell("running")
+
+    def _session(self) -> Any:
+        from penstock.spark.failures import headline
+        from penstock.spark.session import session
+
+        given = self.options.spark
+        try:
+            return session(
+                self.graph.name,
+                given.master,
+                given.conf,
+                packages=given.packages,
+                properties_file=given.properties_file,
+                log_level=given.log_level,
+            )
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise SetupError(f"Spark did not start: {headline(str(error))}") from error
+
+    def _parcels(self) -> list[Any]:
+        folders = [Path.cwd(), *([self.options.folder] if self.options.folder else [])]
+        module = self.options.module
+        parcels = [user_modules(folders, leave_out=[] if "." in module else [module])]
+        local = str(self._spark.sparkContext.master).startswith("local")
+        return parcels if local else [penstock_itself(), *parcels]
+
+    def _run_options(self) -> Any:
+        from penstock.spark.run import RunOptions
+
+        options = self.options
+        return RunOptions(
+            checkpoint=options.checkpoint,
+            fresh=options.fresh,
+            once=options.mode == "once",
+            interval=options.interval,
+            duration=options.duration,
+            parallelism=options.parallelism,
+            by_value=(options.module,) if options.module else (),
+            observers=self.observers,
+        )
+
+    def _stream(self) -> None:
+        from penstock.spark.run import run_live
+
+        self._live = run_live(self.graph, self._spark, self._run_options())
+        if self._stopping.is_set():
+            self._live.ask_to_stop()
+        self._live.wait()
+
+    def _bounded(self) -> None:
+        from penstock.spark.run import run_bounded
+
+        try:
+            run_bounded(self.graph, self._spark, self._run_options())
+        except PenstockError:
+            if self._stopping.is_set():
+                raise KeyboardInterrupt from None
+            raise
+
+    def _count(self, report: BatchReport) -> None:
+        self.batches += 1
+        self.rows_in += report.rows_in

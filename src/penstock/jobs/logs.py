@@ -1,0 +1,90 @@
+"""Logs: one line per event on standard error, for people or, on demand, as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import IO, Any
+
+from penstock.errors import StepError
+from penstock.spark.report import BatchReport
+
+LOG = logging.getLogger("penstock")
+LEVELS = ("debug", "info", "warning", "error")
+
+
+class HumanLines(logging.Formatter):
+    """`12:00:01 INFO started flow=word-count mode=live`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The time, the level, the event, and its fields."""
+        fields = " ".join(f"{k}={_short(v)}" for k, v in fields_of(record).items())
+        time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        line = f"{time} {record.levelname} {record.getMessage()} {fields}".rstrip()
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: `time`, `level`, `event`, then the event's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The event as one line of JSON."""
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        made = {"time": time, "level": record.levelname.lower(), "event": record.getMessage(), **fields_of(record)}
+        if record.exc_info:
+            made["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(made, default=str)
+
+
+def configure(level: str = "warning", *, as_json: bool = False, stream: IO[str] | None = None) -> None:
+    """Sends Penstock's log to standard error. Calling it again replaces what was set before."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if as_json else HumanLines())
+    LOG.handlers = [handler]
+    LOG.setLevel(level.upper())
+    LOG.propagate = False
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs the user's errors a second time, as a wall
+
+
+def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Logs an event with its fields."""
+    LOG.log(level, name, extra={"fields": fields})
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields of an event; a record of another maker has none."""
+    fields: dict[str, Any] = getattr(record, "fields", {})
+    return fields
+
+
+def log_batches(flow: str) -> Any:
+    """An observer that logs each batch."""
+
+    def observe(report: BatchReport) -> None:
+        event("batch", flow=flow, **batch_fields(report))
+
+    return observe
+
+
+def batch_fields(report: BatchReport) -> dict[str, Any]:
+    """A batch as the fields of an event.
+
+    >>> batch_fields(BatchReport(3, {"lines": 10}, {"out": (4, 4)}, {"trigger": 0.5}))["rows"]
+    10
+    """
+    return {"rows": report.rows_in, "total_seconds": round(report.total, 4), **report.as_dict()}
+
+
+def log_failure(flow: str, error: BaseException) -> None:
+    """Logs what ended a flow; a failed step with its record, position and traceback."""
+    fields: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
+    if isinstance(error, StepError):
+        fields |= error.failure.as_dict()
+    event("failed", level=logging.ERROR, flow=flow, **fields)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    return text if len(text) <= 200 else f"{text[:197]}..."

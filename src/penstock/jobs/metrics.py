@@ -1,0 +1,93 @@
+"""Metrics of a run, for Prometheus to fetch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.errors import SetupError
+from penstock.spark.report import BatchReport
+
+BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+
+
+class Metrics:
+    """The figures of one flow; call it with each report, as an observer."""
+
+    def __init__(self, flow: str, sources: Iterable[str] = ()) -> None:
+        client = _client()
+        self.flow = flow
+        self.registry = client.CollectorRegistry()
+        self._make(client)
+        self.up.labels(flow).set(1)
+        self.batches.labels(flow)
+        for source in sources:
+            self.rows_in.labels(flow, source)
+
+    def _make(self, client: Any) -> None:
+        own = {"registry": self.registry}
+        self.up = client.Gauge("penstock_up", "1 while the flow runs", ["flow"], **own)
+        self.rows_in = client.Counter("penstock_rows_in", "Rows read from a source", ["flow", "source"], **own)
+        self.rows = client.Counter("penstock_rows", "Rows in and out of a step", ["flow", "step", "direction"], **own)
+        self.batches = client.Counter("penstock_batches", "Batches committed", ["flow"], **own)
+        self.seconds = client.Histogram(
+            "penstock_batch_seconds", "Time of a whole batch", ["flow"], buckets=BUCKETS, **own
+        )
+        self.phases = client.Gauge(
+            "penstock_batch_phase_seconds", "Time of the last batch, by phase", ["flow", "phase"], **own
+        )
+        self.last = client.Gauge("penstock_last_batch_timestamp", "When the last batch ended (Unix)", ["flow"], **own)
+        self.lag = client.Gauge("penstock_lag", "What a source has waiting", ["flow", "source", "unit"], **own)
+
+    def __call__(self, report: BatchReport) -> None:
+        """Takes in one batch."""
+        self.batches.labels(self.flow).inc()
+        self.seconds.labels(self.flow).observe(report.total)
+        self.last.labels(self.flow).set(report.finished)
+        for source, rows in report.sources.items():
+            self.rows_in.labels(self.flow, source).inc(rows)
+        for step, (taken, given) in report.steps.items():
+            self.rows.labels(self.flow, step, "in").inc(taken)
+            self.rows.labels(self.flow, step, "out").inc(given)
+        for phase, seconds in report.seconds.items():
+            self.phases.labels(self.flow, phase).set(seconds)
+        for source, unit, value in lags(report):
+            self.lag.labels(self.flow, source, unit).set(value)
+
+    def serve(self, port: int, host: str = "127.0.0.1") -> int:
+        """Answers at `http://host:port/metrics`, and gives the port (a free one when 0 is asked for)."""
+        try:
+            self.server, self.thread = _client().start_http_server(port, host, self.registry)
+        except OSError as error:
+            raise SetupError(
+                f"metrics cannot be served at {host}:{port}: {error.strerror}; --metrics-port 0 takes a free port"
+            ) from None
+        return int(self.server.server_port)
+
+    def close(self) -> None:
+        """Stops answering."""
+        self.up.labels(self.flow).set(0)
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(timeout=2)
+
+
+def lags(report: BatchReport) -> Iterator[tuple[str, str, float]]:
+    """The lag of each source as (source, unit, value).
+
+    >>> list(lags(BatchReport(0, lag={"lines": "numFilesOutstanding=2, numBytesOutstanding=70"})))
+    [('lines', 'files', 2.0), ('lines', 'bytes', 70.0)]
+    """
+    units = {"numFilesOutstanding": "files", "numBytesOutstanding": "bytes", "maxOffsetsBehindLatest": "records"}
+    for source, text in report.lag.items():
+        for name, value in re.findall(r"(\w+)=(\d+(?:\.\d+)?)", text):
+            yield source, units.get(name, name), float(value)
+
+
+def _client() -> Any:
+    try:
+        import prometheus_client
+    except ImportError:
+        raise SetupError("metrics need the prometheus-client package: pip install 'penstock[metrics]'") from None
+    return prometheus_client

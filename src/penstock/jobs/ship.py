@@ -1,0 +1,93 @@
+"""Sends the user's own modules to the workers, which cannot import them from the driver's folders."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import penstock
+
+LARGEST = 5 * 1024 * 1024
+"""Files of a package that are larger than this stay behind: they are data, not code."""
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What travels: the top-level modules and packages, each with the place it is imported from."""
+
+    modules: dict[str, Path]
+
+    def write(self, path: Path) -> Path:
+        """Writes them as a zip that Python can import from."""
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, place in sorted(self.modules.items()):
+                for file in _files(place):
+                    inside = Path(name) / file.relative_to(place) if place.is_dir() else Path(file.name)
+                    archive.write(file, str(inside))
+        return path
+
+
+def user_modules(folders: Iterable[Path], leave_out: Iterable[str] = ()) -> Parcel:
+    """The loaded modules that live in one of the folders, except those named."""
+    roots = [folder.resolve() for folder in folders]
+    names = {name.partition(".")[0] for name in sys.modules} - {*leave_out, "penstock", "__main__"}
+    places = {name: place for name in names if (place := _place(sys.modules.get(name))) is not None}
+    return Parcel({n: p for n, p in places.items() if _is_users(n, p, roots)})
+
+
+def penstock_itself() -> Parcel:
+    """Penstock's own package, for workers that do not have it."""
+    return Parcel({"penstock": Path(penstock.__file__).resolve().parent})
+
+
+def ship(spark: Any, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:
+    """Gives the parcels and the user's `--py-files` to Spark; returns the names of what travels."""
+    sent: list[str] = []
+    for at, parcel in enumerate(parcels):
+        if parcel.modules:
+            folder = Path(tempfile.mkdtemp(prefix="penstock-ship-"))
+            spark.sparkContext.addPyFile(str(parcel.write(folder / f"penstock-code-{os.getpid()}-{at}.zip")))
+            sent += sorted(parcel.modules)
+    for file in files:
+        spark.sparkContext.addPyFile(file)
+        sent.append(file)
+    return sent
+
+
+def _place(module: ModuleType | None) -> Path | None:
+    """The folder of a package, the file of a module, None for what is built in."""
+    file = getattr(module, "__file__", None)
+    if file is not None:
+        path = Path(file)
+        return path.parent if path.name == "__init__.py" else path if path.suffix == ".py" else None
+    folders = list(getattr(module, "__path__", ()))
+    return Path(folders[0]) if folders else None
+
+
+def _is_users(name: str, place: Path, roots: list[Path]) -> bool:
+    place = place.resolve()
+    inside = any(place.is_relative_to(root) for root in roots)
+    return inside and name not in sys.stdlib_module_names and not _is_installed(place)
+
+
+def _is_installed(place: Path) -> bool:
+    library = Path(sysconfig.get_path("stdlib")).resolve()
+    return "site-packages" in place.parts or "dist-packages" in place.parts or place.is_relative_to(library)
+
+
+def _files(place: Path) -> Iterator[Path]:
+    if place.is_file():
+        yield place
+        return
+    for file in sorted(place.rglob("*")):
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(place).parts)
+        if file.is_file() and not hidden and file.stat().st_size <= LARGEST:
+            yield file

@@ -1,0 +1,239 @@
+"""Torn tails are cut, damage is found: over every byte length and every bit of a small log."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.log import Log, LogDamaged, LogError
+from penstock.log.batch import HEADER_SIZE
+from tests.log.helpers import fill, read_until_damage, segments, values
+
+FOLDER = Path("topics/t/0")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    """A closed log with one segment of three batches of two records."""
+    path = tmp_path / "made"
+    with Log(path) as log:
+        log.create_topic("t")
+        sent = fill(log, 3)
+    return path, sent
+
+
+def ends(path: Path) -> list[int]:
+    """The byte positions after each batch of the last segment."""
+    with Log(path) as log:
+        found = [
+            b.position + b.header.size
+            for b in log._topics.get("t").partition(0).batches(0)
+            if b.header.base >= int(segments(path)[-1].stem)
+        ]
+    return found
+
+
+def copies(path: Path, tmp_path: Path, count: int) -> Iterator[tuple[int, Path]]:
+    """As many copies of a log, one after the other."""
+    for number in range(count):
+        copy = tmp_path / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(path, copy)
+        yield number, copy
+
+
+def flip(path: Path, bit: int) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(raw)
+
+
+def test_a_torn_write_of_any_length_is_cut_and_nothing_else(made: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+    """Bytes above the committed mark are what a writer left that died in the middle of a write."""
+    path, sent = made
+    twin = tmp_path / "twin"
+    shutil.copytree(path, twin)
+    with Log(twin) as log, log.producer() as producer:
+        producer.send_many("t", [b"torn 1", b"torn 2"])
+    whole = segments(twin)[0].read_bytes()
+    good = segments(path)[0].stat().st_size
+    for extra, copy in copies(path, tmp_path, len(whole) - good + 1):
+        segments(copy)[0].write_bytes(whole[: good + extra])
+        with Log(copy) as log:
+            fill(log, 1, text="after")
+            kept = [b"torn 1", b"torn 2"] if good + extra == len(whole) else []
+            assert values(log) == [*sent, *kept, b"after 0.0", b"after 0.1"]
+            assert log.verify() == []
+
+
+def test_a_torn_write_is_cut_when_the_mark_is_lost_too(made: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+    """Without the mark file the batches themselves say where the log ends."""
+    path, sent = made
+    stops, raw = ends(path), segments(path)[0].read_bytes()
+    for size, copy in copies(path, tmp_path, len(raw) + 1):
+        (copy / FOLDER / "committed").unlink()
+        segments(copy)[0].write_bytes(raw[:size])
+        with Log(copy) as log:
+            assert values(log) == sent[: 2 * sum(stop <= size for stop in stops)]
+
+
+def test_a_tail_that_is_lost_after_it_was_promised_is_an_error_and_its_offsets_are_not_reused(
+    made: tuple[Path, list[bytes]], tmp_path: Path
+) -> None:
+    path, sent = made
+    stops, raw = ends(path), segments(path)[0].read_bytes()
+    for size, copy in copies(path, tmp_path, len(raw)):
+        segments(copy)[0].write_bytes(raw[:size])
+        left = 2 * sum(stop <= size for stop in stops)
+        with Log(copy) as log:
+            records, error = read_until_damage(log)
+            assert [r.value for r in records] == sent[:left]
+            assert error is not None
+            assert (error.damage.first, error.damage.next, error.damage.position) == (left, 6, ([0, *stops])[left // 2])
+            fill(log, 1, text="after")
+            assert [r.offset for r in log.read("t", 0, log.skip_damage("t", 0, left))] == [6, 7]
+            assert [d.first for d in log.verify()] == [left]
+
+
+@pytest.mark.parametrize("write_first", [False, True], ids=["reader", "writer"])
+def test_every_single_bit_flip_of_a_segment_is_found(
+    made: tuple[Path, list[bytes]], tmp_path: Path, write_first: bool
+) -> None:
+    path, sent = made
+    stops = [0, *ends(path)]
+    bits = segments(path)[0].stat().st_size * 8
+    step = 5 if write_first else 1
+    for number, copy in copies(path, tmp_path, (bits + step - 1) // step):
+        bit = number * step
+        flip(segments(copy)[0], bit)
+        with Log(copy) as log:
+            if write_first:
+                fill(log, 1, text="after")
+            records, error = read_until_damage(log)
+            assert error is not None, f"bit {bit} was not noticed"
+            damage = error.damage
+            bad = sum(stop <= bit // 8 for stop in stops) - 1
+            assert (damage.first, damage.next, damage.position, damage.until) == (
+                2 * bad,
+                2 * bad + 2,
+                stops[bad],
+                stops[bad + 1],
+            )
+            assert [r.value for r in records] == sent[: 2 * bad]
+            rest = log.read("t", 0, damage.next)
+            assert [r.value for r in rest] == sent[2 * bad + 2 :] + [b"after 0.0", b"after 0.1"] * write_first
+            assert damage in log.damage("t")
+
+
+def test_a_bit_flip_in_a_closed_segment_is_found(tmp_path: Path) -> None:
+    with Log(tmp_path / "made") as log:
+        log.create_topic("t", segment_bytes=256)
+        sent = fill(log, 6)
+    first = segments(tmp_path / "made")[0]
+    assert len(segments(tmp_path / "made")) == 3
+    for number, copy in copies(tmp_path / "made", tmp_path, first.stat().st_size * 8 // 11):
+        flip(segments(copy)[0], number * 11)
+        with Log(copy) as log:
+            fill(log, 1)
+            records, error = read_until_damage(log)
+            assert error is not None
+            assert error.damage.file == str(segments(copy)[0])
+            assert [r.value for r in records] == sent[: error.damage.first]
+            assert [r.value for r in log.read("t", 0, error.damage.next)][: len(sent) - error.damage.next] == sent[
+                error.damage.next :
+            ]
+
+
+@pytest.mark.parametrize(
+    "name", ["committed", "00000000000000000000.producers", "00000000000000000000.idx", "../topic.json"]
+)
+def test_a_bit_flip_beside_the_records_never_changes_them(tmp_path: Path, name: str) -> None:
+    with Log(tmp_path / "made") as log:
+        log.create_topic("t")
+        sent = fill(log, 3, text="v" * 40_000)
+    side = Path("topics/t/0") / name
+    bits = (tmp_path / "made" / side).stat().st_size * 8
+    for number, copy in copies(tmp_path / "made", tmp_path, min(bits, 300)):
+        flip(copy / side, number * bits // min(bits, 300))
+        with Log(copy) as log:
+            try:
+                assert values(log) == sent
+                assert values(log, offset=5) == sent[5:]
+                fill(log, 1, text="after")
+                assert values(log)[: len(sent)] == sent
+            except LogError as error:
+                assert "damaged" in str(error)
+
+
+def test_a_missing_segment_is_found(tmp_path: Path) -> None:
+    with Log(tmp_path / "made") as log:
+        log.create_topic("t", segment_bytes=256)
+        sent = fill(log, 8)
+    files = segments(tmp_path / "made")
+    assert len(files) == 4
+    for number, copy in copies(tmp_path / "made", tmp_path, len(files)):
+        segments(copy)[number].unlink()
+        with Log(copy) as log:
+            damage = log.verify()
+            assert [(d.first, d.next) for d in damage] == [(4 * number, 4 * number + 4)]
+            fill(log, 1, text="after")
+            assert values(log, offset=damage[0].next) == [*sent[damage[0].next :], b"after 0.0", b"after 0.1"]
+
+
+def test_a_segment_of_another_partition_is_refused(tmp_path: Path) -> None:
+    with Log(tmp_path) as log:
+        log.create_topic("t", 2)
+        with log.producer() as producer:
+            for partition in (0, 1):
+                producer.send_many("t", [b"x"], partition=partition)
+    shutil.copy(segments(tmp_path, partition=0)[0], segments(tmp_path, partition=1)[0])
+    with Log(tmp_path) as log, pytest.raises(LogDamaged, match="another partition"):
+        log.read("t", 1, 0)
+
+
+def test_two_damaged_places_are_reported_one_after_the_other(made: tuple[Path, list[bytes]]) -> None:
+    path, sent = made
+    stops = ends(path)
+    for at in (0, stops[1]):
+        flip(segments(path)[0], (at + HEADER_SIZE) * 8)
+    with Log(path) as log:
+        assert [(d.first, d.next) for d in log.verify()] == [(0, 2), (4, 6)]
+        consumer = log.consumer("g", "t")
+        with pytest.raises(LogDamaged, match="offsets 0 to 2"):
+            consumer.poll()
+        with pytest.raises(LogDamaged, match="offsets 0 to 2"):
+            consumer.poll()
+        assert consumer.skip_damage("t").next == 2
+        assert [r.value for r in consumer.poll()] == sent[2:4]
+        with pytest.raises(LogDamaged, match="offsets 4 to 6"):
+            consumer.poll()
+        consumer.close()
+        assert [(s.first, s.next, s.by) for s in log.skips("t")] == [(0, 2, "g")]
+        assert [(d.first, d.next) for d in log.damage("t")] == [(0, 2), (4, 6)]
+
+
+def test_skipping_where_nothing_is_damaged_is_refused(made: tuple[Path, list[bytes]]) -> None:
+    with Log(made[0]) as log:
+        with pytest.raises(LogError, match="no damage"):
+            log.skip_damage("t", 0, 0)
+        assert log.skips("t") == []
+
+
+def test_a_value_that_looks_like_batches_is_no_batch(tmp_path: Path) -> None:
+    """A log stored inside a log: damage before it must not make its bytes come alive."""
+    with Log(tmp_path / "one") as one:
+        one.create_topic("t")
+        fill(one, 3)
+    inner = segments(tmp_path / "one")[0].read_bytes()
+    with Log(tmp_path / "two") as two:
+        two.create_topic("t")
+        with two.producer() as producer:
+            producer.send_many("t", [inner])
+            producer.send_many("t", [b"next"])
+    flip(segments(tmp_path / "two")[0], 8 * 20)
+    with Log(tmp_path / "two") as two:
+        assert [(d.first, d.next) for d in two.verify()] == [(0, 1)]
+        assert values(two, offset=1) == [b"next"]
