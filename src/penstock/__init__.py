@@ -19,6 +19,7 @@ from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
 from penstock.graph.logic import Process, list_of, map_of, value
 from penstock.graph.schema import Schema
 from penstock.graph.tagged import to
+from penstock.launcher import run
 from penstock.version import __version__
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "lit",
     "map_of",
     "rate",
+    "run",
     "socket_lines",
     "sql",
     "stdin",

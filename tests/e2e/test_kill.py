@@ -59,6 +59,15 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+def wait_for_start(process: subprocess.Popen[str]) -> None:
+    """Returns when the flow runs."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.strip() == "started":
+            return
+    raise AssertionError("the program ended before it started")
+
+
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of a folder of JSON files, in the order of the batches."""
     return [json.loads(line) for p in sorted(folder.glob("*.json")) for line in p.read_text().splitlines()]
@@ -72,8 +81,7 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
         (tmp_path / "in" / f"{at:03d}.txt").write_text(text + "\n")
     for _ in range(3):
         process = start(tmp_path)
-        assert process.stdout is not None
-        assert process.stdout.readline().strip() in ("started", "done") or process.stdout.readline()
+        wait_for_start(process)
         time.sleep(rolled.uniform(0.2, 3.0))
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

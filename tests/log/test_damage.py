@@ -16,9 +16,9 @@ FOLDER = Path("topics/t/0")
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> tuple[Path, list[bytes]]:
+def made(fast_path: Path) -> tuple[Path, list[bytes]]:
     """A closed log with one segment of three batches of two records."""
-    path = tmp_path / "made"
+    path = fast_path / "made"
     with Log(path) as log:
         log.create_topic("t")
         sent = fill(log, 3)
@@ -36,10 +36,10 @@ def ends(path: Path) -> list[int]:
     return found
 
 
-def copies(path: Path, tmp_path: Path, count: int) -> Iterator[tuple[int, Path]]:
+def copies(path: Path, fast_path: Path, count: int) -> Iterator[tuple[int, Path]]:
     """As many copies of a log, one after the other."""
     for number in range(count):
-        copy = tmp_path / "copy"
+        copy = fast_path / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(path, copy)
         yield number, copy
@@ -51,16 +51,16 @@ def flip(path: Path, bit: int) -> None:
     path.write_bytes(raw)
 
 
-def test_a_torn_write_of_any_length_is_cut_and_nothing_else(made: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+def test_a_torn_write_of_any_length_is_cut_and_nothing_else(made: tuple[Path, list[bytes]], fast_path: Path) -> None:
     """Bytes above the committed mark are what a writer left that died in the middle of a write."""
     path, sent = made
-    twin = tmp_path / "twin"
+    twin = fast_path / "twin"
     shutil.copytree(path, twin)
     with Log(twin) as log, log.producer() as producer:
         producer.send_many("t", [b"torn 1", b"torn 2"])
     whole = segments(twin)[0].read_bytes()
     good = segments(path)[0].stat().st_size
-    for extra, copy in copies(path, tmp_path, len(whole) - good + 1):
+    for extra, copy in copies(path, fast_path, len(whole) - good + 1):
         segments(copy)[0].write_bytes(whole[: good + extra])
         with Log(copy) as log:
             fill(log, 1, text="after")
@@ -69,11 +69,11 @@ def test_a_torn_write_of_any_length_is_cut_and_nothing_else(made: tuple[Path, li
             assert log.verify() == []
 
 
-def test_a_torn_write_is_cut_when_the_mark_is_lost_too(made: tuple[Path, list[bytes]], tmp_path: Path) -> None:
+def test_a_torn_write_is_cut_when_the_mark_is_lost_too(made: tuple[Path, list[bytes]], fast_path: Path) -> None:
     """Without the mark file the batches themselves say where the log ends."""
     path, sent = made
     stops, raw = ends(path), segments(path)[0].read_bytes()
-    for size, copy in copies(path, tmp_path, len(raw) + 1):
+    for size, copy in copies(path, fast_path, len(raw) + 1):
         (copy / FOLDER / "committed").unlink()
         segments(copy)[0].write_bytes(raw[:size])
         with Log(copy) as log:
@@ -81,11 +81,11 @@ def test_a_torn_write_is_cut_when_the_mark_is_lost_too(made: tuple[Path, list[by
 
 
 def test_a_tail_that_is_lost_after_it_was_promised_is_an_error_and_its_offsets_are_not_reused(
-    made: tuple[Path, list[bytes]], tmp_path: Path
+    made: tuple[Path, list[bytes]], fast_path: Path
 ) -> None:
     path, sent = made
     stops, raw = ends(path), segments(path)[0].read_bytes()
-    for size, copy in copies(path, tmp_path, len(raw)):
+    for size, copy in copies(path, fast_path, len(raw)):
         segments(copy)[0].write_bytes(raw[:size])
         left = 2 * sum(stop <= size for stop in stops)
         with Log(copy) as log:
@@ -100,13 +100,13 @@ def test_a_tail_that_is_lost_after_it_was_promised_is_an_error_and_its_offsets_a
 
 @pytest.mark.parametrize("write_first", [False, True], ids=["reader", "writer"])
 def test_every_single_bit_flip_of_a_segment_is_found(
-    made: tuple[Path, list[bytes]], tmp_path: Path, write_first: bool
+    made: tuple[Path, list[bytes]], fast_path: Path, write_first: bool
 ) -> None:
     path, sent = made
     stops = [0, *ends(path)]
     bits = segments(path)[0].stat().st_size * 8
     step = 5 if write_first else 1
-    for number, copy in copies(path, tmp_path, (bits + step - 1) // step):
+    for number, copy in copies(path, fast_path, (bits + step - 1) // step):
         bit = number * step
         flip(segments(copy)[0], bit)
         with Log(copy) as log:
@@ -128,13 +128,13 @@ def test_every_single_bit_flip_of_a_segment_is_found(
             assert damage in log.damage("t")
 
 
-def test_a_bit_flip_in_a_closed_segment_is_found(tmp_path: Path) -> None:
-    with Log(tmp_path / "made") as log:
+def test_a_bit_flip_in_a_closed_segment_is_found(fast_path: Path) -> None:
+    with Log(fast_path / "made") as log:
         log.create_topic("t", segment_bytes=256)
         sent = fill(log, 6)
-    first = segments(tmp_path / "made")[0]
-    assert len(segments(tmp_path / "made")) == 3
-    for number, copy in copies(tmp_path / "made", tmp_path, first.stat().st_size * 8 // 11):
+    first = segments(fast_path / "made")[0]
+    assert len(segments(fast_path / "made")) == 3
+    for number, copy in copies(fast_path / "made", fast_path, first.stat().st_size * 8 // 11):
         flip(segments(copy)[0], number * 11)
         with Log(copy) as log:
             fill(log, 1)
@@ -150,13 +150,13 @@ def test_a_bit_flip_in_a_closed_segment_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["committed", "00000000000000000000.producers", "00000000000000000000.idx", "../topic.json"]
 )
-def test_a_bit_flip_beside_the_records_never_changes_them(tmp_path: Path, name: str) -> None:
-    with Log(tmp_path / "made") as log:
+def test_a_bit_flip_beside_the_records_never_changes_them(fast_path: Path, name: str) -> None:
+    with Log(fast_path / "made") as log:
         log.create_topic("t")
         sent = fill(log, 3, text="v" * 40_000)
     side = Path("topics/t/0") / name
-    bits = (tmp_path / "made" / side).stat().st_size * 8
-    for number, copy in copies(tmp_path / "made", tmp_path, min(bits, 300)):
+    bits = (fast_path / "made" / side).stat().st_size * 8
+    for number, copy in copies(fast_path / "made", fast_path, min(bits, 300)):
         flip(copy / side, number * bits // min(bits, 300))
         with Log(copy) as log:
             try:
@@ -168,13 +168,13 @@ def test_a_bit_flip_beside_the_records_never_changes_them(tmp_path: Path, name: 
                 assert "damaged" in str(error)
 
 
-def test_a_missing_segment_is_found(tmp_path: Path) -> None:
-    with Log(tmp_path / "made") as log:
+def test_a_missing_segment_is_found(fast_path: Path) -> None:
+    with Log(fast_path / "made") as log:
         log.create_topic("t", segment_bytes=256)
         sent = fill(log, 8)
-    files = segments(tmp_path / "made")
+    files = segments(fast_path / "made")
     assert len(files) == 4
-    for number, copy in copies(tmp_path / "made", tmp_path, len(files)):
+    for number, copy in copies(fast_path / "made", fast_path, len(files)):
         segments(copy)[number].unlink()
         with Log(copy) as log:
             damage = log.verify()
@@ -183,14 +183,14 @@ def test_a_missing_segment_is_found(tmp_path: Path) -> None:
             assert values(log, offset=damage[0].next) == [*sent[damage[0].next :], b"after 0.0", b"after 0.1"]
 
 
-def test_a_segment_of_another_partition_is_refused(tmp_path: Path) -> None:
-    with Log(tmp_path) as log:
+def test_a_segment_of_another_partition_is_refused(fast_path: Path) -> None:
+    with Log(fast_path) as log:
         log.create_topic("t", 2)
         with log.producer() as producer:
             for partition in (0, 1):
                 producer.send_many("t", [b"x"], partition=partition)
-    shutil.copy(segments(tmp_path, partition=0)[0], segments(tmp_path, partition=1)[0])
-    with Log(tmp_path) as log, pytest.raises(LogDamaged, match="another partition"):
+    shutil.copy(segments(fast_path, partition=0)[0], segments(fast_path, partition=1)[0])
+    with Log(fast_path) as log, pytest.raises(LogDamaged, match="another partition"):
         log.read("t", 1, 0)
 
 
@@ -222,18 +222,18 @@ def test_skipping_where_nothing_is_damaged_is_refused(made: tuple[Path, list[byt
         assert log.skips("t") == []
 
 
-def test_a_value_that_looks_like_batches_is_no_batch(tmp_path: Path) -> None:
+def test_a_value_that_looks_like_batches_is_no_batch(fast_path: Path) -> None:
     """A log stored inside a log: damage before it must not make its bytes come alive."""
-    with Log(tmp_path / "one") as one:
+    with Log(fast_path / "one") as one:
         one.create_topic("t")
         fill(one, 3)
-    inner = segments(tmp_path / "one")[0].read_bytes()
-    with Log(tmp_path / "two") as two:
+    inner = segments(fast_path / "one")[0].read_bytes()
+    with Log(fast_path / "two") as two:
         two.create_topic("t")
         with two.producer() as producer:
             producer.send_many("t", [inner])
             producer.send_many("t", [b"next"])
-    flip(segments(tmp_path / "two")[0], 8 * 20)
-    with Log(tmp_path / "two") as two:
+    flip(segments(fast_path / "two")[0], 8 * 20)
+    with Log(fast_path / "two") as two:
         assert [(d.first, d.next) for d in two.verify()] == [(0, 1)]
         assert values(two, offset=1) == [b"next"]

@@ -521,6 +521,8 @@ LITERALS = Suite(
         array(1, '2')
         array('1', 1, 1.5)
         coalesce('1', 1, 1.5D)
+        coalesce(1, 1.5, '1')
+        array(1, '1', 1.5)
         array(null, 1)
         array()
         array(array(1), array(2L))

@@ -83,7 +83,7 @@ class Longest(ps.Aggregator):
         return ""
 
     def add(self, so_far: str, row: Any) -> str:
-        return max(so_far, row.word, key=lambda w: (len(w), w))
+        return self.merge(so_far, row.word)
 
     def merge(self, one: str, other: str) -> str:
         return max(one, other, key=lambda w: (len(w), w))

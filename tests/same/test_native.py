@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -81,7 +83,7 @@ def test_one_read_feeds_branches_and_sinks(same: Case) -> None:
     names = stream.map("named", lambda r: r.user or "?", "name string")
     names.sink("names", ps.console())
     names.key_by("name").count("n").sink("counts", ps.console())
-    expected = {
+    expected: dict[str, list[Any]] = {
         "raw": ORDERS,
         "some": [o for o in ORDERS if o[1] is not None],
         "names": ["ada", "bob", "?", "ada"],

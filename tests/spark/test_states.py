@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,11 @@ from penstock.errors import StateError
 from penstock.kernels.state import MemoryState
 from penstock.spark.states import StateStore, load_state, save_state
 
-KEYS = {g: {("k", g): g * 10} for g in range(128)}
+Groups = dict[int, dict[Any, Any]]
+KEYS: Groups = {g: {("k", g): g * 10} for g in range(128)}
 
 
-def write(store: StateStore, version: int, tasks: int, changes: dict[int, dict[object, object]]) -> None:
+def write(store: StateStore, version: int, tasks: int, changes: Groups) -> None:
     """A batch in which each task changes the groups it owns."""
     for files in store.begin(version, {"step": tasks}, version - 1).values():
         for task in range(tasks):
@@ -26,7 +28,7 @@ def write(store: StateStore, version: int, tasks: int, changes: dict[int, dict[o
     store.publish(version)
 
 
-def whole(store: StateStore, version: int, tasks: int) -> dict[int, dict[object, object]]:
+def whole(store: StateStore, version: int, tasks: int) -> Groups:
     """All that a version holds, as `tasks` tasks see it."""
     files = store.begin(version + 1, {"step": tasks}, version)["step"]
     states = [load_state(files, t) for t in range(tasks)]

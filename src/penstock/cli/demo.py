@@ -58,7 +58,7 @@ class Top:
 
     def line(self) -> str:
         """The first few on one line."""
-        return "top " + " ".join(f"#{s.tag} {s.score:,.0f}" for s in self.first(5)) if self.scores else ""
+        return "trending " + " ".join(f"#{s.tag} {s.score:,.0f}" for s in self.first(5)) if self.scores else ""
 
 
 def demo(

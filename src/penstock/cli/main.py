@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
+from penstock.cli.describe import describe
 from penstock.cli.doctor import doctor
 from penstock.cli.run import run
 from penstock.version import __version__
@@ -54,7 +55,7 @@ def _version_of(package: str) -> str:
         return "not installed"
 
 
-for _command in (run, demo, doctor, bench, version):
+for _command in (run, demo, describe, doctor, bench, version):
     app.command()(_command)
 
 

@@ -119,9 +119,7 @@ class _Described:
         """Whether the records of a key are put together before they move, so that less moves."""
         if isinstance(node, Parts) or (isinstance(node, AggregateBy) and not node.runs_python):
             return True
-        return isinstance(node, AggregateBy | Reduce) and isinstance(
-            self.plan.graph.node(node.inputs[0].step), Combine
-        )
+        return isinstance(node, AggregateBy | Reduce) and isinstance(self.plan.graph.node(node.inputs[0].step), Combine)
 
     def warnings(self) -> list[Description]:
         """What a user would want to know before the flow runs."""

@@ -9,6 +9,7 @@ from penstock.connectors.console import CallbackSink, ConsoleSink, NothingSink
 from penstock.connectors.feed import StdinSource
 from penstock.connectors.files import FilesSink, FilesSource
 from penstock.connectors.memory import ItemsSource, RateSource, SocketSource
+from penstock.connectors.spout import SpoutSource
 from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
 
@@ -17,6 +18,7 @@ SOURCES: dict[str, Callable[[], SourceConnector]] = {
     "items": ItemsSource,
     "rate": RateSource,
     "socket": SocketSource,
+    "spout": SpoutSource,
     "stdin": StdinSource,
 }
 SINKS: dict[str, Callable[[], SinkConnector]] = {

@@ -52,6 +52,6 @@ def trending(rate: int, show: Callable[[list[Any], Any], None], folder: Path, li
     tags = posts.flat_map("hashtags", hashtags, schema="tag string, second double")
     counted = tags.key_by("tag").aggregate("count", mentions="count(*)", second="max(second)")
     scores = counted.as_records("changes").key_by("tag").process("trend", Trend())
-    scores.sink("top", ps.callback(show))
+    scores.sink("board", ps.callback(show))
     scores.sink("files", ps.write_files(folder, format="json"))
     return flow

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from penstock.errors import FlowError, UnknownName, nearest
+from penstock.errors import FlowError, SchemaError, UnknownName, nearest
+from penstock.graph.schema import Schema, schema_of
 
 DEFAULT = "default"
 """The stream that is meant when none is named."""
@@ -113,7 +114,9 @@ class Collector:
                 f"emit(..., task={task}) needs a direct stream; {stream!r} is not one. Say direct = ({stream!r},) in the class"
             )
         if not isinstance(task, int) or isinstance(task, bool) or task < 0:
-            raise FlowError(f"stream {stream!r} is direct: emit(..., task=n) names the task that gets it; {task!r} came")
+            raise FlowError(
+                f"stream {stream!r} is direct: emit(..., task=n) names the task that gets it; {task!r} came"
+            )
         self.tasks[stream].append(task)
 
     def taken(self, stream: str) -> tuple[list[Any], list[int], list[bytes | None]]:
@@ -180,6 +183,7 @@ class Spout(Component):
     """Whether it never ends, so that a bounded run needs a limit."""
 
     _next_root: Any = None
+    _done: bool = False
 
     def open(self, context: TaskContext) -> None:
         """Called once before the first tuple."""
@@ -200,6 +204,10 @@ class Spout(Component):
         if collector.rooted:
             collector.current = None if id is None else self._next_root(id)
         collector.add(record, stream, None, task)
+
+    def done(self) -> None:
+        """Says that this is the last: what `next_tuple` has emitted counts, and it is not called again."""
+        self._done = True
 
     def ack(self, id: Any) -> None:
         """Will be called when all that stems from a tuple is done. Acks are not there yet."""
@@ -227,6 +235,21 @@ class Bolt(Component):
         raise NotImplementedError
 
 
+def streams_of(component: Component) -> dict[str, Schema]:
+    """The streams a component gives, by name. A dict always means streams; one schema is that of the default stream."""
+    given = component.outputs
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        return {DEFAULT: schema_of(given)}
+    try:
+        return {name: schema_of(schema) for name, schema in given.items()}
+    except SchemaError as error:
+        raise SchemaError(
+            f"outputs as a dict has a schema for each stream, such as {{'default': 'word string'}}: {error}"
+        ) from None
+
+
 def task_of(template: Component, collector: Collector) -> Any:
     """An instance for one task: a deep copy of the one the user gave."""
     made = copy.deepcopy(template)
@@ -240,9 +263,7 @@ def kept_attributes(task: Component, template: Component) -> dict[str, Any]:
     What the user passed to the constructor and never changed is not among them, so a new value counts at once.
     """
     given = vars(template)
-    return {
-        k: v for k, v in vars(task).items() if not k.startswith("_") and not _same(given.get(k, _MISSING), v)
-    }
+    return {k: v for k, v in vars(task).items() if not k.startswith("_") and not _same(given.get(k, _MISSING), v)}
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -259,7 +280,9 @@ def check_component(name: str, given: Any, base: type[Component], line: str) -> 
     what = base.__name__.lower()
     made = _made(name, given, what, line) if isinstance(given, type) else given
     if not isinstance(made, base):
-        raise FlowError(f"{what} {name!r} ({line}) needs a penstock.{base.__name__}, a class or an instance; {given!r} came")
+        raise FlowError(
+            f"{what} {name!r} ({line}) needs a penstock.{base.__name__}, a class or an instance; {given!r} came"
+        )
     method = "process" if base is Bolt else "next_tuple"
     if getattr(type(made), method) is getattr(base, method):
         argument = "self, tup" if base is Bolt else "self"

@@ -138,7 +138,9 @@ def _curved(points: list[Point]) -> str:
     for (x1, y1), (x2, y2) in pairwise([*points[:-1], (points[-1][0], points[-1][1] - 6)]):
         middle = (y1 + y2) / 2
         straight = abs(x1 - x2) < 0.5
-        parts.append(f"L{x2:.1f} {y2:.1f}" if straight else f"C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}")
+        parts.append(
+            f"L{x2:.1f} {y2:.1f}" if straight else f"C{x1:.1f} {middle:.1f} {x2:.1f} {middle:.1f} {x2:.1f} {y2:.1f}"
+        )
     return "".join(parts)
 
 
@@ -160,8 +162,8 @@ def _short_of(corner: Point, other: Point, radius: float) -> Point:
 
 
 def _label(line: Line) -> str:
-    (x, y), anchor = line.label_at, "middle" if line.centred else "start"
-    return f'<text class="pk-label" text-anchor="{anchor}" x="{x:.1f}" y="{y:.1f}">{_safe(line.label)}</text>'
+    x, y = line.label_at
+    return f'<text class="pk-label" text-anchor="{line.anchor}" x="{x:.1f}" y="{y:.1f}">{_safe(line.label)}</text>'
 
 
 def _legend(drawn: Picture) -> Iterator[tuple[str, str]]:

@@ -147,9 +147,7 @@ def _crossings(rows: list[list[Box]], links: _Links) -> int:
     for link in links.all:
         (upper, out_at), (lower, in_at) = link.ends
         by_row.setdefault(upper.row, []).append((at[id(upper)] + out_at, at[id(lower)] + in_at))
-    return sum(
-        (a - c) * (b - d) < 0 for ends in by_row.values() for i, (a, b) in enumerate(ends) for c, d in ends[:i]
-    )
+    return sum((a - c) * (b - d) < 0 for ends in by_row.values() for i, (a, b) in enumerate(ends) for c, d in ends[:i])
 
 
 def _spread(rows: list[list[Box]], links: _Links, gap: float) -> None:

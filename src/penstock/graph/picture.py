@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from penstock.graph.describe import Description
@@ -12,6 +13,7 @@ BOX_HEIGHT = 44.0
 PADDING, CAPTION = 14.0, 20.0
 IN_STAGE, BETWEEN_STAGES, SIDE = 30.0, 54.0, 30.0
 WIDEST = 40
+LETTER = 6.2
 
 Point = tuple[float, float]
 
@@ -53,7 +55,7 @@ class Line:
     points: list[Point]
     label: str
     label_at: Point = (0.0, 0.0)
-    centred: bool = False
+    anchor: str = "start"
     back: bool = False
 
 
@@ -218,9 +220,7 @@ def _leave(steps: dict[str, StepBox], at: dict[str, Frame], rows: Rows, stream: 
     return [*points, (points[-1][0], rows.tops[frame.box.row] + rows.heights[frame.box.row])]
 
 
-def _back(
-    steps: dict[str, StepBox], at: dict[str, Frame], rows: Rows, stream: Description, number: int
-) -> Line:
+def _back(steps: dict[str, StepBox], at: dict[str, Frame], rows: Rows, stream: Description, number: int) -> Line:
     """A loop: below its last step, up at the right side, and in from above at its first."""
     points = _leave(steps, at, rows, stream)
     end = steps[stream["to"]]
@@ -268,20 +268,21 @@ def _shift(line: Line, by: float, *, first: bool) -> None:
 
 def _put_labels(lines: list[Line]) -> None:
     """Beside the arrow's head where it comes alone, on the line where several meet."""
-    heads: dict[str, int] = {}
+    heads = Counter(line.stream["to"] for line in lines)
     for line in lines:
-        heads[line.stream["to"]] = heads.get(line.stream["to"], 0) + 1
-    for line in lines:
-        line.centred = heads[line.stream["to"]] > 1
-        if line.back:
-            line.centred, line.label_at = False, (line.points[-1][0] + 8, line.points[-1][1] - 3)
-            continue
         (x1, y1), (x2, y2) = line.points[-3:-1] if len(line.points) > 2 else line.points[-2:]
-        line.label_at = ((x1 + x2) / 2, (y1 + y2) / 2) if line.centred else (x2 + 8, y2 - 8)
+        if line.back:
+            line.label_at = (line.points[-1][0] + 8, line.points[-1][1] - 3)
+        elif heads[line.stream["to"]] > 1:
+            line.label_at, line.anchor = ((x1 + x2) / 2, (y1 + y2) / 2), "middle"
+        elif x1 > x2 + 1 and x2 - 8 > LETTER * len(line.label):
+            line.label_at, line.anchor = (x2 - 8, y2 - 8), "end"
+        else:
+            line.label_at = (x2 + 8, y2 - 8)
 
 
 def _extent(rows: Rows, lines: list[Line], loops: int) -> Point:
-    right = max((line.label_at[0] + 6.2 * len(line.label) for line in lines if line.label), default=0.0)
+    right = max((line.label_at[0] + LETTER * len(line.label) for line in lines if line.label), default=0.0)
     side = rows.width + (SIDE + 12 * loops if loops else 0)
     low = max((y for line in lines if line.back for _, y in line.points), default=0.0)
     return max(side, right), max(rows.height, low)

@@ -80,8 +80,9 @@ class _Writer:
 
     def lines(self) -> Iterator[str]:
         """All of it."""
-        yield title(self.described)
-        yield from (f"! {_warning(w)}" for w in self.described.get("warnings", ()))
+        yield from self._wrapped(title(self.described), 4)
+        for warning in self.described.get("warnings", ()):
+            yield from self._wrapped(f"! {_warning(warning)}", 2)
         yield ""
         stages = self.described.get("stages")
         if stages is None:

@@ -11,7 +11,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.schema import Schema
 from penstock.kernels import keyed, stateless
 from penstock.kernels.base import Kernel
-from penstock.kernels.topology import BoltKernel
+from penstock.kernels.topology import BoltKernel, RouteKernel
 
 _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.Map: stateless.MapKernel,
@@ -21,7 +21,6 @@ _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.Union: stateless.PassKernel,
     n.Repartition: stateless.PassKernel,
     n.AsRecords: stateless.PassKernel,
-    n.Bolt: BoltKernel,
 }
 _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Select: stateless.SelectKernel,
@@ -34,6 +33,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Reduce: keyed.ReduceKernel,
     n.Process: keyed.ProcessKernel,
 }
+_OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {n.Bolt: BoltKernel, n.Route: RouteKernel}
 
 
 def kernel_of(node: n.Node, graph: Graph) -> Kernel:
@@ -42,4 +42,6 @@ def kernel_of(node: n.Node, graph: Graph) -> Kernel:
         return _PLAIN[type(node)](node)
     if type(node) in _OF_INPUT:
         return _OF_INPUT[type(node)](node, graph.output(node.inputs[0]).schema)
+    if type(node) in _OF_GRAPH:
+        return _OF_GRAPH[type(node)](node, graph)
     raise NotYet(f"step {node.name!r}: no kernel for a {node.kind}")

@@ -64,7 +64,8 @@ class Row(tuple[Any, ...]):
 def row_class(names: tuple[str, ...]) -> type[Row]:
     """The class of the rows with these fields. The getters are those of a namedtuple, which run in C."""
     model: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the fields are known only here
-    getters = {n: vars(model)[f] for n, f in zip(names, model._fields, strict=True)}
+    fields: tuple[str, ...] = model._fields
+    getters = {n: vars(model)[f] for n, f in zip(names, fields, strict=True)}
     return type("Row", (Row,), {**getters, "__slots__": (), "names": names})
 
 

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import Impossible
+from penstock.errors import Impossible, StepError
 from penstock.graph.endpoints import matching_files
-from penstock.graph.nodes import Endpoint
+from penstock.graph.nodes import Endpoint, Output, Source
 from penstock.graph.schema import Schema
+from penstock.kernels.base import RecordFailed
+from penstock.kernels.spout import SpoutTasks
 
 
 def read_endpoint(endpoint: Endpoint, schema: Schema | None = None) -> Iterable[Any]:
     """The records of an endpoint, which must be bounded."""
-    readers = {"items": _items, "generate": _generated, "rate": _numbers, "files": _files}
+    readers = {"items": _items, "generate": _generated, "rate": _numbers, "files": _files, "spout": _spout}
     if endpoint.kind not in readers or not endpoint.bounded:
         raise Impossible(
             f"a {endpoint.kind} source cannot be read here: it has no end, or needs Spark. Give its records as a list, "
@@ -36,6 +38,14 @@ def _numbers(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
     begin = datetime.datetime.now(datetime.UTC)
     step = datetime.timedelta(seconds=1 / endpoint.options["rows_per_second"])
     return ((begin + i * step, i) for i in range(endpoint.options["limit"]))
+
+
+def _spout(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
+    node = Source(repr(endpoint.options["spout"]), (), (Output(schema),), endpoint)
+    try:
+        yield from SpoutTasks(node).drained()
+    except RecordFailed as failed:
+        raise StepError(failed.failure("the spout itself")) from failed.error
 
 
 def _files(endpoint: Endpoint, schema: Any) -> Iterator[Any]:

@@ -13,13 +13,15 @@ from typing import Any
 
 from penstock.errors import Impossible, StepError, UnknownName, nearest
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Port, Sink, Source
+from penstock.graph.nodes import Bolt, Port, Sink, Source
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join import JoinKernel
 from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.spout import completed
 from penstock.kernels.state import MemoryState
+from penstock.kernels.topology import TaskChunk, unsaved
 
 
 @dataclass
@@ -65,14 +67,17 @@ class LocalRun:
 
     def _start(self) -> None:
         self.states: dict[str, MemoryState] = {
-            step: MemoryState(groups) for step, groups in pickle.loads(self.committed.states).items()
+            step: MemoryState(pickle.loads(groups)) for step, groups in pickle.loads(self.committed.states).items()
         }
         self.offsets = dict(self.committed.offsets)
         self.results: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
         self.looped: dict[str, list[Any]] = {n: list(rows) for n, rows in self.committed.looped.items()}
         ports = [p for s in self.graph.sinks for p in s.inputs] + [n.fed_by for n in self.graph.loops if n.fed_by]
         self.pipeline = Pipeline([self._kernel(n) for n in self._working()], ports)
-        self.pipeline.open(Context(now=self.clock, state=self._state))
+        try:
+            self.pipeline.open(Context(now=self.clock, state=self._state))
+        except RecordFailed as failed:
+            raise StepError(failed.failure("before the first record")) from failed.error
 
     def _working(self) -> list[Any]:
         return [n for n in self.graph.ordered if not isinstance(n, Source | Sink) and n.inputs]
@@ -92,9 +97,13 @@ class LocalRun:
             known = [s.name for s in self.graph.sources]
             raise UnknownName(f"flow {self.graph.name!r} has no source {source!r}; {nearest(source, known)}")
         self.offsets[source] = self.offsets.get(source, 0) + 1
-        self._push(
-            Port(source), Chunk.of(node.output().schema, [record]), f"record {self.offsets[source]} of {source!r}"
-        )
+        self._push(Port(source), self._chunk(node, record), f"record {self.offsets[source]} of {source!r}")
+
+    def _chunk(self, node: Source, record: Any) -> Chunk:
+        if node.endpoint.kind != "spout":
+            return Chunk.of(node.output().schema, [record])
+        full = completed(node, record, self.offsets[node.name] - 1)
+        return TaskChunk(node.output().schema, full.emitter, Chunk.of(node.output().schema, [full]).columns())
 
     def _push(self, port: Port, chunk: Chunk, position: str) -> None:
         self._deliver(port, chunk)
@@ -134,9 +143,17 @@ class LocalRun:
 
     def _commit(self) -> None:
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
-        states = pickle.dumps({step: state.groups for step, state in self.states.items()})
+        states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})
         self.committed = Committed(states, dict(self.offsets), done, {n: list(r) for n, r in self.looped.items()})
         self.results = {s: [] for s in self.results}
+
+    def _pickled(self, step: str, state: MemoryState) -> bytes:
+        try:
+            return pickle.dumps(state.groups)
+        except Exception as error:
+            if not isinstance(self.graph.node(step), Bolt):
+                raise
+            raise unsaved(step, state.groups, error, pickle.dumps) from error
 
     def crash(self) -> None:
         """Loses all that was not committed, as a killed process does, and starts again from what was."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from penstock.log import quarantine
 from penstock.log.batch import HEADER_SIZE, BadBatch, Batch, read_batch, read_header
-from penstock.log.errors import Damage, LogDamaged, OffsetOutOfRange
+from penstock.log.errors import Damage, LogDamaged, LogError, OffsetOutOfRange
 from penstock.log.files import File
 from penstock.log.place import Mark, Place
 from penstock.log.segment import find, resync
@@ -51,27 +51,33 @@ class Cursor:
         mark = self.check()
         batches: list[Batch] = []
         while max_bytes > 0 and self.offset < mark.end:
-            limit = self._open(mark)
             try:
-                found, size = self._read(min(max_bytes, limit - self._position), limit)
-            except BadBatch as bad:
+                found, size = self._next(mark, max_bytes)
+            except LogError:
                 if batches:
                     break
-                raise self._damaged(mark, limit, str(bad)) from None
+                raise
             batches += found
             max_bytes -= size
         return batches
+
+    def _next(self, mark: Mark, max_bytes: int) -> tuple[list[Batch], int]:
+        """Batches from the open segment or the one after it, and their bytes."""
+        limit = self._open(mark)
+        try:
+            return self._read(min(max_bytes, limit - self._position), limit)
+        except BadBatch as bad:
+            raise self._damaged(mark, limit, str(bad)) from None
 
     def check(self) -> Mark:
         """Refuse an offset that is not written yet; the committed mark."""
         mark = self._mark()
         if not 0 <= self.offset <= mark.end:
-            raise OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self._start(), mark.end)
+            raise self._outside(mark)
         return mark
 
-    def _start(self) -> int:
-        bases = self.place.bases()
-        return max(bases[0] if bases else 0, self.place.start())
+    def _outside(self, mark: Mark) -> OffsetOutOfRange:
+        return OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self.place.start(), mark.end)
 
     def _limit(self, mark: Mark) -> int:
         """Up to where the open segment may be read."""
@@ -92,10 +98,10 @@ class Cursor:
         """Open the segment that has the offset; False when there is none (or it is being replaced just now)."""
         self.close()
         bases = self.place.bases()
+        if self.offset < self.place.start():
+            raise self._outside(mark)
         number = bisect_right(bases, self.offset) - 1
         if number < 0:
-            if self.offset < self.place.start():
-                raise OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self._start(), mark.end)
             return False
         try:
             self._file = File(self.place.segment(bases[number]))

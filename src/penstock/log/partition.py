@@ -70,8 +70,7 @@ class Partition:
 
     def start(self) -> int:
         """The first offset there is."""
-        bases = self.place.bases()
-        return max(self.place.start(), min(bases[:1], default=0)) if bases else self.mark().end
+        return self.place.start()
 
     def end(self) -> int:
         """The offset the next record will get."""

@@ -82,7 +82,7 @@ class Mark(NamedTuple):
 
 
 _MARK = struct.Struct("<QQQI")
-_TRIES = 50
+_TRIES = 10
 
 
 class MarkFile:
@@ -96,13 +96,13 @@ class MarkFile:
 
     def read(self) -> Mark | None:
         """The mark; None when there is none or it is damaged."""
-        for attempt in range(_TRIES):
+        for _ in range(_TRIES):
             raw = self._file.read(_MARK.size, 0)
             if len(raw) < _MARK.size:
                 return None
             if zlib.crc32(raw[:-4]) == int.from_bytes(raw[-4:], "little"):
                 return Mark(*_MARK.unpack(raw)[:3])
-            time.sleep(0.0001 * attempt)
+            time.sleep(0.0002)
         return None
 
     def write(self, mark: Mark) -> None:

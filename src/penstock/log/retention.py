@@ -6,6 +6,8 @@ reader that has a deleted file open reads it to its end.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from penstock.log.batch import BadBatch
 from penstock.log.files import File, FileLock, sync_dir
 from penstock.log.index import NEVER
@@ -55,10 +57,11 @@ def _doomed(place: Place, config: TopicConfig, now_ms: int) -> list[int]:
     bases = place.bases()
     sizes = {base: place.segment(base).stat().st_size for base in bases}
     total = sum(sizes.values())
+    start = place.start()
     doomed: list[int] = []
-    for base in bases[:-1]:
+    for base, after in pairwise(bases):
         too_much = config.retention_bytes is not None and total - sizes[base] >= config.retention_bytes
-        if not too_much and not _too_old(place, base, config, now_ms):
+        if after > start and not too_much and not _too_old(place, base, config, now_ms):
             break
         total -= sizes[base]
         doomed.append(base)

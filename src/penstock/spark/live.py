@@ -115,7 +115,7 @@ class LiveRun:
         """Says that the run shall end after the batch at hand; safe to call from a signal handler."""
         self._stopping.set()
 
-    def stop(self, patience: float = 10.0) -> None:
+    def stop(self, patience: float = 7.0) -> None:
         """Ends the run: the batch at hand finishes and is committed, then the query stops."""
         if self._ended:
             return
@@ -155,7 +155,7 @@ class LiveRun:
                     observer(self.last)
 
     def _completed(self, report: BatchReport, progress: Any) -> BatchReport:
-        names = [n.name for n in self.sources.nodes]
+        names = [n.name.removesuffix(".numbers") for n in self.sources.nodes]
         rows = {n: int(s["numInputRows"]) for n, s in zip(names, progress["sources"], strict=False)}
         lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
         times = {k: v / 1000 for k, v in progress["durationMs"].items()}

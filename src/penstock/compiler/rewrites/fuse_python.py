@@ -23,7 +23,8 @@ def fuse_python(plan: Plan) -> Plan:
 
 
 def _host_of(graph: Graph, stages: list[Stage], stage: Stage) -> Stage | None:
-    if stage.shuffle or stage.state or not (stage.host == PYTHON or _computes_nothing(graph, stage)):
+    joins = len(stage.inputs) == 1 if stage.host == PYTHON else _computes_nothing(graph, stage)
+    if stage.shuffle or stage.state or not joins:
         return None
     before = [s for s in stages if any(p.step in s.steps for p in stage.inputs)]
     return before[0] if len(before) == 1 and before[0].host == PYTHON else None

@@ -83,6 +83,21 @@ class Flow:
     def __repr__(self) -> str:
         return f"Flow({self.name!r}, {len(self._nodes)} steps)"
 
+    def _repr_svg_(self) -> str | None:
+        """The picture a notebook shows; none while the flow is not whole yet."""
+        from penstock.graph.describe import describe_graph  # here, so that `import penstock` stays light
+        from penstock.graph.draw import as_svg
+
+        try:
+            return as_svg(describe_graph(self.graph))
+        except FlowError:
+            return None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What notebooks and consoles may choose from: the picture, and one line of text."""
+        drawn = self._repr_svg_()
+        return {"text/plain": repr(self)} | ({"image/svg+xml": drawn} if drawn else {})
+
 
 def _checked(name: str, what: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):

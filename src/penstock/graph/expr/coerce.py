@@ -144,9 +144,9 @@ def _structs(a: t.Struct, b: t.Struct, meet: Meet) -> t.DataType | None:
 
 
 def common_of(kinds: Iterable[t.DataType], meet: Meet = common_type) -> t.DataType | None:
-    """The type all of them can take; texts come first, as in Spark, so that their order does not matter."""
+    """The type all of them can take, found from left to right as Spark does."""
     found: t.DataType | None = t.NULL
-    for kind in sorted(kinds, key=lambda k: k != t.STRING):
+    for kind in kinds:
         found = meet(found, kind) if found else None
     return found
 

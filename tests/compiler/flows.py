@@ -1,0 +1,239 @@
+"""Flows whose plans are kept as golden text, each for one thing the compiler promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import penstock as ps
+
+MadeFlow = Callable[[], ps.Flow]
+FLOWS: dict[str, MadeFlow] = {}
+
+
+def kept(make: MadeFlow) -> MadeFlow:
+    FLOWS[make.__name__] = make
+    return make
+
+
+def same(row: Any) -> Any:
+    return row
+
+
+def many(row: Any) -> Iterator[Any]:
+    yield row
+
+
+def positive(row: Any) -> bool:
+    return bool(row.n > 0)
+
+
+def first(one: Any, other: Any) -> Any:
+    return one
+
+
+class Meter(ps.Process):
+    seen = ps.value(int, default=0)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.seen += 1
+        yield {"k": row.k, "n": self.seen}
+
+
+class Longest(ps.Aggregator):
+    schema = "string"
+
+    def init(self) -> str:
+        return ""
+
+    def add(self, so_far: str, row: Any) -> str:
+        return max(so_far, row.k, key=len)
+
+    def merge(self, one: str, other: str) -> str:
+        return max(one, other, key=len)
+
+
+def start(name: str, source: str = "numbers") -> tuple[ps.Flow, ps.Stream]:
+    flow = ps.Flow(name)
+    return flow, flow.source(source, ps.items([("a", 1), ("b", 2)], "k string, n bigint"))
+
+
+@kept
+def word_count() -> ps.Flow:
+    """A native aggregate: live, parts by Spark and a merge with the state; bounded, all of it by Spark."""
+    flow = ps.Flow("word-count")
+    lines = flow.source("lines", ps.items(["a b a", "c a"], "value string", batches=2))
+    words = lines.flat_map("split", many, schema="word string")
+    words.key_by("word").count("count").sink("out", ps.console())
+    return flow
+
+
+@kept
+def one_python_pass() -> ps.Flow:
+    """Python steps in a row are one pass."""
+    flow, numbers = start("one-python-pass")
+    made = numbers.map("clean", same).filter("keep", positive).flat_map("split", many, schema="k string, n bigint")
+    made.map_batches("batches", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def native_between() -> ps.Flow:
+    """A native step between Python steps stays in the JVM, and so parts them into two passes."""
+    flow, numbers = start("native-between")
+    numbers.map("before", same).where("big", "n > 10").map("after", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def all_native() -> ps.Flow:
+    """Native steps alone: no record sees Python in a bounded run."""
+    flow, numbers = start("all-native")
+    chosen = numbers.where("big", "n > 10").with_columns("more", twice="n * 2").select("pick", "k", "twice")
+    chosen.key_by("k").aggregate("stats", n="count(*)", mean="avg(twice)").sink("out", ps.console())
+    return flow
+
+
+@kept
+def branch_in_python() -> ps.Flow:
+    """A branch by Python functions, its ways and the union of them are one pass."""
+    flow, numbers = start("branch-in-python")
+    parts = numbers.map("clean", same).branch("sign", up=positive)
+    up, rest = parts.up.map("raise", same), parts.otherwise.filter("some", positive)
+    up.union("again", rest).map("last", same).sink("out", ps.console())
+    rest.sink("others", ps.console())
+    return flow
+
+
+@kept
+def native_branch() -> ps.Flow:
+    """What a native branch reads is computed once, however many of its ways are read."""
+    flow, numbers = start("native-branch")
+    parts = numbers.where("some", "n > 0").branch("size", small="n < 10", large="n > 1000")
+    parts.small.sink("small-out", ps.console())
+    parts.large.with_columns("less", n="n div 1000").sink("large-out", ps.console())
+    return flow
+
+
+@kept
+def process_then_map() -> ps.Flow:
+    """A keyed class and the Python steps behind it are one pass."""
+    flow, numbers = start("process-then-map")
+    metered = numbers.map("clean", same).key_by("k").process("meter", Meter, schema="k string, n bigint")
+    metered.map("after", same).filter("some", positive).sink("out", ps.console())
+    return flow
+
+
+@kept
+def reduce_early() -> ps.Flow:
+    """A reduce combines before the shuffle, in the pass that makes its records."""
+    flow, numbers = start("reduce-early")
+    numbers.map("clean", same).key_by("k").reduce("fold", first).map("after", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def own_aggregate() -> ps.Flow:
+    """An aggregate of the user's own combines before the shuffle as well, and takes native ones along."""
+    flow, numbers = start("own-aggregate")
+    numbers.key_by("k").aggregate("best", longest=Longest, n="count(*)").sink("out", ps.console())
+    return flow
+
+
+@kept
+def totals_as_records() -> ps.Flow:
+    """Taking totals as records computes nothing, so it does not part the merge from the map behind it."""
+    flow, numbers = start("totals-as-records")
+    numbers.key_by("k").count("count").as_records("each").map("after", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def generated() -> ps.Flow:
+    """A source made by a function runs in the pass of the Python step behind it."""
+    flow = ps.Flow("generated")
+    made = flow.source("made", ps.generate(same, "k string, n bigint", rows_per_second=100))
+    made.map("clean", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def two_sources() -> ps.Flow:
+    """Several sources and sinks in one flow."""
+    flow, left = start("two-sources", "left")
+    right = flow.source("right", ps.items([("c", 3)], "k string, n bigint"))
+    both = left.union("both", right)
+    both.sink("all", ps.console())
+    both.map("clean", same).sink("cleaned", ps.console())
+    left.where("some", "n > 1").sink("lefts", ps.console())
+    return flow
+
+
+@kept
+def shared_streams() -> ps.Flow:
+    """A Python pass that several stages read is computed once; a native step on top of it is computed again."""
+    flow, numbers = start("shared-streams")
+    clean = numbers.map("clean", same)
+    some = clean.where("some", "n > 1")
+    clean.key_by("k").sum("total", "n").sink("totals", ps.console())
+    some.key_by("n").count("count").sink("counts", ps.console())
+    some.sink("out", ps.console())
+    return flow
+
+
+@kept
+def side_outputs() -> ps.Flow:
+    """Side outputs leave a pass from its middle."""
+    flow, numbers = start("side-outputs")
+    split = numbers.flat_map("split", many, "k string, n bigint", side={"bad": "why string", "late": "n bigint"})
+    split.side("bad").sink("dead-letters", ps.console())
+    split.filter("some", positive).sink("out", ps.console())
+    return flow
+
+
+@kept
+def join() -> ps.Flow:
+    """A join with a static table is native and moves nothing."""
+    flow, numbers = start("join")
+    table = ps.items([("a", "Ada")], "k string, name string")
+    numbers.join("named", table, "k", how="left").where("known", "name is not null").sink("out", ps.console())
+    return flow
+
+
+@kept
+def repartition() -> ps.Flow:
+    """A repartition is a shuffle, and parts two Python passes."""
+    flow, numbers = start("repartition")
+    spread = numbers.map("before", same).repartition("spread", 8, "k").map("after", same)
+    spread.repartition("even", 2).sink("out", ps.console())
+    return flow
+
+
+@kept
+def loop() -> ps.Flow:
+    """A loop: what is not done goes back to the beginning of the next round."""
+    flow, numbers = start("loop")
+    again = flow.feedback("again", "k string, n bigint")
+    halved = numbers.union("both", again).with_columns("half", n="n div 2").map("step", same)
+    parts = halved.branch("test", done="n <= 1")
+    flow.feed(again, parts.otherwise)
+    parts.done.sink("out", ps.console())
+    return flow
+
+
+@kept
+def left_out() -> ps.Flow:
+    """Steps that reach no sink do not run."""
+    flow, numbers = start("left-out")
+    numbers.map("useful", same).sink("out", ps.console())
+    numbers.map("useless", same).where("lost", "n > 1")
+    return flow
+
+
+@kept
+def two_keys() -> ps.Flow:
+    """Two keyed steps in a row are two shuffles; a key made by an expression is native."""
+    flow, numbers = start("two-keys")
+    metered = numbers.key_by("k").process("meter", Meter, schema="k string, n bigint")
+    metered.key_by(parity="n % 2").count("count").select("shown", "parity", "count").sink("out", ps.console())
+    return flow

