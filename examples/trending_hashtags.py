@@ -64,7 +64,7 @@ posts = flow.source(
 tags = posts.flat_map("hashtags", hashtags, schema="tag string, second int")
 tags.key_by("tag").count("total").sink("totals", ps.console())
 trends = tags.key_by("tag").process("trend", Trending, schema="tag string, mentions bigint, growth bigint")
-trends.where("rising", "growth > 0").sink("rising", ps.console())
+trends.where("rising", "growth > 0").sink("risen", ps.console())
 
 if __name__ == "__main__":
     ps.run(flow, batch=True)

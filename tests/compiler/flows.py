@@ -47,7 +47,7 @@ class Longest(ps.Aggregator):
         return ""
 
     def add(self, so_far: str, row: Any) -> str:
-        return max(so_far, row.k, key=len)
+        return max(so_far, str(row.k), key=len)
 
     def merge(self, one: str, other: str) -> str:
         return max(one, other, key=len)

@@ -31,16 +31,18 @@ RULES: dict[Callable[[Plan], Plan], str] = {
     place: "native_between",
     prune_unread: "left_out",
     fuse_python: "branch_in_python",
-    fuse_native: "native_branch",
+    fuse_native: "all_native",
     share_streams: "shared_streams",
-    share_behind_union: "two_sources",
+    share_behind_union: "shared_streams",
 }
 
 
 def shown(plan: Plan) -> str:
     """A plan in a few lines: the steps before any stage is made, the stages after that."""
     if not plan.stages:
-        return "".join(f"  {n.name}: {n.kind} <- {', '.join(map(str, n.inputs)) or 'outside'}\n" for n in plan.graph.nodes)
+        return "".join(
+            f"  {n.name}: {n.kind} <- {', '.join(map(str, n.inputs)) or 'outside'}\n" for n in plan.graph.nodes
+        )
     return "".join(map(_stage, plan.stages)) + "".join(f"  shared: {p}\n" for p in sorted(map(str, plan.shared)))
 
 
@@ -194,7 +196,9 @@ STEPS: dict[str, Step] = {
     "python_branch": lambda s, _, name: list(s.branch(name, up=positive).values()),
     "side": lambda s, _, name: _sides(s.flat_map(name, many, SHAPE, side={"b": SHAPE})),
     "spread": lambda s, _, name: [s.repartition(name, 4)],
-    "join": lambda s, _, name: [s.join(name, ps.items([("a", 1)], f"k string, {name} bigint"), "k").select(f"{name}.s", "k", "n")],
+    "join": lambda s, _, name: [
+        s.join(name, ps.items([("a", 1)], f"k string, {name} bigint"), "k").select(f"{name}.s", "k", "n")
+    ],
     "process": lambda s, _, name: [s.key_by("k").process(name, Meter, schema=SHAPE)],
     "reduce": lambda s, _, name: [s.key_by("k").reduce(name, first).as_records(f"{name}.r")],
     "sum": lambda s, _, name: [s.key_by("k").sum(name, "n", into="n").as_records(f"{name}.r")],
@@ -217,8 +221,13 @@ def flows(draw: st.DrawFn) -> ps.Flow:
         streams += STEPS[kind](one, other, f"s{i}")
     if loop:
         flow.feed(loop, streams[draw(pick) % len(streams)])
-    for i in range(draw(st.integers(1, 4))):
-        streams[draw(pick) % len(streams)].sink(f"sink{i}", ps.console())
+    read = {p for n in flow.graph.nodes for p in n.inputs}
+    leaves = [s for s in streams if s.port not in read] or streams
+    ends = (
+        leaves if draw(st.booleans()) else [streams[draw(pick) % len(streams)] for _ in range(draw(st.integers(1, 4)))]
+    )
+    for i, stream in enumerate(ends):
+        stream.sink(f"sink{i}", ps.console())
     return flow
 
 

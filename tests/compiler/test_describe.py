@@ -123,7 +123,11 @@ def test_a_step_says_where_it_runs(flow: str, name: str, live: bool, runs: str) 
 
 @pytest.mark.parametrize(
     "flow, made, by",
-    [("word_count", "count.parts", "count"), ("reduce_early", "fold.combine", "fold"), ("generated", "made.numbers", "made")],
+    [
+        ("word_count", "count.parts", "count"),
+        ("reduce_early", "fold.combine", "fold"),
+        ("generated", "made.numbers", "made"),
+    ],
 )
 def test_steps_of_the_compiler_name_the_step_they_serve(flow: str, made: str, by: str) -> None:
     described = describe(FLOWS[flow]().graph)
@@ -193,7 +197,9 @@ def test_a_stage_says_what_it_is() -> None:
     }
 
 
-@pytest.mark.parametrize(("flow", "combined"), [("process_then_map", False), ("all_native", True), ("own_aggregate", True)])
+@pytest.mark.parametrize(
+    ("flow", "combined"), [("process_then_map", False), ("all_native", True), ("own_aggregate", True)]
+)
 def test_a_stage_says_whether_less_is_moved(flow: str, combined: bool) -> None:
     for live in (True, False):
         moved = [s for s in describe(FLOWS[flow]().graph, live=live)["stages"] if s["shuffle"]]
@@ -250,6 +256,26 @@ def test_a_graph_describes_itself_without_stages() -> None:
     assert as_text(made).startswith("word-count: 4 steps\n")
 
 
+def keys_of(described: Any) -> set[str]:
+    if isinstance(described, list):
+        return {k for each in described for k in keys_of(each)}
+    if not isinstance(described, dict):
+        return set()
+    return {*described, *(k for name, each in described.items() if name != "settings" for k in keys_of(each))}
+
+
+def test_every_field_of_the_json_is_documented() -> None:
+    page = (GOLDEN.parents[1] / "docs" / "reference" / "describe-json.md").read_text()
+    keys = {k for make in FLOWS.values() for k in keys_of(describe(make().graph))}
+    assert {k for k in keys if f"`{k}`" not in page} == set()
+
+
+def test_every_kind_of_step_is_documented() -> None:
+    page = (GOLDEN.parents[1] / "docs" / "reference" / "describe-json.md").read_text()
+    kinds = {s["kind"] for make in FLOWS.values() for s in describe(make().graph)["steps"]}
+    assert {k for k in kinds if f"`{k}`" not in page} == set()
+
+
 def test_secrets_are_not_shown() -> None:
     flow, numbers = start("secret")
     numbers.sink("out", ps.connector(object(), password="hunter2", host="db"))
@@ -271,11 +297,11 @@ def test_a_flow_that_is_not_whole_shows_one_line() -> None:
     assert flow._repr_svg_() is None
 
 
-FILE = '''
+FILE = """
 import penstock as ps
 flow = ps.Flow("hello")
 flow.source("names", ps.items(["ada"], "name string")).where("some", "name <> 'bob'").sink("out", ps.console())
-'''
+"""
 
 
 @pytest.fixture

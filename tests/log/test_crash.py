@@ -18,6 +18,8 @@ import pytest
 from penstock.log import Log, files
 from tests.log.helpers import forked, values
 
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 def number_of(value: bytes | None) -> int:
     """The number in a value, which must be whole."""
@@ -63,6 +65,7 @@ def run_and_kill(path: Path, act: Callable[[int], None], kill: Callable[[int], N
     os.close(write)
     with os.fdopen(read) as lines:
         told = [int(line) for line in lines]
+    assert ended in (0, -signal.SIGKILL)
     return ended, told[-1] if told else 0
 
 
@@ -110,7 +113,6 @@ def kill_between_calls(path: Path, kills: int, seed: int) -> None:
             write_some(path, told, 12, single=number % 3 == 0)
 
         ended, told = run_and_kill(path, act)
-        assert ended in (0, -signal.SIGKILL), f"seed {seed}, call {number}"
         killed += ended != 0
         promised = check(path, max(promised, told))
 

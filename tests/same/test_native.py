@@ -90,3 +90,13 @@ def test_one_read_feeds_branches_and_sinks(same: Case) -> None:
         "counts": [("ada", 2), ("bob", 1), ("?", 1)],
     }
     same.check(flow, {"orders": ORDERS}, expected)
+
+
+def test_a_union_of_branches_in_one_python_pass(same: Case) -> None:
+    flow, stream = orders("rejoin")
+    parts = stream.branch("size", big=lambda r: (r.n or 0) > 5)
+    big = parts.big.map("double", lambda r: (r.user, r.n * 2, r.price))
+    big.union("again", parts.otherwise).map("name", lambda r: (r.user or "?", r.n), "user string, n int").sink(
+        "out", ps.console()
+    )
+    same.check(flow, {"orders": ORDERS}, {"out": [("ada", 3), ("bob", None), ("?", 14), ("ada", 20)]})

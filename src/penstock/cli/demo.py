@@ -44,12 +44,20 @@ class Top:
     def picture(self) -> RenderableType:
         """A table with bars, and an arrow beside those that rose or fell."""
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for title, justify in (("", "right"), ("trending", "left"), ("", "left"), ("score", "right"), ("mentions", "right")):
+        for title, justify in (
+            ("", "right"),
+            ("trending", "left"),
+            ("", "left"),
+            ("score", "right"),
+            ("mentions", "right"),
+        ):
             table.add_column(title, justify=justify)  # type: ignore[arg-type]  # the two words above
         shown = self.first()
         for at, score in enumerate(shown):
             bar = Text("█" * max(1, round(30 * score.score / shown[0].score)), "cyan" if at else "bold cyan")
-            table.add_row(self._moved(at, score.tag), f"#{score.tag}", bar, f"{score.score:,.0f}", f"{score.mentions:,}")
+            table.add_row(
+                self._moved(at, score.tag), f"#{score.tag}", bar, f"{score.score:,.0f}", f"{score.mentions:,}"
+            )
         return table
 
     def _moved(self, at: int, tag: str) -> Text:
@@ -66,7 +74,9 @@ def demo(
     rate: Annotated[int, typer.Option(min=1, help="Posts a second.")] = 2000,
     interval: Annotated[str, typer.Option(help="Time between the starts of batches.")] = "1s",
     master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
-    output: Annotated[Path | None, typer.Option(help="Where the scores go, as JSON.  [default: a temporary folder]")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Where the scores go, as JSON.  [default: a temporary folder]")
+    ] = None,
     progress: Annotated[str, typer.Option(help="auto, plain or none.")] = "auto",
     debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:

@@ -121,7 +121,7 @@ class LiveDisplay(Display):
 
     def tell(self, phase: str) -> None:
         """The spinner says it; once the flow runs, the headline does."""
-        if phase == "running":
+        if phase.startswith("running"):
             self.spinner = None
             self.tally.began = time.time()
         elif self.spinner is not None:

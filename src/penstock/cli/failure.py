@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from penstock.errors import FlowError, Impossible, NotYet, PenstockError, SetupError, StepError
+from penstock.jobs.logs import log_failure
 from penstock.jobs.signals import INTERRUPTED
+from penstock.spark.gateway import spark_log
 
 FAILED, BAD_FLOW = 1, 2
 
@@ -39,31 +41,28 @@ def show_error(error: BaseException, console: Console | None = None) -> None:
     console = console or Console(stderr=True)
     console.print(Text(heading_of(error), "bold red"))
     console.print(Text(str(error)), soft_wrap=True)
+    log = _spark_log(error)
+    if log is not None:
+        console.print(Text(f"Spark's log: {log}", "dim"), soft_wrap=True)
 
 
 @contextmanager
-def handled(*, debug: bool = False) -> Iterator[None]:
-    """Turns the errors of a command into a message and an exit code; `debug` lets them through whole."""
+def handled(*, debug: bool = False, as_json: bool = False) -> Iterator[None]:
+    """Turns the errors of a command into a message (or an event of the log) and an exit code; `debug` shows all."""
     try:
         yield
     except KeyboardInterrupt:
+        typer.echo("stopped before the end", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if debug:
             raise
-        show_error(error)
-        _hint(error)
+        log_failure(error) if as_json else show_error(error)
         raise typer.Exit(code_of(error)) from None
 
 
-def _hint(error: BaseException) -> None:
-    """Where Spark's own log is, when Spark may know more than the message says."""
-    if isinstance(error, FlowError | StepError) or "pyspark" not in sys.modules:
-        return
-    from penstock.spark.gateway import spark_log
-
-    log = spark_log()
-    if log is not None:
-        Console(stderr=True).print(Text(f"Spark's log: {log}", "dim"), soft_wrap=True)
+def _spark_log(error: BaseException) -> Path | None:
+    """Spark's own log, when it may know more than the message says."""
+    return None if isinstance(error, FlowError | StepError) else spark_log()

@@ -48,8 +48,8 @@ def load_flow(target: str) -> Loaded:
         flow = _named(module, name) if name else _only(module)
         graph = _graph(flow)
     assert graph is not None
-    path = Path(module.__file__).absolute() if getattr(module, "__file__", None) else None
-    return Loaded(graph, module.__name__, path, flow)
+    file = getattr(module, "__file__", None)
+    return Loaded(graph, module.__name__, Path(file).absolute() if file else None, flow)
 
 
 def _split(target: str) -> tuple[str, str]:
@@ -140,19 +140,24 @@ def _execute(path: Path, name: str) -> ModuleType:
 
 
 def _named_module(name: str) -> ModuleType:
-    _put_first(Path.cwd()) if str(Path.cwd()) not in sys.path else None
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        found = None
-    except Exception as error:
-        raise FlowError(f"{name} could not be loaded:\n{user_traceback(error)}") from error
-    if found is None:
+    if str(Path.cwd()) not in sys.path:
+        _put_first(Path.cwd())
+    if _shielded(name, lambda: _spec_of(name)) is None:
         raise FlowError(
             f"there is no module {name!r} on the path and no file of that name; give FILE.py[:flow] or package.module[:flow]"
         )
     module: ModuleType = _shielded(name, lambda: importlib.import_module(name))
     return module
+
+
+def _spec_of(name: str) -> Any:
+    """How Python would import a module; None when it, or a package it stands in, is not there."""
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if f"{name}.".startswith(f"{error.name}."):
+            return None
+        raise
 
 
 def _shielded(where: str, action: Callable[[], Any]) -> Any:
@@ -205,7 +210,9 @@ def _made(module: ModuleType, name: str, found: Any) -> Any:
     if not inspect.isfunction(found):
         return found
     if _needs_arguments(found):
-        raise FlowError(f"{_shown(module)}: {name}{inspect.signature(found)} must take no arguments to be run as a flow")
+        raise FlowError(
+            f"{_shown(module)}: {name}{inspect.signature(found)} must take no arguments to be run as a flow"
+        )
     return _shielded(f"{_shown(module)}: {name}()", found)
 
 

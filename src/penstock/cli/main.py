@@ -62,3 +62,7 @@ for _command in (run, demo, describe, doctor, bench, version):
 def main() -> None:
     """What the `penstock` script calls."""
     app()
+
+
+if __name__ == "__main__":
+    main()

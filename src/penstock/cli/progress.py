@@ -12,6 +12,7 @@ from rich.text import Text
 
 from penstock.cli.duration import clock
 from penstock.graph.graph import Graph
+from penstock.jobs.metrics import lags
 from penstock.spark.report import BatchReport
 
 PHASES = {"plan": "cyan", "compute": "green", "state": "magenta", "sinks": "yellow", "log": "blue"}
@@ -101,8 +102,12 @@ def phases_text(report: BatchReport) -> str:
 
 
 def lag_text(report: BatchReport) -> str:
-    """What sources have waiting, in words; empty when nothing waits or nobody knows."""
-    return "; ".join(f"{source}: {text}" for source, text in report.lag.items())
+    """What sources have waiting, in words; empty when nothing waits or nobody knows.
+
+    >>> lag_text(BatchReport(0, lag={"lines": "numFilesOutstanding=2, numBytesOutstanding=0"}))
+    'lines 2 files'
+    """
+    return ", ".join(f"{source} {number(value)} {unit}" for source, unit, value in lags(report) if value)
 
 
 def plain_line(tally: Tally) -> str:
@@ -115,7 +120,7 @@ def plain_line(tally: Tally) -> str:
         parts.append(f"{number(report.rows_in)} rows in ({number(tally.rate())}/s)")
     parts += [f"{sink} {number(_rows(report, sink))}" for sink in tally.sinks if sink in report.steps]
     parts.append(f"{report.total:.2f} s ({phases_text(report)})")
-    return "  ".join([*parts, *([f"lag {lag_text(report)}"] if report.lag else [])])
+    return "  ".join([*parts, *([f"lag {lag_text(report)}"] if lag_text(report) else [])])
 
 
 def summary(tally: Tally) -> str:
@@ -166,8 +171,8 @@ def _batch_line(report: BatchReport) -> Text:
     for name, seconds in phases(report).items():
         if seconds >= 0.005:
             line.append(f"  {name} {seconds:.2f}", PHASES.get(name, "white"))
-    if report.lag:
-        line.append(f"  lag {lag_text(report)}", "red")
+    if lag_text(report):
+        line.append(f"\nlag {lag_text(report)}", "red")
     return line
 
 

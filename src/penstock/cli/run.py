@@ -15,10 +15,10 @@ from penstock.cli.duration import seconds
 from penstock.cli.failure import handled
 from penstock.cli.load import Loaded, load_flow
 from penstock.cli.progress import Tally
-from penstock.errors import FlowError
+from penstock.errors import FlowError, PenstockError
 from penstock.graph.graph import Graph
 from penstock.jobs.launch import Launch, LaunchOptions, Mode, SparkOptions
-from penstock.jobs.logs import configure, event, log_batches
+from penstock.jobs.logs import LEVELS, configure, event, log_batches, log_failure
 from penstock.jobs.metrics import Metrics
 from penstock.spark.report import Observer
 
@@ -40,7 +40,9 @@ class Watch:
 def run(  # noqa: PLR0913 - each is an option of the command
     target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
     batch: Annotated[bool, typer.Option("--batch", help="Run once over bounded data, as one batch.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Process what is there, then stop; goes on where it was.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what is there, then stop; goes on where it was.")
+    ] = False,
     duration: Annotated[str, typer.Option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
     interval: Annotated[str, typer.Option(help="Time between the starts of batches; 0s is as fast as it goes.")] = "0s",
     checkpoint: Annotated[
@@ -62,7 +64,8 @@ def run(  # noqa: PLR0913 - each is an option of the command
     debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
     """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the batch at hand."""
-    with handled(debug=debug):
+    with handled(debug=debug, as_json=json_logs):
+        configure_logs(log_level, json_logs)
         spark = spark_options(master, conf or [], packages, py_files, properties_file)
         options = launch_options(batch, once, duration, interval, checkpoint, fresh, parallelism, spark)
         watch = Watch("none" if quiet else checked_progress(progress), json_logs, log_level, metrics_port, metrics_host)
@@ -76,16 +79,33 @@ def run_flow(flow: Any, **given: Any) -> None:
     graph = flow if isinstance(flow, Graph) else getattr(flow, "graph", None)
     if not isinstance(graph, Graph):
         raise FlowError(f"ps.run needs a flow, such as ps.Flow('name'); {flow!r} came")
-    known = {"batch", "once", "duration", "interval", "checkpoint", "fresh", "parallelism", "master", "conf", "packages"}
+    known = {
+        "batch",
+        "once",
+        "duration",
+        "interval",
+        "checkpoint",
+        "fresh",
+        "parallelism",
+        "master",
+        "conf",
+        "packages",
+    }
     known |= {"py_files", "properties_file", "progress", "json_logs", "log_level", "metrics_port", "metrics_host"}
     unknown = sorted(set(given) - known)
     if unknown:
         raise FlowError(f"ps.run has no option {unknown[0]!r}; it has: {', '.join(sorted(known))}")
     try:
         options, watch = _options_by_name(given), _watch_by_name(given)
+        configure_logs(watch.log_level, watch.json_logs)
     except typer.BadParameter as error:
         raise ValueError(f"ps.run: {error.message}") from None
-    watched(graph, replace(options, folder=_main_folder()), watch)
+    try:
+        watched(graph, replace(options, folder=_main_folder()), watch)
+    except PenstockError as error:
+        if watch.json_logs:
+            log_failure(error, flow=graph.name)
+        raise
 
 
 def _main_folder() -> Path | None:
@@ -123,16 +143,23 @@ def _watch_by_name(given: Mapping[str, Any]) -> Watch:
     )
 
 
+def configure_logs(level: str, as_json: bool) -> None:
+    """Logs of the wanted kind; for people, only what is wrong, since they see the progress."""
+    if level and level not in LEVELS:
+        raise typer.BadParameter(f"--log-level is one of {', '.join(LEVELS)}; {level!r} came")
+    configure(level or ("info" if as_json else "warning"), as_json=as_json)
+
+
 def watched(graph: Graph, options: LaunchOptions, watch: Watch) -> Tally:
     """Runs a flow and shows its progress; gives the sums of the run."""
-    level = watch.log_level or ("info" if watch.json_logs else "warning")
-    configure(level, as_json=watch.json_logs)
     tally = Tally(graph, options.mode)
     progress: Progress = "none" if watch.json_logs and watch.progress == "auto" else watch.progress
     metrics = _metrics(graph, watch)
     try:
         with display_for(tally, progress, extra=watch.extra, lines_to=watch.lines_to) as display:
-            Launch(graph, options, _observers(display, graph, watch, metrics), tell=display.tell, force=display.force).run()
+            Launch(
+                graph, options, _observers(display, graph, watch, metrics), tell=display.tell, force=display.force
+            ).run()
     finally:
         if metrics is not None:
             metrics.close()
@@ -156,7 +183,7 @@ def _metrics(graph: Graph, watch: Watch) -> Metrics | None:
     return made
 
 
-def launch_options(  # noqa: PLR0913 - as many as the command has
+def launch_options(
     batch: bool,
     once: bool,
     duration: str,
@@ -170,7 +197,9 @@ def launch_options(  # noqa: PLR0913 - as many as the command has
     if batch and once:
         raise typer.BadParameter("--batch and --once exclude each other: --once is live and remembers its place")
     if batch and (duration or checkpoint or fresh):
-        raise typer.BadParameter("--batch runs over bounded data from nothing: --for, --checkpoint and --fresh do not go with it")
+        raise typer.BadParameter(
+            "--batch runs over bounded data from nothing: --for, --checkpoint and --fresh do not go with it"
+        )
     mode: Mode = "batch" if batch else "once" if once else "live"
     span = seconds(duration) if duration else None
     return LaunchOptions(mode, checkpoint, fresh, seconds(interval), span, parallelism, spark=spark)

@@ -32,12 +32,16 @@ BOTH: tuple[Rewrite, ...] = (
     fuse_native,
 )
 BOUNDED: tuple[Rewrite, ...] = (*BOTH, share_streams)
+ROUNDS: tuple[Rewrite, ...] = (merge_with_state, *BOUNDED)
 LIVE: tuple[Rewrite, ...] = (merge_with_state, *BOTH, share_behind_union)
 
 
 def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
-    """The plan of a graph: for a live run, whose totals go on from batch to batch, or for a bounded one."""
+    """The plan of a graph: for a live run, whose totals go on from batch to batch, or for a bounded one.
+
+    A bounded flow with a loop goes round, so its totals go on too.
+    """
     plan = Plan(graph, ())
-    for rule in LIVE if live else BOUNDED:
+    for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan

@@ -13,7 +13,7 @@ from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
 from penstock.graph.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AggregateBy, Bolt, Combine, Node, Parts, Port, Reduce
+from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce
 
 
 def describe(graph: Graph, *, live: bool = True) -> Description:
@@ -92,9 +92,7 @@ class _Described:
         stage = self._stage_of(node.name)
         if stage.nodes[0] is not node or not stage.shuffle:
             return ""
-        if isinstance(node, Bolt):
-            return "" if grouping == "local_or_shuffle" else grouping
-        return stage.shuffle
+        return grouping or stage.shuffle
 
     def stages(self) -> list[Description]:
         """The stages in the order they run."""

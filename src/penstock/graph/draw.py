@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from penstock.graph.describe import Description
 from penstock.graph.picture import BOX_HEIGHT, Frame, Line, Picture, Point, StepBox, picture
-from penstock.graph.text import port_text, settings_text, title
+from penstock.graph.text import move_text, port_text, settings_text, title
 
 MARGIN, HEAD, LEGEND = 24, 68, 40
 
@@ -127,7 +127,7 @@ def _line(line: Line) -> str:
     dot = f'<circle class="pk-shared" cx="{x0:.1f}" cy="{y0 + 3:.1f}" r="4"/>' if stream.get("shared") else ""
     head = f'<path class="pk-head" d="M{x:.1f} {y:.1f}l-4.5 -8h9z"/>'
     kept = "\nshared: computed once, read by several stages" if stream.get("shared") else ""
-    moved = f"\nshuffle {shuffle}" if shuffle else ""
+    moved = f"\n{move_text(shuffle)}" if shuffle else ""
     return f'<g><title>{_safe(about + moved + kept)}</title><path class="{look}" d="{path}"/>{head}{dot}</g>'
 
 

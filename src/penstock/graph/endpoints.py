@@ -105,11 +105,10 @@ def console(rows: int = 20) -> Endpoint:
 
 def write_files(path: str | Path, format: str = "") -> Endpoint:
     """Parquet or JSON files (also CSV and text), a set of them for each batch; a batch that runs again replaces its own."""
-    kind = format or _format_of(str(path))
-    kind = kind if kind in FORMATS else "parquet"
-    if format and format not in FORMATS:
+    kind = format or "parquet"
+    if kind not in FORMATS:
         raise SchemaError(f"write_files({str(path)!r}): no format {format!r}; {nearest(format, FORMATS)}")
-    return Endpoint("write_files", {"path": str(path), "format": format or kind})
+    return Endpoint("write_files", {"path": str(path), "format": kind})
 
 
 def callback(function: Callable[..., Any]) -> Endpoint:

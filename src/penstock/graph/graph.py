@@ -71,15 +71,23 @@ class Graph:
         return tuple(self._walk())
 
     def _walk(self) -> Iterator[Node]:
-        done: set[str] = set()
-        waiting = list(self.nodes)
-        while waiting:
-            ready = [n for n in waiting if all(p.step in done for p in n.inputs)]
-            if not ready:
-                raise LoopError(self._loop_text(waiting))
-            yield from ready
-            done.update(n.name for n in ready)
-            waiting = [n for n in waiting if n.name not in done]
+        """Row by row: first the steps that read nothing, then those that read only what came before, and so on."""
+        waits = {n.name: len({p.step for p in n.inputs}) for n in self.nodes}
+        place = {n.name: i for i, n in enumerate(self.nodes)}
+        after: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for step in {p.step for p in node.inputs}:
+                after.setdefault(step, []).append(node)
+        row = [n for n in self.nodes if not waits[n.name]]
+        while row:
+            yield from row
+            for node in (reader for n in row for reader in after.get(n.name, ())):
+                waits[node.name] -= 1
+            reached = {r.name: r for n in row for r in after.get(n.name, ()) if not waits[r.name]}
+            row = sorted(reached.values(), key=lambda n: place[n.name])
+        stuck = [n for n in self.nodes if waits[n.name]]
+        if stuck:
+            raise LoopError(self._loop_text(stuck))
 
     def _loop_text(self, stuck: list[Node]) -> str:
         circle = self._circle({n.name: [p.step for p in n.inputs] for n in stuck})
@@ -130,7 +138,7 @@ class Graph:
         for node in self.loops:
             if node.fed_by is None:
                 raise LoopError(
-                    f"feedback {node.name!r}{_at(node)} is never fed; close the loop with {node.name}.feed(stream), or drop it"
+                    f"feedback {node.name!r}{_at(node)} is never fed; close the loop with flow.feed({node.name}, stream), or drop it"
                 )
             self._check_port(node, node.fed_by)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.graph.describe import Description
 from penstock.graph.layout import Arrow, Box, Rows, place
-from penstock.graph.text import port_text, settings_text
+from penstock.graph.text import move_text, port_text, settings_text
 
 BOX_HEIGHT = 44.0
 PADDING, CAPTION = 14.0, 20.0
@@ -119,6 +119,8 @@ def _box(step: Description, host: str) -> StepBox:
 def _told(step: Description) -> str:
     """What a step was told, in the few words that fit into its box."""
     told = dict(step["settings"])
+    if step["kind"] == "bolt":
+        told = {name: told[name] for name in ("class", "tasks")}
     outside = next((told[k] for k in ("from", "to", "with") if k in told), None)
     if outside is not None:
         on = f" on {told['on']}" if "on" in told else ""
@@ -233,7 +235,7 @@ def _back(steps: dict[str, StepBox], at: dict[str, Frame], rows: Rows, stream: D
 def _label(stream: Description) -> str:
     port = stream["from"]["port"]
     shuffle = stream.get("shuffle", stream["grouping"])
-    parts = ["" if port == "out" else port, f"shuffle {shuffle}" if shuffle else ""]
+    parts = ["" if port == "out" else port, move_text(shuffle) if shuffle else ""]
     return cut(" · ".join(filter(None, parts)), WIDEST)
 
 
@@ -268,13 +270,15 @@ def _shift(line: Line, by: float, *, first: bool) -> None:
 
 def _put_labels(lines: list[Line]) -> None:
     """Beside the arrow's head where it comes alone, on the line where several meet."""
-    heads = Counter(line.stream["to"] for line in lines)
+    heads, met = Counter(line.stream["to"] for line in lines if line.label), Counter[str]()
     for line in lines:
         (x1, y1), (x2, y2) = line.points[-3:-1] if len(line.points) > 2 else line.points[-2:]
         if line.back:
             line.label_at = (line.points[-1][0] + 8, line.points[-1][1] - 3)
-        elif heads[line.stream["to"]] > 1:
-            line.label_at, line.anchor = ((x1 + x2) / 2, (y1 + y2) / 2), "middle"
+        elif line.label and heads[line.stream["to"]] > 1:
+            met[line.stream["to"]] += 1
+            lower = 13 * (met[line.stream["to"]] - (heads[line.stream["to"]] + 1) / 2)
+            line.label_at, line.anchor = ((x1 + x2) / 2, (y1 + y2) / 2 + lower), "middle"
         elif x1 > x2 + 1 and x2 - 8 > LETTER * len(line.label):
             line.label_at, line.anchor = (x2 - 8, y2 - 8), "end"
         else:

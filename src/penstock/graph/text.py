@@ -49,7 +49,16 @@ def stage_title(stage: Description) -> str:
 
 def shuffle_text(stage: Description) -> str:
     """How records move before a stage."""
-    return f"shuffle {stage['shuffle']}" + (", combined first" if stage["combined_first"] else "")
+    return move_text(stage["shuffle"]) + (", combined first" if stage["combined_first"] else "")
+
+
+def move_text(how: str) -> str:
+    """How records move, in words: a shuffle, or a grouping of a topology.
+
+    >>> move_text("by word"), move_text("evenly"), move_text("fields(word)")
+    ('shuffle by word', 'shuffle evenly', 'grouping fields(word)')
+    """
+    return f"shuffle {how}" if how.startswith("by ") or how == "evenly" else f"grouping {how}"
 
 
 def settings_text(settings: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
-from penstock.jobs.logs import event, log_failure
+from penstock.jobs.logs import event
 from penstock.jobs.ship import penstock_itself, ship, user_modules
 from penstock.jobs.signals import StopSignals, stop_signals
 from penstock.spark.java import use_java
@@ -78,14 +78,10 @@ class Launch:
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
         event("starting", flow=self.graph.name, mode=self.options.mode)
-        try:
-            with stop_signals(self.ask_to_stop, self.force) as signals:
-                self._start(signals)
-                if not self._stopping.is_set():
-                    self._bounded() if self.options.mode == "batch" else self._stream()
-        except PenstockError as error:
-            log_failure(self.graph.name, error)
-            raise
+        with stop_signals(self.ask_to_stop, self.force) as signals:
+            self._start(signals)
+            if not self._stopping.is_set():
+                self._bounded() if self.options.mode == "batch" else self._stream()
         seconds = round(time.monotonic() - self.began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
@@ -107,10 +103,10 @@ class Launch:
         self.tell("starting Spark")
         spark = self._spark = self._session()
         signals.install()
-        self.tell("sending code")
         sent = ship(spark, self._parcels(), self.options.spark.py_files)
-        event("started", flow=self.graph.name, spark=spark.version, master=spark.sparkContext.master, sent=sent)
-        self.tell("running")
+        master = spark.sparkContext.master
+        event("started", flow=self.graph.name, spark=spark.version, master=master, sent=sent)
+        self.tell(f"running with Spark {spark.version} on {master}")
 
     def _session(self) -> Any:
         from penstock.spark.failures import headline
@@ -133,8 +129,7 @@ class Launch:
 
     def _parcels(self) -> list[Any]:
         folders = [Path.cwd(), *([self.options.folder] if self.options.folder else [])]
-        module = self.options.module
-        parcels = [user_modules(folders, leave_out=[] if "." in module else [module])]
+        parcels = [user_modules(folders)]
         local = str(self._spark.sparkContext.master).startswith("local")
         return parcels if local else [penstock_itself(), *parcels]
 

@@ -74,15 +74,16 @@ def batch_fields(report: BatchReport) -> dict[str, Any]:
     >>> batch_fields(BatchReport(3, {"lines": 10}, {"out": (4, 4)}, {"trigger": 0.5}))["rows"]
     10
     """
-    return {"rows": report.rows_in, "total_seconds": round(report.total, 4), **report.as_dict()}
+    made = report.as_dict()
+    phases = made.pop("seconds")
+    return {"batch": report.batch, "rows": report.rows_in, "seconds": round(report.total, 4), "phases": phases, **made}
 
 
-def log_failure(flow: str, error: BaseException) -> None:
+def log_failure(error: BaseException, **fields: Any) -> None:
     """Logs what ended a flow; a failed step with its record, position and traceback."""
-    fields: dict[str, Any] = {"error": type(error).__name__, "message": str(error)}
     if isinstance(error, StepError):
         fields |= error.failure.as_dict()
-    event("failed", level=logging.ERROR, flow=flow, **fields)
+    event("failed", level=logging.ERROR, **{**fields, "error": type(error).__name__, "message": str(error)})
 
 
 def _short(value: Any) -> str:

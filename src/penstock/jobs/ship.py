@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import penstock
-
 LARGEST = 5 * 1024 * 1024
 """Files of a package that are larger than this stay behind: they are data, not code."""
 
@@ -35,17 +33,17 @@ class Parcel:
         return path
 
 
-def user_modules(folders: Iterable[Path], leave_out: Iterable[str] = ()) -> Parcel:
-    """The loaded modules that live in one of the folders, except those named."""
+def user_modules(folders: Iterable[Path]) -> Parcel:
+    """The loaded modules that live in one of the folders and are neither Penstock's nor installed."""
     roots = [folder.resolve() for folder in folders]
-    names = {name.partition(".")[0] for name in sys.modules} - {*leave_out, "penstock", "__main__"}
+    names = {name.partition(".")[0] for name in sys.modules} - {"penstock", "__main__", "__mp_main__"}
     places = {name: place for name in names if (place := _place(sys.modules.get(name))) is not None}
     return Parcel({n: p for n, p in places.items() if _is_users(n, p, roots)})
 
 
 def penstock_itself() -> Parcel:
     """Penstock's own package, for workers that do not have it."""
-    return Parcel({"penstock": Path(penstock.__file__).resolve().parent})
+    return Parcel({"penstock": Path(__file__).resolve().parents[1]})
 
 
 def ship(spark: Any, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:

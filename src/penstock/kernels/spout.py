@@ -146,19 +146,19 @@ class SpoutTasks:
             if isinstance(given, Generator):
                 done = self._give_all(task, given)
             elif given is not None and not done:
-                done = any([self._give(task, record) for record in given])
+                done = any(self._give(task, record) for record in given)
         except EndOfSpout as end:
             end.__traceback__ = None
             return True
         return done or task._done
 
     def _give_all(self, task: Spout, given: Generator[Any, None, Any]) -> bool:
-        done = False
         while True:
             try:
-                done |= self._give(task, next(given))
+                if self._give(task, next(given)):
+                    return True
             except StopIteration as stop:
-                return done or stop.value is END
+                return stop.value is END
 
     def _give(self, task: Spout, record: Any) -> bool:
         if record is END:

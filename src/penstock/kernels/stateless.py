@@ -218,8 +218,10 @@ class PassKernel(Kernel):
     """Records pass as they are: union, repartition, as_records."""
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """The same chunk."""
-        yield "out", chunk
+        """The same records, in the class that this step's stream has."""
+        schema = self.node.output().schema
+        same = schema.record is chunk.shape.schema.record
+        yield "out", chunk if same else Chunk(schema, columns=chunk.columns())
 
 
 class BranchKernel(Kernel):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.log.batch import Batch
+from penstock.log.batch import Batch, headers_of
 from penstock.log.columns import Binary, Columns, binary, pack_headers
 from penstock.log.errors import BadRecord
-from penstock.log.record import Record
+from penstock.log.record import Headers, Record
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TIME = pa.timestamp("ms", tz="UTC")
@@ -28,18 +28,18 @@ SCHEMA = pa.schema(
 _SMALL = 64
 
 
-def table(batches: Iterable[Batch], topic: str, partition: int, since: int, end: int | None) -> pa.Table:
-    """The records of the batches from offset `since` to `end`, a chunk per batch; small batches share a chunk."""
+def table(batches: Iterable[Batch], topic: str, partition: int, end: int | None) -> pa.Table:
+    """The records of the batches up to `end`, a chunk per batch; small batches share a chunk."""
     chunks: list[pa.RecordBatch] = []
     small: list[Record] = []
     for batch in batches:
         if batch.header.records < _SMALL:
-            small += (r for r in batch.records(topic, partition, since) if end is None or r.offset < end)
+            small += (r for r in batch.records(topic, partition) if end is None or r.offset < end)
             continue
         if small:
             chunks.append(_from_records(small))
             small = []
-        chunks.append(_cut(_from_batch(batch, topic, partition), since, end))
+        chunks.append(_cut(_from_batch(batch, partition), batch.since, end))
     if small:
         chunks.append(_from_records(small))
     return pa.Table.from_batches(chunks, SCHEMA)
@@ -53,19 +53,22 @@ def _cut(chunk: pa.RecordBatch, since: int, end: int | None) -> pa.RecordBatch:
 
 
 def _from_records(records: list[Record]) -> pa.RecordBatch:
-    headers = [[{"key": k, "value": v} for k, v in r.headers] or None for r in records]
     columns = [
         pa.array([r.partition for r in records], pa.int32()),
         pa.array([r.offset for r in records], pa.int64()),
         pa.array([r.timestamp for r in records], pa.int64()).view(TIME),
         pa.array([r.key for r in records], pa.binary()),
         pa.array([r.value for r in records], pa.binary()),
-        pa.array(headers, HEADERS),
+        _headers([r.headers for r in records]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _from_batch(batch: Batch, topic: str, partition: int) -> pa.RecordBatch:
+def _headers(rows: list[Headers]) -> pa.Array:
+    return pa.array([[{"key": k, "value": v} for k, v in row] or None for row in rows], HEADERS)
+
+
+def _from_batch(batch: Batch, partition: int) -> pa.RecordBatch:
     cols = batch.columns()
     n = cols.count
     columns = [
@@ -74,9 +77,7 @@ def _from_batch(batch: Batch, topic: str, partition: int) -> pa.RecordBatch:
         _times(cols),
         pa.nulls(n, pa.binary()) if cols.keys is None else _binary(cols.keys, n),
         _binary(cols.values, n),
-        pa.nulls(n, HEADERS)
-        if cols.headers is None
-        else _from_records(batch.records(topic, partition)).column("headers"),
+        pa.nulls(n, HEADERS) if cols.headers is None else _headers(headers_of(cols)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 

@@ -124,11 +124,15 @@ def read_header(buffer: bytes | memoryview, at: int, tag: int) -> Header:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that was read and found whole; `position` is its place in the file."""
+    """A batch that was read and found whole; `position` is its place in the file.
+
+    Records below offset `since` are not wanted: a reader has them already, or began behind them.
+    """
 
     header: Header
     body: memoryview
     position: int
+    since: int = 0
 
     def columns(self) -> Columns:
         """The records, column by column, without a copy."""
@@ -137,8 +141,8 @@ class Batch:
             return Columns(0, Binary(bytes(4), b""), None, None, None, h.min_time, h.max_time)
         return unpack(self.body, h.flags, h.records, h.min_time, h.max_time)
 
-    def records(self, topic: str, partition: int, since: int = 0) -> list[Record]:
-        """The records from offset `since` on."""
+    def records(self, topic: str, partition: int) -> list[Record]:
+        """The records that are wanted."""
         cols = self.columns()
         head = repeat(topic, cols.count), repeat(partition, cols.count)
         rows = list(
@@ -152,10 +156,10 @@ class Batch:
                 headers_of(cols),
             )
         )
-        return rows if self.header.base >= since else [r for r in rows if r.offset >= since]
+        return rows if self.header.base >= self.since else [r for r in rows if r.offset >= self.since]
 
 
-def read_batch(buffer: bytes | memoryview, at: int, tag: int, position: int) -> Batch:
+def read_batch(buffer: bytes | memoryview, at: int, tag: int, position: int, since: int = 0) -> Batch:
     """The whole batch at a place of a buffer that begins `position - at` bytes into the file, or `BadBatch`."""
     header = read_header(buffer, at, tag)
     end = at + header.size
@@ -164,7 +168,7 @@ def read_batch(buffer: bytes | memoryview, at: int, tag: int, position: int) -> 
     body = memoryview(buffer)[at + HEADER_SIZE : end]
     if zlib.crc32(body) != header.body_crc:
         raise BadBatch("the body's checksum is wrong")
-    return Batch(header, body, position)
+    return Batch(header, body, position, since)
 
 
 def offsets_of(cols: Columns, base: int) -> list[int]:

@@ -48,7 +48,6 @@ class _Output:
     """A segment that is being written: records come in, batches go out."""
 
     place: Place
-    base: int
     file: File
     position: int = 0
     start: int = 0
@@ -118,8 +117,10 @@ def compact(partition: Partition, config: TopicConfig, now_ms: int) -> int:
         latest, damaged = _survey(place, closed)
         horizon = -(1 << 62) if damaged else now_ms - config.tombstone_ms
         rules = _Rules(latest, horizon)
-        groups = _groups(place, closed, damaged, config.segment_bytes)
-        return sum(_rewrite(place, group, rules) for group in groups)
+        groups = _groups(place, closed, damaged, rules, config.segment_bytes)
+        for group in groups:
+            _rewrite(place, [measure.base for measure in group], rules)
+        return sum(measure.goes for group in groups for measure in group)
 
 
 def _drop_leftovers(place: Place) -> None:
@@ -152,53 +153,57 @@ def _survey(place: Place, bases: list[int]) -> tuple[dict[bytes, int], set[int]]
     return latest, damaged
 
 
-def _groups(place: Place, bases: list[int], damaged: set[int], segment_bytes: int) -> list[list[int]]:
-    """Neighbours that fit one segment together; a damaged one ends a group and is in none."""
-    groups: list[list[int]] = []
-    room = 0
-    for base in bases:
-        size = place.segment(base).stat().st_size
+@dataclass(frozen=True)
+class _Measure:
+    """A closed segment: the bytes that will stay, and how many records go."""
+
+    base: int
+    stays: int
+    goes: int
+
+
+def _measure(place: Place, base: int, rules: _Rules) -> _Measure:
+    stays = goes = 0
+    written = _written(place, base)
+    for batch in _batches(place, base):
+        for record in batch.records(place.topic, place.partition):
+            if rules.keeps(record, written):
+                stays += len(record.value or b"") + len(record.key or b"") + 24
+            else:
+                goes += 1
+    return _Measure(base, stays, goes)
+
+
+def _groups(place: Place, closed: list[int], damaged: set[int], rules: _Rules, room: int) -> list[list[_Measure]]:
+    """Neighbours whose rest fits one segment; a damaged one ends a group and is in none."""
+    groups: list[list[_Measure]] = [[]]
+    for base in closed:
         if base in damaged:
-            room = 0
-        elif size <= room:
-            groups[-1].append(base)
-            room -= size
-        else:
-            groups.append([base])
-            room = segment_bytes - size
-    return groups
+            groups.append([])
+            continue
+        measure = _measure(place, base, rules)
+        if groups[-1] and sum(m.stays for m in groups[-1]) + measure.stays > room:
+            groups.append([])
+        groups[-1].append(measure)
+    return [group for group in groups if len(group) > 1 or any(m.goes for m in group)]
 
 
-def _rewrite(place: Place, group: list[int], rules: _Rules) -> int:
-    """Write the records of a group that stay to one segment; how many went."""
-    if len(group) == 1 and not _removable(place, group[0], rules):
-        return 0
+def _rewrite(place: Place, group: list[int], rules: _Rules) -> None:
+    """Write the records of a group that stay to one segment."""
     beside = Path(f"{place.segment(group[0])}.new")
-    gone, written = 0, max(_written(place, base) for base in group)
+    newest = max(_written(place, base) for base in group) * 1_000_000
     with File(beside, write=True, create=True, truncate=True) as file:
-        out = _Output(place, group[0], file, start=group[0])
+        out = _Output(place, file, start=group[0])
         end = group[0]
         for base in group:
+            written = _written(place, base)
             for batch in _batches(place, base):
-                records = batch.records(place.topic, place.partition)
-                kept = [r for r in records if rules.keeps(r, _written(place, base))]
-                gone += len(records) - len(kept)
                 end = batch.header.end
-                out.add(kept, end)
+                out.add([r for r in batch.records(place.topic, place.partition) if rules.keeps(r, written)], end)
         out.flush(end)
         file.sync()
-    os.utime(beside, ns=(written * 1_000_000, written * 1_000_000))
+    os.utime(beside, ns=(newest, newest))
     _swap(place, group, beside, out.entries)
-    return gone
-
-
-def _removable(place: Place, base: int, rules: _Rules) -> bool:
-    written = _written(place, base)
-    return any(
-        not rules.keeps(record, written)
-        for batch in _batches(place, base)
-        for record in batch.records(place.topic, place.partition)
-    )
 
 
 def _swap(place: Place, group: list[int], beside: Path, entries: list[index.Entry]) -> None:

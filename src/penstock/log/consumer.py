@@ -49,7 +49,7 @@ class _Reading:
         batches = self._cursor.fetch(_FETCH)
         try:
             for batch in batches:
-                records = batch.records(place.topic, place.partition, self.position)
+                records = batch.records(place.topic, place.partition)
                 self._ready.extend(records if self._where is None else filter(self._where, records))
         except BaseException:
             self.seek(self.position)

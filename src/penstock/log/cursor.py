@@ -46,7 +46,7 @@ class Cursor:
     def fetch(self, max_bytes: int) -> list[Batch]:
         """The next batches, about `max_bytes` of them but at least one; none at the end of the log.
 
-        The first may begin before the offset that was asked for.
+        A batch may begin before the offset that is next; its `since` says so.
         """
         mark = self.check()
         batches: list[Batch] = []
@@ -125,7 +125,7 @@ class Cursor:
         at = 0
         while at < len(data):
             try:
-                batch = read_batch(data, at, self.place.tag, self._position)
+                batch = read_batch(data, at, self.place.tag, self._position, self.offset)
                 self._follow(batch)
             except BadBatch:
                 if at:

@@ -70,9 +70,10 @@ class File:
     def __init__(self, path: Path, *, write: bool = False, create: bool = False, truncate: bool = False) -> None:
         flags = os.O_CLOEXEC | (os.O_RDWR if write else os.O_RDONLY)
         flags |= (os.O_CREAT if create else 0) | (os.O_TRUNC if truncate else 0)
+        self.path = path
+        self.fd = -1
         if _hook and (create or truncate):
             _hook(Call("create", str(path)))
-        self.path = path
         self.fd = os.open(path, flags, 0o644)
 
     def read(self, size: int, position: int) -> bytes:
@@ -120,9 +121,12 @@ class File:
 
     def close(self) -> None:
         """Close the file; again does nothing."""
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -227,9 +231,12 @@ class FileLock:
 
     def release(self) -> None:
         """Give the lock back; again does nothing."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.release()
 
     def __enter__(self) -> Self:
         self.acquire()

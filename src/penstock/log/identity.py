@@ -10,6 +10,7 @@ from pathlib import Path
 from penstock.log.errors import BadSetting, ProducerFenced
 from penstock.log.files import FileLock, make_dir, read_json, write_json
 
+UNNAMED = 1 << 61
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -33,8 +34,8 @@ class Identity:
 
 
 def anonymous() -> Identity:
-    """A producer without a name: an id that nobody else has."""
-    return Identity(secrets.randbits(62), 0)
+    """A producer without a name: an id that nobody else has, and that can be told from those with a name."""
+    return Identity(UNNAMED | secrets.randbits(61), 0)
 
 
 def register(root: Path, name: str) -> Identity:
@@ -44,7 +45,7 @@ def register(root: Path, name: str) -> Identity:
     make_dir(root)
     path = root / f"{name}.json"
     with FileLock(root / ".lock"):
-        before = read_json(path) or {"producer": secrets.randbits(62), "epoch": -1}
+        before = read_json(path) or {"producer": secrets.randbits(61), "epoch": -1}
         now = Identity(before["producer"], before["epoch"] + 1, path)
         write_json(path, {"producer": now.producer, "epoch": now.epoch})
     return now

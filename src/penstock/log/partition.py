@@ -106,7 +106,7 @@ class Partition:
         """The records from `offset` on."""
         records: list[Record] = []
         for batch in self.batches(offset, end, max_bytes):
-            records += batch.records(self.place.topic, self.place.partition, offset)
+            records += batch.records(self.place.topic, self.place.partition)
             if max_records is not None and len(records) >= max_records:
                 break
         if end is not None:

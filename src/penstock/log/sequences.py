@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 from penstock.log.batch import Header, Stamp
 from penstock.log.errors import OutOfOrderSequence, ProducerFenced
+from penstock.log.identity import UNNAMED
 
 _RECENT = 5
-_MOST = 10_000
+_MOST_NAMED = 10_000
+_MOST_UNNAMED = 100
 
 
 class Written(NamedTuple):
@@ -33,10 +35,14 @@ class Line:
 
 
 class Sequences:
-    """All producers of a partition; those that wrote longest ago are forgotten beyond ten thousand."""
+    """All producers of a partition.
+
+    Those that wrote longest ago are forgotten: beyond ten thousand of those with a name, and a hundred without.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[int, Line] = {}
+        self._unnamed: dict[int, None] = {}
 
     def line(self, producer: int) -> Line | None:
         """What is known of a producer."""
@@ -78,8 +84,17 @@ class Sequences:
             recent = (*line.recent, Written(header.sequence, header.produced, header.base))[-_RECENT:]
             line = Line(epoch, header.sequence + header.produced - 1, recent)
         self._lines[header.producer] = Line(epoch, line.last, line.recent)
-        if len(self._lines) > _MOST:
-            del self._lines[next(iter(self._lines))]
+        self._forget(header.producer)
+
+    def _forget(self, producer: int) -> None:
+        if producer >= UNNAMED:
+            self._unnamed.pop(producer, None)
+            self._unnamed[producer] = None
+            if len(self._unnamed) > _MOST_UNNAMED:
+                oldest = next(iter(self._unnamed))
+                del self._unnamed[oldest], self._lines[oldest]
+        elif len(self._lines) - len(self._unnamed) > _MOST_NAMED:
+            del self._lines[next(p for p in self._lines if p < UNNAMED)]
 
     def as_json(self) -> list[Any]:
         """As plain values, oldest first."""
@@ -91,4 +106,6 @@ class Sequences:
         found = cls()
         for producer, epoch, last, recent in data:
             found._lines[producer] = Line(epoch, last, tuple(Written(*w) for w in recent))
+            if producer >= UNNAMED:
+                found._unnamed[producer] = None
         return found

@@ -13,7 +13,7 @@ from penstock.log import quarantine
 from penstock.log.batch import body_of
 from penstock.log.compaction import compact
 from penstock.log.consumer import Consumer
-from penstock.log.errors import Damage, LogDamaged, LogError
+from penstock.log.errors import Damage, LogDamaged, LogError, OffsetOutOfRange
 from penstock.log.files import FileLock, make_dir, read_json, write_json
 from penstock.log.groups import Groups
 from penstock.log.identity import anonymous, register
@@ -163,7 +163,7 @@ class Log:
         from penstock.log import arrow
 
         batches = self._partition(topic, partition).batches(offset, end, max_bytes)
-        return arrow.table(batches, topic, partition, offset, end)
+        return arrow.table(batches, topic, partition, end)
 
     def append_arrow(self, topic: str, partition: int, data: pa.Table | pa.RecordBatch) -> Appended:
         """Append a table with `value` and perhaps `key`, `timestamp`, `headers` as one batch: all of it or nothing."""
@@ -264,4 +264,8 @@ def _verify(partition: Partition) -> list[Damage]:
         except LogDamaged as error:
             found.append(error.damage)
             offset = max(error.damage.next, offset + 1)
+        except OffsetOutOfRange:
+            if partition.start() <= offset:
+                raise
+            offset = partition.start()
     return found

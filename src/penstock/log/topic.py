@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import nearest
-from penstock.log.errors import BadSetting, TopicExists, UnknownTopic
+from penstock.log.errors import BadSetting, LogClosed, TopicExists, UnknownTopic
 from penstock.log.files import FileLock, make_dir, read_json, rename, write_json
 from penstock.log.partition import Partition
 from penstock.log.place import Place
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 _DAY = 86_400_000
 
 
@@ -98,6 +98,7 @@ class Topics:
         self._on_open = on_open
         self._open: dict[str, tuple[tuple[int, int], Topic]] = {}
         self._lock = threading.Lock()
+        self._closed = False
         make_dir(root)
         lock = FileLock(root / ".lock")
         if lock.acquire(wait=False):
@@ -107,11 +108,11 @@ class Topics:
 
     def names(self) -> list[str]:
         """All topics, sorted."""
-        return sorted(p.name for p in self.root.iterdir() if _NAME.fullmatch(p.name) and (p / "topic.json").exists())
+        return sorted(p.parent.name for p in self.root.glob("*/topic.json") if not p.parent.name.startswith("."))
 
     def create(self, name: str, config: TopicConfig) -> Topic:
         """Create a topic in one step: it is there with all its partitions, or not at all."""
-        if not _NAME.fullmatch(name) or name.startswith("."):
+        if not _NAME.fullmatch(name):
             raise BadSetting(f"a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and no dot in front, not {name!r}")
         beside = self.root / f".new-{name}"
         with FileLock(self.root / ".lock"):
@@ -150,6 +151,8 @@ class Topics:
 
     def get(self, name: str) -> Topic:
         """A topic by its name, as it is now."""
+        if self._closed:
+            raise LogClosed("the log is closed; open it again")
         known, topic = self._open.get(name, (None, None))
         try:
             stat = os.stat(f"{self._folder}/{name}/topic.json")  # noqa: PTH116  # for every record sent, and three times as fast
@@ -183,6 +186,7 @@ class Topics:
     def close(self) -> None:
         """Close all files."""
         with self._lock:
+            self._closed = True
             for _, topic in self._open.values():
                 topic.close()
             self._open.clear()

@@ -73,7 +73,7 @@ def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
     reader = threading.Thread(target=_pass_on, args=(os.fdopen(read_end, errors="replace"), tail), daemon=True)
     reader.start()
     try:
-        gateway = launch_gateway(conf, {"stderr": write_end, "start_new_session": True})
+        gateway = launch_gateway(conf, {"stderr": write_end, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
     except PySparkRuntimeError as error:
         reader.join(timeout=1)
         raise SetupError(_not_started(tail, error)) from None

@@ -145,14 +145,22 @@ class LiveRun:
 
     def _tell(self) -> None:
         """Hands the reports of finished batches, completed by Spark's own figures, to the observers."""
-        if not self.reports:
-            return
-        for progress in self.query.recentProgress:
-            report = self.reports.pop(progress["batchId"], None) if progress["numInputRows"] or self.reports else None
+        for progress in self._progress():
+            report = self.reports.pop(progress["batchId"], None)
             if report is not None:
                 self.last = self._completed(report, progress)
                 for observer in self.options.observers:
                     observer(self.last)
+
+    def _progress(self) -> list[Any]:
+        """Spark's figures of the batches not told yet. Asking for the last alone is cheap, and mostly enough."""
+        waiting = list(self.reports)
+        if not waiting:
+            return []
+        last = self.query.lastProgress
+        if last is None or last["batchId"] < min(waiting):
+            return []
+        return [last] if waiting == [last["batchId"]] else list(self.query.recentProgress)
 
     def _completed(self, report: BatchReport, progress: Any) -> BatchReport:
         names = [n.name.removesuffix(".numbers") for n in self.sources.nodes]

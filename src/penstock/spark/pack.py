@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from pyspark import cloudpickle
+from pyspark.sql.types import StructType
 
 from penstock.compiler.plan import Plan, Stage
 from penstock.errors import CaptureError
@@ -22,6 +23,7 @@ class Packer:
 
     by_value: tuple[str, ...] = ()
     packed: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    schemas: dict[str, StructType] = field(default_factory=dict)
 
     def pack(self, plan: Plan, stage: Stage) -> tuple[str, bytes]:
         """The stage as bytes, and a short name for them."""

@@ -69,7 +69,7 @@ class _Bounded:
 
     def __init__(self, graph: Graph, spark: SparkSession, options: RunOptions) -> None:
         self.spark, self.options = spark, options
-        self.plan = compile_graph(graph, live=bool(graph.loops))
+        self.plan = compile_graph(graph, live=False)
         self.folder = options.checkpoint or Path()
         self.runner = _runner(self.plan, spark, options, self.folder, "bounded", live=bool(graph.loops))
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
@@ -30,6 +31,7 @@ SETTINGS: dict[str, str] = {
     "spark.python.worker.idleTimeoutSeconds": "600",
     "spark.sql.streaming.stopTimeout": "10s",
     "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.shuffle.partitions": "0",
 }
 """What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
@@ -64,13 +66,22 @@ def session(
     made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
     if not jvm_is_up():
         start_jvm(made, log_level)
-    return SparkSession.builder.config(map=dict(made)).getOrCreate()
+    spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
+    if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _own_log_settings(given: Mapping[str, str]) -> bool:
+    """Whether the user of spark-submit says how Spark shall log."""
+    options = given.get("spark.driver.extraJavaOptions", "")
+    return "spark.log.level" in given or "log4j" in options or (_conf_folder() / "log4j2.properties").is_file()
 
 
 def read_properties(text: str) -> dict[str, str]:
-    """The settings of a Spark properties file.
+    r"""The settings of a Spark properties file.
 
-    >>> read_properties("# comment\\nspark.executor.memory  4g\\nspark.eventLog.enabled=true")
+    >>> read_properties("# comment\nspark.executor.memory  4g\nspark.eventLog.enabled=true")
     {'spark.executor.memory': '4g', 'spark.eventLog.enabled': 'true'}
     """
     lines = (line.strip() for line in text.splitlines())
@@ -88,9 +99,12 @@ def _read(path: str | Path | None) -> dict[str, str]:
 
 
 def _defaults_file() -> Path | None:
-    folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
-    file = Path(folder) / "spark-defaults.conf"
+    file = _conf_folder() / "spark-defaults.conf"
     return file if file.is_file() else None
+
+
+def _conf_folder() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf")
 
 
 def _submitted() -> dict[str, str]:
@@ -100,9 +114,9 @@ def _submitted() -> dict[str, str]:
 
         return dict(SparkConf().getAll())
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    pairs = list(zip(words, words[1:], strict=False))
-    conf = dict(value.split("=", 1) for flag, value in pairs if flag == "--conf" and "=" in value)
-    return conf | {"spark.master": value for flag, value in pairs if flag == "--master"}
+    given = [value for flag, value in itertools.pairwise(words) if flag == "--conf" and "=" in value]
+    given += [f"spark.master={value}" for flag, value in itertools.pairwise(words) if flag == "--master"]
+    return dict(value.split("=", 1) for value in given)
 
 
 def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:

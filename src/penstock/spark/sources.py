@@ -78,7 +78,7 @@ class Sources:
             return {Port(self.nodes[0].name): batch}, None
         kept = batch.persist()
         parted = {
-            Port(n.name): kept.where(f.col("__source") == i).select(f"__s{i}.*") for i, n in enumerate(self.nodes)
+            Port(n.name): kept.where(f"__source = {i}").selectExpr(f"__s{i}.*") for i, n in enumerate(self.nodes)
         }
         return parted, kept
 

@@ -11,18 +11,22 @@ import pickle
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Node, Port
+from penstock.graph.nodes import Bolt, Node, Port
+from penstock.graph.schema import Schema
 from penstock.kernels.arrow import arrow_schema
 from penstock.kernels.base import Context, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
+from penstock.kernels.topology import unsaved
 from penstock.spark.states import StepFiles, load_state, save_state
 
 MARK = "penstock-failure:"
@@ -97,10 +101,24 @@ class _Task:
         yield from map(self._out, self.pipeline.barrier())
         self.pipeline.close()
         for step, files in self.stage.states.items():
-            save_state(files, self.partition, self.states[step])
+            self._save(step, files)
         self.stage.counts.add((self.pipeline.rows_in, self.pipeline.rows_out))
 
+    def _save(self, step: str, files: StepFiles) -> None:
+        from pyspark import cloudpickle
+
+        state = self.states[step]
+        try:
+            save_state(files, self.partition, state)
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            if not isinstance(self.work.graph.node(step), Bolt):
+                raise
+            raise unsaved(step, state.groups, error, cloudpickle.dumps) from None
+
     def _tasks(self) -> int:
+        first = self.work.nodes[0]
+        if isinstance(first, Bolt):
+            return first.tasks
         return next((f.tasks for f in self.stage.states.values()), 1)
 
     def _state(self, step: str) -> MemoryState:
@@ -118,15 +136,18 @@ class _Task:
         yield port, Chunk(self.work.graph.output(port).schema, batch=batch, groups=groups)
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
-        """Records of several inputs in one batch: `__input` says which, `__task` for whom, a struct holds each."""
-        inputs, tasks = batch.column(0).to_numpy(), batch.column(1).to_pylist()
+        """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""
+        if len(self.work.inputs) == 1:
+            yield self.work.inputs[0], self._fitting(self.work.inputs[0], batch)
+            return
         for at, port in enumerate(self.work.inputs):
-            mine = pa.array(inputs == at)
-            part = batch.column(2 + at).filter(mine)
+            part = batch.column(1 + at).filter(pc.equal(batch.column(0), at))
             if len(part):
-                fields = pa.RecordBatch.from_struct_array(part)
-                groups = [t for t, i in zip(tasks, inputs, strict=True) if i == at]
-                yield port, Chunk(self.work.graph.output(port).schema, batch=fields, groups=groups)
+                yield port, self._fitting(port, pa.RecordBatch.from_struct_array(part))
+
+    def _fitting(self, port: Port, batch: pa.RecordBatch) -> Chunk:
+        """A chunk of the columns that came along; those that have served their purpose stay behind."""
+        return Chunk(fitting(self.work.graph.output(port).schema, tuple(batch.schema.names)), batch=batch)
 
     def _out(self, given: tuple[Port, Chunk]) -> pa.RecordBatch:
         port, chunk = given
@@ -140,6 +161,14 @@ class _Task:
         if failed.node.name == first:
             return f"{at} of the input of {first!r}"
         return f"partition {self.partition}, behind record {self.seen + 1} of the input of {first!r}"
+
+
+@lru_cache(maxsize=256)
+def fitting(schema: Schema, names: tuple[str, ...]) -> Schema:
+    """A schema with only these fields."""
+    if schema.names == names:
+        return schema
+    return Schema(tuple(f for f in schema.fields if f.name in names), internal=True)
 
 
 def tagged(work: Work, port: Port, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.compiler.plan import PYTHON, Plan, Stage, external
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AsRecords, Union
+from penstock.graph.nodes import AsRecords, Bolt, Union
 
 
 def fuse_python(plan: Plan) -> Plan:
@@ -24,7 +24,8 @@ def fuse_python(plan: Plan) -> Plan:
 
 def _host_of(graph: Graph, stages: list[Stage], stage: Stage) -> Stage | None:
     joins = len(stage.inputs) == 1 if stage.host == PYTHON else _computes_nothing(graph, stage)
-    if stage.shuffle or stage.state or not joins:
+    moves = bool(stage.shuffle or stage.state) and not _stays(graph, stage)
+    if moves or not joins:
         return None
     before = [s for s in stages if any(p.step in s.steps for p in stage.inputs)]
     return before[0] if len(before) == 1 and before[0].host == PYTHON else None
@@ -37,6 +38,12 @@ def _computes_nothing(graph: Graph, stage: Stage) -> bool:
     made = node.output().schema
     given = [graph.output(p).schema for p in node.inputs]
     return all(s == made and s.record is made.record for s in given)
+
+
+def _stays(graph: Graph, stage: Stage) -> bool:
+    """Whether this is a bolt whose tuples come from the task of the same number."""
+    node = stage.nodes[0]
+    return isinstance(node, Bolt) and node.stays_with(graph.node(node.inputs[0].step))
 
 
 def _merged(host: Stage, stage: Stage) -> Stage:

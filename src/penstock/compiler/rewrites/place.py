@@ -32,6 +32,5 @@ def _shuffle(node: Node) -> str:
     if isinstance(node, Repartition):
         return f"by {', '.join(node.fields)}" if node.fields else "evenly"
     if isinstance(node, Bolt):
-        moved = [g for g in node.groupings if g.kind != "local_or_shuffle"]
-        return ", ".join(dict.fromkeys(str(g) for g in moved))
+        return ", ".join(dict.fromkeys(map(str, node.groupings)))
     return ""

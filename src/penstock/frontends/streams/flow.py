@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from penstock.errors import FlowError, LoopError, NameTaken, SchemaError
+from penstock.frontends.streams.naming import checked_name, names_step
 from penstock.frontends.streams.stream import Stream
 from penstock.graph.caller import user_line
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Feedback, Node, Output, Port, Source
 from penstock.graph.schema import schema_of
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 
 class Flow:
@@ -26,7 +24,7 @@ class Flow:
     """
 
     def __init__(self, name: str) -> None:
-        self.name = _checked(name, "a flow")
+        self.name = checked_name(name, "a flow")
         self._nodes: dict[str, Node] = {}
 
     @property
@@ -34,6 +32,7 @@ class Flow:
         """The graph as it stands, checked as a whole."""
         return Graph(self.name, tuple(self._nodes.values()))
 
+    @names_step
     def source(self, name: str, endpoint: Endpoint, schema: Any = None) -> Stream:
         """Records from outside."""
         if not isinstance(endpoint, Endpoint):
@@ -47,6 +46,7 @@ class Flow:
             )
         return self.add(Source(name, (), (Output(given),), endpoint, line=user_line()))
 
+    @names_step
     def feedback(self, name: str, schema: Any) -> Stream:
         """The beginning of a loop: a stream that `feed` closes later. What is fed comes back one round later."""
         return self.add(Feedback(name, (), (Output(schema_of(schema)),), line=user_line()))
@@ -55,18 +55,19 @@ class Flow:
         """Closes a loop: the records of `stream` come out of `loop`, one round later."""
         node = self._nodes[loop.port.step]
         if not isinstance(node, Feedback):
-            raise LoopError(f"feed needs a stream made by flow.feedback(...); {loop.port} is a {node.kind}")
-        if node.fed_by is not None:
-            raise LoopError(f"feedback {node.name!r} is fed already, by {node.fed_by}; union the streams first")
-        if not stream.schema.types_equal(node.outputs[0].schema):
-            raise SchemaError(
-                f"feedback {node.name!r} carries ({node.outputs[0].schema}); {stream.port} gives ({stream.schema})"
+            raise LoopError(
+                f"feed ({user_line()}) needs a stream made by flow.feedback(...); {loop.port} is a {node.kind}"
             )
+        where = f"feedback {node.name!r} ({user_line()})"
+        if node.fed_by is not None:
+            raise LoopError(f"{where} is fed already, by {node.fed_by}; union the streams first")
+        if not stream.schema.types_equal(node.outputs[0].schema):
+            raise SchemaError(f"{where} carries ({node.outputs[0].schema}); {stream.port} gives ({stream.schema})")
         self._nodes[node.name] = Feedback(node.name, (), node.outputs, fed_by=stream.port, line=node.line)
 
     def add(self, node: Node) -> Stream:
         """Puts a step into the flow and gives its first stream."""
-        _checked(node.name, "a step")
+        checked_name(node.name)
         if node.name in self._nodes:
             first = self._nodes[node.name].line
             raise NameTaken(
@@ -97,12 +98,3 @@ class Flow:
         """What notebooks and consoles may choose from: the picture, and one line of text."""
         drawn = self._repr_svg_()
         return {"text/plain": repr(self)} | ({"image/svg+xml": drawn} if drawn else {})
-
-
-def _checked(name: str, what: str) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FlowError(
-            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {name!r} came. "
-            f"The name comes first: stream.map('parse', parse)"
-        )
-    return name

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, SchemaError
+from penstock.frontends.streams.naming import names_step
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate, aggregate_of
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
-from penstock.graph.expr import Expr
+from penstock.graph.expr import Expr, type_of_expr
 from penstock.graph.logic import check_logic
 from penstock.graph.nodes import AggregateBy, Output, Process, Reduce
 from penstock.graph.schema import Schema, returned_schema, schema_of
@@ -29,26 +30,31 @@ class KeyedStream:
     keys: tuple[str, ...]
     computed: tuple[tuple[str, Expr], ...] = ()
 
+    @names_step
     def count(self, name: str, into: str = "") -> Stream:
         """How many records each key has had. The field takes the step's name unless `into` says otherwise."""
         return self.aggregate(name, **{into or _field(name): "count(*)"})
 
+    @names_step
     def sum(self, name: str, of: str, into: str = "") -> Stream:
         """The sum of an expression per key."""
         return self.aggregate(name, **{into or _field(name): f"sum({of})"})
 
-    def aggregate(self, name: str, **aggregates: Any) -> Stream:
+    @names_step
+    def aggregate(self, name: str, /, **aggregates: Any) -> Stream:
         """Several aggregates at once: `aggregate("stats", n="count(*)", top="max(score)")`, or your own Aggregator."""
         if not aggregates:
             raise FlowError(f"step {name!r} ({user_line()}): aggregate needs at least one, such as n='count(*)'")
+        known = self._schema()
+        made = tuple(self._aggregate(name, known, field, given) for field, given in aggregates.items())
+        schema = Schema(known.only(self.keys).fields + tuple(t.Field(a.name, a.type) for a in made))
         stream = self._keyed(name)
-        made = tuple(self._aggregate(name, stream.schema, field, given) for field, given in aggregates.items())
-        schema = Schema(stream.schema.only(self.keys).fields + tuple(t.Field(a.name, a.type) for a in made))
         node = AggregateBy(
             name, (stream.port,), (Output(schema, updates=self.keys),), self.keys, made, line=user_line()
         )
         return stream.flow.add(node)
 
+    @names_step
     def reduce(self, name: str, function: Callable[[Any, Any], Any]) -> Stream:
         """Folds the records of a key into one, two at a time. The function must not mind how they are paired."""
         check_function(name, function, user_line(), arguments=2)
@@ -56,6 +62,7 @@ class KeyedStream:
         output = Output(stream.schema, updates=self.keys)
         return stream.flow.add(Reduce(name, (stream.port,), (output,), self.keys, function, line=user_line()))
 
+    @names_step
     def process(self, name: str, logic: Any, schema: Any = None) -> Stream:
         """A class of your own with state per key; see `penstock.Process`."""
         checked = check_logic(name, logic)
@@ -64,6 +71,11 @@ class KeyedStream:
             raise SchemaError(f"step {name!r} ({user_line()}) must say what it gives: schema='user string, n bigint'")
         stream = self._keyed(name)
         return stream.flow.add(Process(name, (stream.port,), (Output(made),), self.keys, checked, line=user_line()))
+
+    def _schema(self) -> Schema:
+        """The fields with the computed keys among them."""
+        known = self.source.schema
+        return known.with_fields(tuple(t.Field(n, type_of_expr(e, known)) for n, e in self.computed))
 
     def _keyed(self, name: str) -> Stream:
         """The stream with the computed keys as fields, by a native step that carries the keyed step's name."""

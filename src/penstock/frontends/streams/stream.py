@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName, nearest
 from penstock.frontends.streams.keyed import KeyedStream
+from penstock.frontends.streams.naming import names_step
 from penstock.graph import types as t
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
@@ -57,6 +58,7 @@ class Stream:
         """The key fields when each record replaces the last of its key (a running total); None otherwise."""
         return self.flow.output(self.port).updates
 
+    @names_step
     def map(self, name: str, function: Callable[[Any], Any], schema: Any = None) -> Stream:
         """One record for each record, by a Python function.
 
@@ -68,6 +70,7 @@ class Stream:
         self._need_keys(name, made)
         return self._add(Map, name, made, function)
 
+    @names_step
     def flat_map(
         self, name: str, function: Callable[[Any], Any], schema: Any = None, *, side: Mapping[str, Any] | None = None
     ) -> Stream:
@@ -80,33 +83,42 @@ class Stream:
                 f"step {name!r} ({user_line()}) must say what it gives: schema='word string', or a return annotation such as "
                 f"Iterator[Post] with a dataclass"
             )
+        if "out" in (side or {}):
+            raise FlowError("'out' is the main output; give the side output another name")
         sides = tuple(Output(schema_of(s), n) for n, s in (side or {}).items())
         return self.flow.add(FlatMap(name, (self.port,), (Output(made), *sides), function, line=user_line()))
 
+    @names_step
     def filter(self, name: str, function: Callable[[Any], Any]) -> Stream:
         """The records for which a Python function gives true. `where` does the same natively."""
         check_function(name, function, user_line())
         self._need_records(name, "filter")
         return self._add(Filter, name, self.schema, function)
 
+    @names_step
     def map_batches(self, name: str, function: Callable[[Any], Any], schema: Any = None) -> Stream:
         """Arrow record batches in, Arrow record batches (one, or an iterable of them) out."""
         check_function(name, function, user_line())
         self._need_records(name, "map_batches")
         return self._add(MapBatches, name, _schema(schema) or self.schema, function)
 
-    def select(self, name: str, *columns: str | Expr, **named: str | Expr) -> Stream:
+    @names_step
+    def select(self, name: str, /, *columns: str | Expr, **named: str | Expr) -> Stream:
         """New records of expressions: `select("pick", "word", n="count + 1")`. Stays native."""
         written = [(name_of(e), _bare(e)) for e in map(as_expr, columns)] + _named(named)
         made = Schema(tuple(self._typed(name, n, e) for n, e in written))
         self._need_keys(name, made)
         return self._add(Select, name, made, tuple(written))
 
-    def with_columns(self, name: str, **named: str | Expr) -> Stream:
+    @names_step
+    def with_columns(self, name: str, /, **named: str | Expr) -> Stream:
         """The record with fields added or replaced by expressions. Stays native."""
+        if not named:
+            raise FlowError("with_columns needs at least one field, such as total='price * n'")
         made = self.schema.with_fields(tuple(self._typed(name, n, e) for n, e in _named(named)))
         return self._add(WithColumns, name, made, tuple(_named(named)))
 
+    @names_step
     def where(self, name: str, condition: str | Expr | None = None) -> Stream:
         """The records for which an expression is true. Stays native."""
         if condition is None:
@@ -117,6 +129,7 @@ class Stream:
             raise ExpressionError(f"step {name!r} ({user_line()}): where needs a boolean; {to_sql(written)} is not")
         return self._add(Where, name, self.schema, written)
 
+    @names_step
     def explode(self, name: str, into: str, items: str | Expr) -> Stream:
         """One record for each item of a list, in the field `into`; the other fields are repeated. Stays native."""
         self._need_records(name, "explode")
@@ -126,9 +139,11 @@ class Stream:
             raise ExpressionError(f"step {name!r} ({user_line()}): explode needs a list; {to_sql(written)} is {kind}")
         return self._add(Explode, name, self.schema.with_fields((t.Field(into, kind.item),)), into, written)
 
+    @names_step
     def union(self, name: str, *others: Stream) -> Stream:
         """The records of this stream and the others, which must have the same fields."""
         for stream in (self, *others):
+            self._need_stream(stream)
             stream._need_records(name, "union")
             if not stream.schema.types_equal(self.schema):
                 raise SchemaError(
@@ -138,7 +153,8 @@ class Stream:
         ports = tuple(s.port for s in (self, *others))
         return self.flow.add(Union(name, ports, (Output(self.schema),), line=user_line()))
 
-    def branch(self, name: str, **conditions: str | Expr | Callable[[Any], Any]) -> Branches:
+    @names_step
+    def branch(self, name: str, /, **conditions: str | Expr | Callable[[Any], Any]) -> Branches:
         """Splits the stream: each record goes to the first branch whose condition holds, else to `otherwise`."""
         if not conditions or OTHERWISE in conditions:
             raise FlowError(
@@ -162,15 +178,16 @@ class Stream:
         self._need_records("key_by", "key_by")
         if not fields and not named:
             raise FlowError(f"key_by ({user_line()}) needs at least one field, such as key_by('user')")
-        computed = tuple(_named(named))
         try:
-            found = [*map(self.schema.field, fields), *(self._typed("key_by", n, e) for n, e in computed)]
-        except SchemaError as error:
-            raise SchemaError(f"key_by ({user_line()}): {error}") from None
+            computed = tuple(_named(named))
+            found = [*map(self.schema.field, fields), *(t.Field(n, type_of_expr(e, self.schema)) for n, e in computed)]
+        except (ExpressionError, SchemaError) as error:
+            raise type(error)(f"key_by ({user_line()}): {error}") from None
         for field in found:
             _check_key(field)
         return KeyedStream(self, (*fields, *named), computed)
 
+    @names_step
     def join(
         self,
         name: str,
@@ -181,6 +198,8 @@ class Stream:
         schema: Any = None,
     ) -> Stream:
         """Each record with the rows of a static table that share its key; `how` is inner or left. Stays native."""
+        if not isinstance(table, Endpoint):
+            raise FlowError(f"a join is with a static table, such as ps.files(...); {table!r} came")
         keys = (on,) if isinstance(on, str) else tuple(on)
         made = _join_schema(name, self.schema, schema_of(schema) if schema else table.schema, keys, how)
         self._need_records(name, "join")
@@ -189,6 +208,7 @@ class Stream:
         )
         return self._add(JoinStatic, name, made, table, keys, how)
 
+    @names_step
     def repartition(self, name: str, tasks: int, *fields: str) -> Stream:
         """Spreads the records over `tasks` tasks: evenly, or by fields so that equal values meet."""
         if tasks < 1:
@@ -198,6 +218,7 @@ class Stream:
         made = Output(self.schema, updates=self.updates)
         return self.flow.add(Repartition(name, (self.port,), (made,), fields, parallelism=tasks, line=user_line()))
 
+    @names_step
     def as_records(self, name: str) -> Stream:
         """Takes each update of a running total as a record of its own, so that any step may follow.
 
@@ -205,6 +226,7 @@ class Stream:
         """
         return self.flow.add(AsRecords(name, (self.port,), (Output(self.schema),), line=user_line()))
 
+    @names_step
     def sink(self, name: str, endpoint: Endpoint) -> None:
         """Where the records go."""
         if not isinstance(endpoint, Endpoint):
@@ -229,6 +251,14 @@ class Stream:
         if self._typed(step, "condition", written).type != t.BOOLEAN:
             raise ExpressionError(f"step {step!r} ({user_line()}): a branch needs a boolean; {to_sql(written)} is not")
         return written
+
+    def _need_stream(self, given: Any) -> None:
+        if not isinstance(given, Stream):
+            raise FlowError(f"a union is of streams; {given!r} came")
+        if given.flow is not self.flow:
+            raise FlowError(
+                f"{given.port} is a stream of another flow, {given.flow.name!r}; steps join streams of one flow"
+            )
 
     def _need_records(self, name: str, what: str) -> None:
         if self.updates is not None:

@@ -1,0 +1,1 @@
+"""Spouts and bolts: named components, and groupings that say which task gets a tuple."""

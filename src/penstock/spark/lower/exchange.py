@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from penstock.graph.nodes import Port, Repartition
 from penstock.graph.types import quote
 from penstock.kernels.state import GROUPS
 from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 def repartition(at: Lowering, node: Repartition) -> None:
     """`repartition`, evenly or by fields."""
-    columns = [f.col(quote(n)) for n in node.fields]
-    at.give(Port(node.name), at.input(node).repartition(at.tasks_of(node), *columns))
+    at.give(Port(node.name), at.input(node).repartition(at.tasks_of(node), *map(quote, node.fields)))
 
 
-def group_of(keys: tuple[str, ...]) -> Column:
-    """The key group of a record, as a column.
+def group_of(keys: tuple[str, ...]) -> str:
+    """The key group of a record, as SQL.
 
     Spark sends a record to task `hash(keys) mod tasks`. The group is the same hash modulo 128, so with a power of two of
     tasks all keys of a group go to task `group mod tasks`.
     """
-    hashed = f.hash(*(f.col(quote(k)) for k in keys))
-    return f.pmod(hashed, f.lit(GROUPS)).cast("int").alias("__group")
+    return f"cast(pmod(hash({', '.join(map(quote, keys))}), {GROUPS}) as int) as __group"
 
 
-def by_key(frame: DataFrame, keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:
+def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:
     """The records at the task that owns their key, with their key group; in the order they came, if asked."""
+    columns = list(map(quote, names))
     if ordered:
-        frame = frame.withColumn("__order", f.monotonically_increasing_id())
-    moved = frame.repartition(tasks, *(f.col(quote(k)) for k in keys))
+        frame = frame.selectExpr(*columns, "monotonically_increasing_id() as __order")
+    moved = frame.repartition(tasks, *map(quote, keys))
     if ordered:
-        moved = moved.sortWithinPartitions("__order").drop("__order")
-    return moved.select("*", group_of(keys))
+        moved = moved.sortWithinPartitions("__order")
+    return moved.selectExpr(*columns, group_of(keys))

@@ -13,4 +13,4 @@ def join_static(at: Lowering, node: JoinStatic) -> None:
     """A broadcast join with the table."""
     table = f.broadcast(at.tables(node, node.table))
     joined = at.input(node).join(table, list(node.on), node.how)
-    at.give(Port(node.name), joined.select(*(f.col(quote(n)) for n in node.output().schema.names)))
+    at.give(Port(node.name), joined.selectExpr(*map(quote, node.output().schema.names)))

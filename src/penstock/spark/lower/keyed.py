@@ -13,7 +13,7 @@ from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
 def parts(at: Lowering, node: Parts) -> None:
@@ -24,22 +24,22 @@ def parts(at: Lowering, node: Parts) -> None:
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
     """The whole of a bounded aggregate."""
-    keys = [f.col(quote(k)) for k in node.keys]
-    at.give(Port(node.name), _grouped(at, node, node).select(*keys, *map(_result, node.aggregates)))
+    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *map(_result, node.aggregates))
+    at.give(Port(node.name), made)
 
 
 def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts) -> DataFrame:
-    keys = [f.col(quote(k)) for k in node.keys]
-    return at.input(reads).groupBy(*keys).agg(*(c for a in node.aggregates for c in _parts(a)))
+    made = [f.expr(part) for each in node.aggregates for part in _parts(each)]
+    return at.input(reads).groupBy(*map(quote, node.keys)).agg(*made)
 
 
-def _parts(each: Aggregate) -> list[Column]:
+def _parts(each: Aggregate) -> list[str]:
     argument = to_sql(each.argument) if each.argument is not None else "*"
     made = zip(each.part_fields, each.recipe.parts, strict=True)
-    return [f.expr(part.sql.format(argument)).cast(str(x.type)).alias(x.name) for x, part in made]
+    return [f"cast({part.sql.format(argument)} as {x.type}) as {quote(x.name)}" for x, part in made]
 
 
-def _result(each: Aggregate) -> Column:
-    names = [f.col(quote(x.name)) for x in each.part_fields]
-    made = f.when(names[1] > 0, names[0] / names[1]) if each.recipe.finish == "ratio" else names[0]
-    return made.cast(str(each.type)).alias(each.name)
+def _result(each: Aggregate) -> str:
+    names = [quote(x.name) for x in each.part_fields]
+    made = f"case when {names[1]} > 0 then {names[0]} / {names[1]} end" if each.recipe.finish == "ratio" else names[0]
+    return f"cast({made} as {each.type}) as {quote(each.name)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.compiler.plan import NATIVE, PYTHON
+from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.spark.lower import exchange, join, keyed, stateless
@@ -27,7 +27,10 @@ NODES: dict[type, Lower] = {
 def lower(at: Lowering) -> None:
     """Makes the frame of every stream from the frames of the sources."""
     for stage in at.plan.stages:
-        if stage.host == PYTHON:
+        if stage.host == SOURCE:
+            for port in stage.outputs:
+                at.give(port, at.frames[port])
+        elif stage.host == PYTHON:
             python_stage(at, stage)
         elif stage.host == NATIVE:
             for node in stage.nodes:

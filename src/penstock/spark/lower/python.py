@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Combine, Keyed, Node, Port, Process, Reduce
 from penstock.spark import worker
@@ -25,15 +23,18 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     digest, packed = at.packer.pack(at.plan, stage)
     states = {n.name: at.states[n.name] for n in stage.nodes if n.name in at.states}
     function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states)
-    _give(at, stage, frame.mapInArrow(function, _schema(at, stage)))
+    made = frame.mapInArrow(function, at.packer.schemas.get(stage.name) or _schema(at, stage))
+    at.packer.schemas.setdefault(stage.name, made.schema)
+    _give(at, stage, made)
 
 
 def _moved(at: Lowering, first: Node) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
-        return frame.select("*", group_of(first.keys))
+        return frame.selectExpr("*", group_of(first.keys))
     if isinstance(first, Process | Reduce | AggregateBy):
-        return by_key(frame, first.keys, at.tasks_of(first), ordered=isinstance(first, Process))
+        names = at.plan.graph.output(first.inputs[0]).schema.names
+        return by_key(frame, names, first.keys, at.tasks_of(first), ordered=isinstance(first, Process))
     assert not isinstance(first, Keyed) or isinstance(first, Combine)
     return frame
 
@@ -57,4 +58,4 @@ def _give(at: Lowering, stage: Stage, made: DataFrame) -> None:
         return
     kept = at.keep(made)
     for i, port in enumerate(stage.outputs):
-        at.frames[port] = kept.where(f.col("__out") == i).select(f"__o{i}.*")
+        at.frames[port] = kept.where(f"__out = {i}").selectExpr(f"__o{i}.*")

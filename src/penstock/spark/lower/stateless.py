@@ -1,36 +1,34 @@
-"""Native stateless steps as DataFrames."""
+"""Native stateless steps as DataFrames.
+
+Each step is one call with SQL text: a call from Python to the JVM costs a good part of a millisecond, and a batch has
+many.
+"""
 
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as f
 
 from penstock.graph.expr import Expr, to_sql
-from penstock.graph.nodes import AsRecords, Branch, Explode, Node, Port, Select, Union, Where, WithColumns
-from penstock.graph.types import quote
+from penstock.graph.nodes import AsRecords, Branch, Explode, Port, Select, Union, Where, WithColumns
+from penstock.graph.types import Field, quote
 from penstock.spark.lower.context import Lowering
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 
 def select(at: Lowering, node: Select) -> None:
     """`select` with SQL text, each cast to the type the flow was checked with."""
-    types = {x.name: x.type for x in node.output().schema.fields}
-    columns = [f.expr(to_sql(e)).cast(str(types[n])).alias(n) for n, e in node.columns]
-    at.give(Port(node.name), at.input(node).select(*columns))
+    types = {x.name: x for x in node.output().schema.fields}
+    at.give(Port(node.name), at.input(node).selectExpr(*(_column(types[n], e) for n, e in node.columns)))
+
+
+def _column(field: Field, written: Expr) -> str:
+    return f"cast({to_sql(written)} as {field.type}) as {quote(field.name)}"
 
 
 def with_columns(at: Lowering, node: WithColumns) -> None:
     """A select of the kept fields and the new ones, in the order of the schema."""
     new = dict(node.columns)
-    columns = [
-        f.expr(to_sql(new[x.name])).cast(str(x.type)).alias(x.name) if x.name in new else f.col(quote(x.name))
-        for x in node.output().schema.fields
-    ]
-    at.give(Port(node.name), at.input(node).select(*columns))
+    columns = [_column(x, new[x.name]) if x.name in new else quote(x.name) for x in node.output().schema.fields]
+    at.give(Port(node.name), at.input(node).selectExpr(*columns))
 
 
 def where(at: Lowering, node: Where) -> None:
@@ -41,10 +39,10 @@ def where(at: Lowering, node: Where) -> None:
 def explode(at: Lowering, node: Explode) -> None:
     """A select with one `explode` in it."""
     columns = [
-        f.explode(f.expr(to_sql(node.items))).alias(n) if n == node.column else f.col(quote(n))
+        f"explode({to_sql(node.items)}) as {quote(n)}" if n == node.column else quote(n)
         for n in node.output().schema.names
     ]
-    at.give(Port(node.name), at.input(node).select(*columns))
+    at.give(Port(node.name), at.input(node).selectExpr(*columns))
 
 
 def union(at: Lowering, node: Union) -> None:
@@ -60,17 +58,9 @@ def as_records(at: Lowering, node: AsRecords) -> None:
 
 def branch(at: Lowering, node: Branch) -> None:
     """A filter for each output that is read: its own condition, and none of those before it."""
-    before: list[Column] = []
+    before: list[str] = []
     for name, condition in (*node.conditions, ("otherwise", None)):
-        mine = _true(condition) if isinstance(condition, Expr) else f.lit(True)
+        mine = f"coalesce({to_sql(condition)}, false)" if isinstance(condition, Expr) else "true"
         if at.plan.graph.readers(Port(node.name, name)):
-            at.give(Port(node.name, name), at.input(node).where(reduce(lambda a, b: a & ~b, before, mine)))
-        before.append(mine)
-
-
-def _true(condition: Expr) -> Column:
-    return f.coalesce(f.expr(to_sql(condition)), f.lit(False))
-
-
-def nothing(at: Lowering, node: Node) -> None:
-    """For steps whose streams are in place already."""
+            at.give(Port(node.name, name), at.input(node).where(" and ".join([mine, *before])))
+        before.append(f"not {mine}")

@@ -1,0 +1,122 @@
+"""What is declared before a topology becomes a graph: components by name, and their subscriptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import FlowError
+from penstock.graph.caller import user_line
+from penstock.graph.capture import check_function
+from penstock.graph.components import DEFAULT, Bolt, Spout
+from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.schema import Schema
+
+MOST_TASKS = 128
+"""As many tasks as a bolt may have: the state of each has a key group of its own."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A stream that a bolt or a sink wants: whose, which, how it is dealt out, and whether it closes a loop."""
+
+    component: str
+    stream: str
+    grouping: Grouping
+    feedback: bool = False
+    line: str = ""
+
+
+@dataclass(frozen=True)
+class SpoutDeclared:
+    """A spout: the user's instance, or an endpoint."""
+
+    name: str
+    spout: Spout | Endpoint
+    tasks: int
+    streams: dict[str, Schema]
+    limit: int | None = None
+    line: str = ""
+
+
+@dataclass
+class BoltDeclared:
+    """A bolt under construction. Each method subscribes it to a stream of a component and gives the bolt back.
+
+    Components may be declared in any order: names are looked up when the graph is asked for.
+    """
+
+    name: str
+    bolt: Bolt
+    tasks: int
+    streams: dict[str, Schema]
+    line: str = ""
+    inputs: list[Subscription] = field(default_factory=list)
+
+    def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Tuples in turn to every task: each emitter deals its own round."""
+        return self._to(Grouping("shuffle"), component, stream, feedback)
+
+    def fields(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Equal values of the fields to equal tasks."""
+        return self._to(Grouping("fields", self._some("fields", fields)), component, stream, feedback)
+
+    def partial_key(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Equal values to one of two tasks, the one with less to do: for keys of very different weight."""
+        return self._to(Grouping("partial_key", self._some("partial_key", fields)), component, stream, feedback)
+
+    def all(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Each tuple to every task."""
+        return self._to(Grouping("all"), component, stream, feedback)
+
+    def global_(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Every tuple to task 0."""
+        return self._to(Grouping("global"), component, stream, feedback)
+
+    def none(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Any task, as good as at random."""
+        return self._to(Grouping("none"), component, stream, feedback)
+
+    def direct(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """The task that the producer names: `self.emit(record, task=3)`. The stream must be declared direct."""
+        return self._to(Grouping("direct"), component, stream, feedback)
+
+    def local_or_shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """From task to task of the same number without a move, when both have as many tasks; a shuffle otherwise."""
+        return self._to(Grouping("local_or_shuffle"), component, stream, feedback)
+
+    def custom(self, component: str, chooser: Any, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+        """Your own choice: a function `choose(values)` that gives a task or a list of tasks, or an object with it.
+
+        An object may have `prepare(context, stream, tasks)`, which is called before the first tuple.
+        """
+        made = chooser() if isinstance(chooser, type) else chooser
+        check_function(self.name, getattr(made, "choose", made), user_line())
+        return self._to(Grouping("custom", chooser=made), component, stream, feedback)
+
+    def _some(self, what: str, fields: tuple[str, ...]) -> tuple[str, ...]:
+        if not fields:
+            raise FlowError(f"bolt {self.name!r} ({user_line()}): {what} needs at least one field, such as 'word'")
+        return fields
+
+    def _to(self, grouping: Grouping, component: str, stream: str, feedback: bool) -> BoltDeclared:
+        if any((s.component, s.stream) == (component, stream) for s in self.inputs):
+            raise FlowError(
+                f"bolt {self.name!r} ({user_line()}) has subscribed to stream {stream!r} of {component!r} already; "
+                f"one grouping says how its tuples are dealt out"
+            )
+        self.inputs.append(Subscription(component, stream, grouping, feedback, user_line()))
+        return self
+
+
+@dataclass(frozen=True)
+class SinkDeclared:
+    """A sink: an endpoint and the stream that goes there."""
+
+    name: str
+    endpoint: Endpoint
+    reads: Subscription
+    line: str = ""
+
+
+Declared = SpoutDeclared | BoltDeclared | SinkDeclared

@@ -1,0 +1,138 @@
+"""A topology as the user writes it: spouts, bolts and sinks by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from penstock.errors import FlowError, NameTaken, SchemaError
+from penstock.frontends.topology.build import build_graph
+from penstock.frontends.topology.declare import (
+    MOST_TASKS,
+    BoltDeclared,
+    Declared,
+    SinkDeclared,
+    SpoutDeclared,
+    Subscription,
+)
+from penstock.graph.caller import user_line
+from penstock.graph.capture import check_function
+from penstock.graph.components import DEFAULT, Bolt, Component, Spout, check_component, streams_of
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.schema import Schema
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+
+
+class Topology:
+    """A topology under construction; `topology.graph` is the immutable graph it stands for.
+
+    >>> from penstock.graph.endpoints import console, items
+    >>> class Split(Bolt):
+    ...     outputs = "word string"
+    ...     def process(self, tup):
+    ...         return tup.line.split()
+    >>> top = Topology("words")
+    >>> top.spout("lines", items(["a b", "b"], "line string"))
+    >>> _ = top.bolt("split", Split(), parallelism=2).shuffle("lines")
+    >>> top.sink("out", console(), from_="split")
+    >>> [n.name for n in top.graph.nodes]
+    ['lines', 'split', 'out']
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = _checked(name, "a topology")
+        self._declared: dict[str, Declared] = {}
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it stands: every name is looked up now, and the whole is checked."""
+        return build_graph(self.name, self._declared)
+
+    def spout(self, name: str, spout: Any, parallelism: int = 1, *, limit: int | None = None) -> None:
+        """Where tuples come from: a Spout of yours, or an endpoint such as `ps.files(...)`.
+
+        `limit` ends a spout after so many tuples. All tasks of a spout run in the driver, in turn.
+        """
+        line, tasks = user_line(), _tasks(name, parallelism)
+        if isinstance(spout, Endpoint):
+            self._add(SpoutDeclared(name, spout, tasks, {DEFAULT: _endpoint_schema(name, spout)}, limit, line))
+            return
+        made: Spout = check_component(name, spout, Spout, line)
+        streams = _streams(name, made, line)
+        if not streams:
+            raise SchemaError(f"spout {name!r} ({line}) must say what it gives: outputs = 'sentence string' in its class")
+        self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
+
+    def bolt(self, name: str, bolt: Any, parallelism: int = 1) -> BoltDeclared:
+        """A step of yours, run as `parallelism` tasks. Say what it reads on what this gives: `.shuffle("lines")`."""
+        line, tasks = user_line(), _tasks(name, parallelism)
+        made: Bolt = check_component(name, bolt, Bolt, line)
+        check_function(name, type(made).process, line, arguments=2)
+        declared = BoltDeclared(name, made, tasks, _streams(name, made, line), line)
+        self._add(declared)
+        return declared
+
+    def sink(self, name: str, endpoint: Endpoint, from_: str, *, stream: str = DEFAULT) -> None:
+        """Where the tuples of a stream go."""
+        line = user_line()
+        if not isinstance(endpoint, Endpoint):
+            raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(); {endpoint!r} came")
+        reads = Subscription(from_, stream, Grouping("local_or_shuffle"), line=line)
+        self._add(SinkDeclared(name, endpoint, reads, line))
+
+    def _add(self, declared: Declared) -> None:
+        name = _checked(declared.name, "a component")
+        if name in self._declared:
+            raise NameTaken(
+                f"component {name!r} ({declared.line}) must have a name of its own; the one made at "
+                f"{self._declared[name].line} has it. Names are what errors, metrics and state use"
+            )
+        self._declared[name] = declared
+
+    def __repr__(self) -> str:
+        return f"Topology({self.name!r}, {len(self._declared)} components)"
+
+
+def _checked(name: str, what: str) -> str:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FlowError(
+            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {name!r} came. "
+            f"The name comes first: topology.bolt('split', Split())"
+        )
+    return name
+
+
+def _tasks(name: str, parallelism: int) -> int:
+    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MOST_TASKS:
+        raise FlowError(
+            f"component {name!r} ({user_line()}) runs as 1 to {MOST_TASKS} tasks; parallelism={parallelism!r} came"
+        )
+    return parallelism
+
+
+def _endpoint_schema(name: str, endpoint: Endpoint) -> Schema:
+    if endpoint.schema is None:
+        raise SchemaError(f"spout {name!r} ({user_line()}): this endpoint has no schema of its own; give it schema=...")
+    return endpoint.schema
+
+
+def _streams(name: str, component: Component, line: str) -> dict[str, Schema]:
+    try:
+        streams = streams_of(component)
+    except SchemaError as error:
+        raise SchemaError(f"component {name!r} ({line}): {error}") from None
+    wrong = next((s for s in streams if not _NAME.fullmatch(s) or s == "out"), None)
+    if wrong is not None:
+        raise FlowError(
+            f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.'; {wrong!r} came. "
+            f"The stream that is meant when none is named is {DEFAULT!r}"
+        )
+    unknown = [s for s in component.direct if s not in streams]
+    if unknown:
+        raise FlowError(
+            f"component {name!r} ({line}): direct lists streams of its outputs ({', '.join(streams) or 'none'}), such as "
+            f"direct = ({DEFAULT!r},); {component.direct!r} came"
+        )
+    return streams

@@ -1,0 +1,97 @@
+"""The commands, as far as they need no JVM: help, usage errors, listings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+WORD_COUNT = str(ROOT / "examples" / "word_count.py")
+runner = CliRunner()
+
+
+def test_the_help_lists_every_command() -> None:
+    out = runner.invoke(app, ["--help"]).output
+    for command in ("run", "demo", "describe", "doctor", "bench", "version"):
+        assert command in out
+
+
+@pytest.mark.parametrize("command", ["run", "demo", "describe", "doctor", "bench", "version"])
+def test_every_command_has_help(command: str) -> None:
+    done = runner.invoke(app, [command, "--help"])
+    assert done.exit_code == 0
+    assert "Usage" in done.output
+
+
+def test_the_version_is_told() -> None:
+    assert runner.invoke(app, ["--version"]).output.strip() == f"penstock {__version__}"
+    assert f"penstock {__version__}" in runner.invoke(app, ["version"]).output
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        (["run"], "Missing argument"),
+        (["run", WORD_COUNT, "--batch", "--once"], "exclude each other"),
+        (["run", WORD_COUNT, "--batch", "--for", "2s"], "do not go with it"),
+        (["run", WORD_COUNT, "--for", "soon"], "'soon' is not a span of time"),
+        (["run", WORD_COUNT, "--conf", "spark.x"], "KEY=VALUE"),
+        (["run", WORD_COUNT, "--progress", "loud"], "auto, plain or none"),
+        (["run", WORD_COUNT, "--log-level", "all"], "debug, info, warning, error"),
+        (["run", WORD_COUNT, "--py-files", "gone.zip"], "there is no gone.zip"),
+        (["run", WORD_COUNT, "--parallelism", "0"], "parallelism"),
+        (["run", WORD_COUNT, "--no-such-flag"], "No such option"),
+        (["run", "gone.py"], "there is no file gone.py"),
+        (["run", f"{WORD_COUNT}:count"], "has no 'count'"),
+        (["describe", "gone.py"], "there is no file gone.py"),
+        (["bench", "gone"], "there is no bench 'gone'"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2, done.output
+    assert says in " ".join(done.output.split())
+    assert "Traceback" not in done.output
+
+
+def test_a_wrong_flow_ends_with_2_and_the_users_own_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("import penstock as ps\nboom = [][1]\n")
+    done = runner.invoke(app, ["run", str(file)])
+    assert done.exit_code == 2
+    assert "This flow cannot run" in done.output
+    assert "IndexError: list index out of range" in done.output
+    assert "penstock/cli" not in done.output
+
+
+def test_with_json_logs_an_error_is_an_event(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "penstock.cli.main", "run", str(tmp_path / "gone.py"), "--json-logs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    said = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(s["event"], s["level"], s["error"]) for s in said] == [("failed", "error", "FlowError")]
+
+
+def test_describe_shows_the_stages_and_starts_no_spark() -> None:
+    program = "import sys\nfrom penstock.cli.main import app\n"
+    program += f"app(['describe', {WORD_COUNT!r}], standalone_mode=False)\nprint('pyspark' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "split" in out
+    assert out.rstrip().endswith("False")
+
+
+def test_bench_lists_what_there_is() -> None:
+    out = runner.invoke(app, ["bench"]).output
+    for name in ("native", "python", "overhead", "build", "fan-out"):
+        assert name in out

@@ -1,0 +1,286 @@
+"""`penstock run` and its kin as a user starts them: real processes, real Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+PENSTOCK = str(BIN / "penstock")
+LOCAL = ("--master", "local[2]")
+
+GROWING = """
+from pathlib import Path
+import penstock as ps
+
+HERE = Path(__file__).parent
+flow = ps.Flow("growing")
+lines = flow.source("lines", ps.files(HERE / "in", "text"))
+words = lines.flat_map("split", lambda row: row.value.split(), schema="word string")
+words.sink("words", ps.write_files(HERE / "words", "json"))
+words.key_by("word").count("n").sink("counts", ps.write_files(HERE / "counts", "json"))
+"""
+
+FAILING = """
+import penstock as ps
+
+def parse(row):
+    return (int(row.text),)
+
+flow = ps.Flow("failing")
+lines = flow.source("lines", ps.items(["1", "2", "x3"], "text string"))
+lines.map("parse", parse, "n bigint").sink("out", ps.console())
+
+if __name__ == "__main__":
+    ps.run(flow, once=True, master="local[2]")
+"""
+
+SLOW = """
+import time
+from pathlib import Path
+import penstock as ps
+
+def wait(row):
+    (Path(__file__).parent / "began").touch()
+    time.sleep(120)
+    return row
+
+flow = ps.Flow("slow")
+flow.source("lines", ps.items(["1"], "text string")).map("wait", wait).sink("out", ps.console())
+"""
+
+
+def environment() -> dict[str, str]:
+    """A shell in which the environment of the tests is active, and nothing of Spark is set."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_"))}
+    return {**kept, "PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+
+
+def call(*command: str, cwd: Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end."""
+    return subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def start(*command: str, cwd: Path) -> subprocess.Popen[str]:
+    """Starts a command; its two outputs go to files in the folder."""
+    out, errors = (cwd / "stdout.txt").open("w"), (cwd / "stderr.txt").open("w")
+    return subprocess.Popen(command, cwd=cwd, env=environment(), stdout=out, stderr=errors, text=True)
+
+
+def until(check: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 180) -> Any:
+    """Waits until something holds, while a process lives."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = check()
+        if found:
+            return found
+        assert process.poll() is None, "the process ended too early"
+        time.sleep(0.2)
+    raise AssertionError("it did not come to pass")
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a folder of JSON files, in the order of the batches."""
+    return [json.loads(line) for p in sorted(folder.glob("*.json")) for line in p.read_text().splitlines()]
+
+
+def test_word_count_over_bounded_data(tmp_path: Path) -> None:
+    done = call(PENSTOCK, "run", "--batch", *LOCAL, str(ROOT / "examples" / "word_count.py"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^to +13$", done.stdout, re.MULTILINE)
+    assert "word-count: 1 batch" in done.stderr
+    assert "WARN" not in done.stderr
+    assert "log4j" not in done.stderr
+    assert not (tmp_path / ".penstock").exists()
+
+
+def test_once_goes_on_where_it_was(tmp_path: Path) -> None:
+    """The second run finds nothing new; a third one counts only the file that came, on top of the old totals."""
+    (tmp_path / "growing.py").write_text(GROWING)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.txt").write_text("a b a\n")
+    command = (PENSTOCK, "run", "--once", *LOCAL, "growing.py")
+    first, second = call(*command, cwd=tmp_path), call(*command, cwd=tmp_path)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert "3 rows" in first.stderr
+    assert "growing: 0 batches" in second.stderr
+    (tmp_path / "in" / "2.txt").write_text("a c\n")
+    assert call(*command, cwd=tmp_path).returncode == 0
+    assert sorted(r["word"] for r in rows(tmp_path / "words")) == ["a", "a", "a", "b", "c"]
+    assert {r["word"]: r["n"] for r in rows(tmp_path / "counts")} == {"a": 3, "b": 1, "c": 1}
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A live run that was watched by its logs and metrics, and ended by SIGTERM."""
+
+    folder: Path
+    code: int
+    seconds_to_stop: float
+    metrics: str
+    events: list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """A live run over a folder that grows, with JSON logs and metrics, stopped in the middle; then the rest."""
+    folder = tmp_path_factory.mktemp("watched")
+    (folder / "growing.py").write_text(GROWING)
+    (folder / "in").mkdir()
+    (folder / "in" / "0.txt").write_text("a b\n")
+    command = (PENSTOCK, "run", *LOCAL, "--json-logs", "--metrics-port", "0", "--interval", "200ms", "growing.py")
+    process = start(*command, cwd=folder)
+    try:
+        until(lambda: '"batch"' in (folder / "stderr.txt").read_text(), process)
+        for at in range(1, 4):
+            _put(folder / "in", f"{at}.txt", "a c\n" * at)
+            time.sleep(0.5)
+        address = re.search(r'"address": "(.+?)"', (folder / "stderr.txt").read_text())
+        assert address is not None
+        metrics = urllib.request.urlopen(address[1], timeout=10).read().decode()
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(timeout=30)
+        took = time.monotonic() - began
+    finally:
+        process.kill()
+    _put(folder / "in", "9.txt", "z\n")
+    assert call(PENSTOCK, "run", "--once", "-q", *LOCAL, "growing.py", cwd=folder).returncode == 0
+    events = [json.loads(line) for line in (folder / "stderr.txt").read_text().splitlines()]
+    return Watched(folder, code, took, metrics, events)
+
+
+def _put(folder: Path, name: str, text: str) -> None:
+    aside = folder / f".{name}"
+    aside.write_text(text)
+    aside.rename(folder / name)
+
+
+def test_sigterm_ends_a_live_run_well_and_soon(watched: Watched) -> None:
+    assert watched.code == 0
+    assert watched.seconds_to_stop < 10
+
+
+def test_a_restart_loses_and_doubles_nothing(watched: Watched) -> None:
+    words = [r["word"] for r in rows(watched.folder / "words")]
+    assert sorted(words) == sorted("ab" + "ac" * 6 + "z")
+    assert {r["word"]: r["n"] for r in rows(watched.folder / "counts")} == {"a": 7, "b": 1, "c": 6, "z": 1}
+
+
+def test_json_logs_tell_the_life_of_a_run(watched: Watched) -> None:
+    names = [e["event"] for e in watched.events]
+    assert names[:3] == ["metrics", "starting", "started"]
+    assert names[-1] == "stopped"
+    batches = [e for e in watched.events if e["event"] == "batch"]
+    assert [b["batch"] for b in batches] == list(range(len(batches)))
+    assert batches[0]["rows"] == 1
+    assert batches[0]["steps"]["split"] == {"in": 1, "out": 2}
+    assert batches[0]["flow"] == "growing"
+    assert batches[0]["seconds"] > 0
+    assert set(batches[0]["phases"]) >= {"plan", "compute", "state", "sinks", "log"}
+    assert watched.events[-1]["batches"] == len(batches)
+
+
+def test_the_metrics_endpoint_answers_during_a_run(watched: Watched) -> None:
+    assert 'penstock_up{flow="growing"} 1.0' in watched.metrics
+    read = re.search(r'penstock_rows_in_total\{flow="growing",source="lines"\} (\S+)', watched.metrics)
+    assert read is not None
+    assert float(read[1]) >= 1
+    assert 'penstock_rows_total{direction="out",flow="growing",step="split"}' in watched.metrics
+    assert "penstock_batch_seconds_bucket" in watched.metrics
+    assert 'penstock_batch_phase_seconds{flow="growing",phase="compute"}' in watched.metrics
+
+
+@pytest.mark.parametrize("how", ["run", "python"])
+def test_a_failing_step_shows_the_users_traceback_and_nothing_of_java(tmp_path: Path, how: str) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    commands = {"run": (PENSTOCK, "run", *LOCAL, "failing.py"), "python": (sys.executable, "failing.py")}
+    done = call(*commands[how], cwd=tmp_path)
+    assert done.returncode == 1
+    assert "step 'parse' (made at failing.py:9) failed: ValueError: invalid literal for int()" in done.stderr
+    assert "record:   Row(text='x3')" in done.stderr
+    assert 'failing.py", line 5, in parse' in done.stderr
+    for noise in ("py4j", "org.apache", "java.lang", "ERROR", "\tat "):
+        assert noise not in done.stderr
+
+
+def test_a_file_runs_as_a_program(tmp_path: Path) -> None:
+    done = call(sys.executable, str(ROOT / "examples" / "fan_out.py"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^customer0 +7715\.0 +83$", done.stdout, re.MULTILINE)
+
+
+def test_a_file_runs_under_spark_submit_with_its_settings(tmp_path: Path) -> None:
+    (tmp_path / "submitted.py").write_text(
+        "import penstock as ps\n"
+        "from pyspark.sql import SparkSession\n"
+        "def show(rows, batch):\n"
+        "    spark = SparkSession.getActiveSession()\n"
+        "    print('saw', sorted(r.n for r in rows), spark.sparkContext.master, spark.conf.get('spark.sql.ansi.enabled'))\n"
+        "flow = ps.Flow('submitted')\n"
+        "numbers = flow.source('n', ps.items([1, 2], 'n int'))\n"
+        "numbers.map('add', lambda r: (r.n + 1,)).sink('out', ps.callback(show))\n"
+        "ps.run(flow, batch=True)\n"
+    )
+    submit = (str(BIN / "spark-submit"), "--master", "local[1]", "--conf", "spark.sql.ansi.enabled=false")
+    done = call(*submit, "submitted.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "saw [2, 3] local[1] false" in done.stdout
+
+
+def test_a_batch_that_lasts_too_long_does_not_hold_up_sigterm(tmp_path: Path) -> None:
+    process, took = _interrupt(tmp_path, signal.SIGTERM)
+    assert process.returncode == 0, (tmp_path / "stderr.txt").read_text()
+    assert took < 12
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    process, took = _interrupt(tmp_path, signal.SIGINT, signal.SIGINT)
+    assert process.returncode == 130
+    assert took < 5
+
+
+def _interrupt(folder: Path, *signals: signal.Signals) -> tuple[subprocess.Popen[str], float]:
+    """Starts a flow whose batch takes minutes, sends signals into it, and says how long it took to end."""
+    (folder / "slow.py").write_text(SLOW)
+    process = start(PENSTOCK, "run", *LOCAL, "slow.py", cwd=folder)
+    try:
+        until((folder / "began").exists, process)
+        began = time.monotonic()
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.5)
+        process.wait(timeout=60)
+        return process, time.monotonic() - began
+    finally:
+        process.kill()
+
+
+def test_the_demo_prints_plain_lines_without_a_terminal(tmp_path: Path) -> None:
+    done = call(PENSTOCK, "demo", "--for", "25s", "--rate", "200", *LOCAL, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert "200 posts a second" in lines[0]
+    batches = [line for line in lines if line.startswith("trending-hashtags batch")]
+    assert batches
+    assert "rows in" in batches[-1]
+    assert re.search(r"trending #\w+ \d+", batches[-1])
+    assert re.fullmatch(r"trending-hashtags: \d+ batch(es)? in .* rows/s on average, .*", lines[-1])
+    assert "\x1b" not in done.stdout
