@@ -25,6 +25,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 class PenstockError(Exception):
@@ -85,7 +86,11 @@ class CheckpointError(RunError):
 
 @dataclass(frozen=True)
 class Failure:
-    """What a worker knows about a record that broke a step; plain values, so that it can travel."""
+    """What a worker knows about a record that broke a step; plain values, so that it can travel.
+
+    `stream`, `partition` and `number` tell which record of the stage's input it came from, where that is known, and
+    `origin` how that one reads.
+    """
 
     step: str
     error: str
@@ -93,8 +98,12 @@ class Failure:
     position: str
     traceback: str
     line: str = ""
+    stream: str = ""
+    partition: int = -1
+    number: int = -1
+    origin: str = ""
 
-    def as_dict(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, Any]:
         """The failure as plain values, ready for JSON."""
         return asdict(self)
 
@@ -115,6 +124,7 @@ class StepError(RunError):
         return (
             f"step {f.step!r}{made} failed: {f.error}\n"
             f"  record:   {f.record}\n"
+            f"{f'  made of:  {f.origin}{chr(10)}' if f.origin not in ('', f.record) else ''}"
             f"  position: {f.position}\n"
             f"{f.traceback}"
         )

@@ -80,8 +80,8 @@ def call(*command: str, cwd: Path, timeout: float = 240) -> subprocess.Completed
 
 def start(*command: str, cwd: Path) -> subprocess.Popen[str]:
     """Starts a command; its two outputs go to files in the folder."""
-    out, errors = (cwd / "stdout.txt").open("w"), (cwd / "stderr.txt").open("w")
-    return subprocess.Popen(command, cwd=cwd, env=environment(), stdout=out, stderr=errors, text=True)
+    with (cwd / "stdout.txt").open("w") as out, (cwd / "stderr.txt").open("w") as errors:
+        return subprocess.Popen(command, cwd=cwd, env=environment(), stdout=out, stderr=errors, text=True)
 
 
 def until(check: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 180) -> Any:

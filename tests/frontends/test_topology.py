@@ -23,8 +23,8 @@ from penstock.errors import (
 from penstock.frontends.topology.declare import BoltDeclared
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.components import END, Bolt, Spout, TaskContext
-from penstock.graph.nodes import Feedback, Route, Select, Sink
 from penstock.graph.nodes import Bolt as BoltNode
+from penstock.graph.nodes import Feedback, Route, Select, Sink
 from penstock.local.run import Committed, LocalRun
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 
@@ -331,7 +331,7 @@ class Reliable(Numbers):
 
 
 class Pass(Bolt):
-    outputs = "n bigint"
+    outputs: Any = "n bigint"
 
     def process(self, tup: Any) -> None:
         self.emit(tup.values)
@@ -559,7 +559,7 @@ class Weighted(Bolt):
         self.total = 0
 
     def prepare(self, context: TaskContext) -> None:
-        self._double = lambda n: 2 * n
+        self._double: Callable[[int], int] = lambda n: 2 * n
 
     def process(self, tup: Any) -> Any:
         self.total += self._double(self.weight)
@@ -674,7 +674,7 @@ def halving(feedback: bool) -> Topology:
 
 def test_a_loop_needs_a_feedback_edge() -> None:
     with pytest.raises(LoopError, match="halve -> halve is a loop"):
-        assert halving(feedback=False).graph
+        halving(feedback=False).graph.ordered  # noqa: B018 - asking for the graph is what fails
 
 
 def test_a_loop_runs_until_it_is_quiet() -> None:
@@ -720,16 +720,16 @@ class TooMany(Bolt):
         ...
 
 
-class Unnamed(Count):
-    outputs = {"word": str}  # type: ignore[dict-item]  # what is refused
+class Unnamed(Pass):
+    outputs: Any = {"word": str}
 
 
 class BadDirect(Count):
     direct = ("cards",)
 
 
-class OutStream(Count):
-    outputs = {"out": "word string"}
+class OutStream(Pass):
+    outputs: Any = {"out": "word string"}
 
 
 class NoOutputs(Spout):
@@ -742,7 +742,7 @@ def built(build: Callable[[Topology], Any]) -> None:
     top.spout("words", ps.items([], "word string, tags map<string,string>"))
     top.bolt("deal", Dealer).shuffle("words")
     build(top)
-    assert top.graph
+    top.graph.ordered  # noqa: B018 - asking for the graph is what fails
 
 
 @pytest.mark.parametrize(
@@ -797,7 +797,7 @@ def test_what_is_wrong_is_said_while_it_is_built(build: Any, error: type[Excepti
 
 def test_an_empty_topology_is_refused() -> None:
     with pytest.raises(FlowError, match="is empty"):
-        assert Topology("nothing").graph
+        Topology("nothing").graph.ordered  # noqa: B018 - asking for the graph is what fails
 
 
 def test_emit_works_only_while_a_task_runs() -> None:

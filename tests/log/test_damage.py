@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, LogDamaged, LogError
-from penstock.log.batch import HEADER_SIZE
+from penstock.log import Log, LogDamaged, LogError, index
+from penstock.log.batch import HEADER_SIZE, body_of, header_of, pack_header
+from penstock.log.columns import columns
 from tests.log.helpers import fill, read_until_damage, segments, values
 
 FOLDER = Path("topics/t/0")
@@ -68,6 +69,49 @@ def test_a_torn_write_of_any_length_is_cut_and_nothing_else(made: tuple[Path, li
             kept = [b"torn 1", b"torn 2"] if good + extra == len(whole) else []
             assert values(log) == [*sent, *kept, b"after 0.0", b"after 0.1"]
             assert log.verify() == []
+
+
+def test_a_long_torn_write_leaves_nothing_behind_a_short_one(made: tuple[Path, list[bytes]]) -> None:
+    path, sent = made
+    with segments(path)[0].open("ab") as file:
+        file.write(b"PSL1" + bytes(5000))
+    with Log(path) as log:
+        log.configure_topic("t", segment_bytes=500)
+        more = fill(log, 6, text="after")
+        assert len(segments(path)) > 1
+        assert values(log) == sent + more
+        assert log.damage("t") == log.verify() == []
+
+
+def test_a_torn_group_whose_second_batch_is_whole_is_cut(made: tuple[Path, list[bytes]]) -> None:
+    """A disk may write the pages of one write in any order; both batches were promised to nobody."""
+    path, sent = made
+    with Log(path) as log:
+        place = log._topics.get("t").partition(0).place
+    body = body_of(columns([b"lost"], None, None, 0))
+    first, second = (pack_header(header_of(body, base, stable=6, tag=place.tag)) + body.data for base in (6, 7))
+    with segments(path)[0].open("ab") as file:
+        file.write(bytes(len(first)) + second)
+    with Log(path) as log:
+        assert values(log) == sent
+        more = fill(log, 1, text="after")
+        assert values(log) == sent + more
+        assert log.damage("t") == log.verify() == []
+
+
+def test_damage_is_told_from_a_torn_write_when_the_mark_is_lost(
+    made: tuple[Path, list[bytes]], fast_path: Path
+) -> None:
+    """A later batch says what was safe before it, so that only the last batch can be taken for a torn write."""
+    path, sent = made
+    stops = [0, *ends(path)]
+    for bad, copy in copies(path, fast_path, 3):
+        (copy / FOLDER / "committed").unlink()
+        flip(segments(copy)[0], (stops[bad] + HEADER_SIZE + 4) * 8)
+        with Log(copy) as log:
+            fill(log, 1, text="after")
+            assert [(d.first, d.next) for d in log.verify()] == ([(2 * bad, 2 * bad + 2)] if bad < 2 else [])
+            assert values(log, offset=2 * bad + 2)[: 4 - 2 * bad] == sent[2 * bad + 2 :]
 
 
 def test_a_torn_write_is_cut_when_the_mark_is_lost_too(made: tuple[Path, list[bytes]], fast_path: Path) -> None:
@@ -173,6 +217,41 @@ def test_a_bit_flip_beside_the_records_never_changes_them(fast_path: Path, name:
             assert values(log, offset=5) == sent[5:]
             fill(log, 1, text="after")
             assert values(log)[: len(sent)] == sent
+
+
+def test_a_batch_that_was_cut_out_is_missed(made: tuple[Path, list[bytes]], fast_path: Path) -> None:
+    path, sent = made
+    stops, raw = [0, *ends(path)], segments(path)[0].read_bytes()
+    for bad, copy in copies(path, fast_path, 3):
+        segments(copy)[0].write_bytes(raw[: stops[bad]] + raw[stops[bad + 1] :])
+        with Log(copy) as log:
+            records, error = read_until_damage(log)
+            assert [r.value for r in records] == sent[: 2 * bad]
+            assert error is not None
+            assert (error.damage.first, error.damage.next) == (2 * bad, 2 * bad + 2)
+            assert values(log, offset=error.damage.next) == sent[2 * bad + 2 :]
+
+
+def test_a_batch_that_is_there_twice_is_read_once_and_put_on_record(made: tuple[Path, list[bytes]]) -> None:
+    path, sent = made
+    stops, raw = [0, *ends(path)], segments(path)[0].read_bytes()
+    segments(path)[0].write_bytes(raw[: stops[2]] + raw[stops[1] :])
+    with Log(path) as log:
+        assert values(log) == sent
+        assert values(log, offset=4) == sent[4:]
+        assert {(d.first, d.next, d.position, d.until) for d in log.damage("t")} == {(4, 4, stops[2], stops[3])}
+
+
+def test_an_index_that_lies_is_not_believed(made: tuple[Path, list[bytes]]) -> None:
+    path, sent = made
+    stops = [0, *ends(path)]
+    lies = [index.Entry(0, stops[1], index.NEVER, 1), index.Entry(1, stops[2], index.NEVER, 1), index.Entry(2, 8, 0, 1)]
+    for lie in lies:
+        index.rewrite(path / FOLDER / f"{0:020d}.idx", [lie])
+        with Log(path) as log:
+            for offset in range(6):
+                assert values(log, offset=offset) == sent[offset:]
+            assert log.offsets_for_time("t", 0) == {0: 0}
 
 
 def test_a_missing_segment_is_found(fast_path: Path) -> None:

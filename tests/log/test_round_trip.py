@@ -22,7 +22,7 @@ from penstock.log import (
 )
 from penstock.log.batch import body_of, header_of, pack_header, read_batch
 from penstock.log.columns import columns
-from tests.log.helpers import fill, segments, values
+from tests.log.helpers import fill, run_python, segments, values
 
 data = st.one_of(st.none(), st.binary(max_size=40))
 header = st.tuples(st.text(max_size=8), data)
@@ -280,3 +280,9 @@ def test_changed_settings_files_are_noticed(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"partitions": 1', '"partitions": 2'))
     with Log(tmp_path) as log, pytest.raises(LogError, match="damaged"):
         log.describe("t")
+
+
+def test_the_log_is_light_to_import() -> None:
+    """It stands alone: no Spark, and Arrow only when a table is asked for."""
+    code = "import penstock.log, sys; print(sorted({'pyarrow', 'numpy', 'pyspark', 'pandas'} & set(sys.modules)))"
+    assert run_python(code, wait=False).communicate()[0] == "[]\n"

@@ -142,14 +142,14 @@ def dealing(beyond: int = 0) -> Topology:
 
 
 def test_direct_goes_where_the_producer_says(same: Case) -> None:
-    expected = {"out": [(w, ord(w) % 3) for w in WORDS], "cards": [(w,) for w in WORDS]}
+    expected: dict[str, list[Any]] = {"out": [(w, ord(w) % 3) for w in WORDS], "cards": [(w,) for w in WORDS]}
     same.check(dealing(), {"lines": LINES}, expected)
 
 
 def test_a_task_that_does_not_exist_stops_the_run(same: Case) -> None:
     if same.runtime == "live":
         pytest.skip("the same code as bounded, and a failing run is slow")
-    with pytest.raises(StepError, match="task [3-9] of 'where' was named; its tasks are 0 to 2"):
+    with pytest.raises(StepError, match=r"task [3-9] of 'where' was named; its tasks are 0 to 2"):
         same.run(dealing(beyond=7), {"lines": LINES})
 
 
@@ -190,7 +190,7 @@ def test_state_and_named_streams_each_with_readers_of_its_own(same: Case) -> Non
     top.sink("tens", ps.console(), from_="tenfold")
     top.sink("often", ps.console(), from_="sort", stream="often")
     top.sink("firsts", ps.console(), from_="count")
-    expected = {
+    expected: dict[str, list[Any]] = {
         "all": [(w,) for w in WORDS],
         "often": [(w, n) for w, n in counted(WORDS) if n > 2],
         "firsts": [(w, 1) for w in set(WORDS)],
@@ -388,7 +388,7 @@ def test_an_error_names_the_bolt_and_the_tuple(same: Case) -> None:
         pytest.skip("the same code as live, and a failing run is slow")
     top = word_topology()
     top.bolt("breaks", Breaks, parallelism=2).shuffle("split")
-    with pytest.raises(StepError, match="step 'breaks' .*no d, please") as caught:
+    with pytest.raises(StepError, match=r"step 'breaks' .*no d, please") as caught:
         same.run(top, {"lines": LINES})
     assert "word='d'" in caught.value.failure.record
 

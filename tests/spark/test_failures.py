@@ -119,3 +119,28 @@ def test_a_spark_session_in_a_lambda_is_refused_when_the_flow_is_built(penstock_
     numbers = flow.source("n", ps.items([1], "n bigint"))
     with pytest.raises(CaptureError, match="'penstock_spark', a SparkSession"):
         numbers.map("bad", lambda r: penstock_spark.range(r.n).count())
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["bounded", "live"])
+def test_a_bad_line_of_a_file_is_found_in_the_file(penstock_spark: Any, tmp_path: Path, live: bool) -> None:
+    (tmp_path / "in").mkdir()
+    for name, lines in {"a": "1\n2\n", "b": "3\n4\n five \n6\n", "c": "7\n"}.items():
+        (tmp_path / "in" / f"{name}.txt").write_text(lines)
+    flow = ps.Flow("lines")
+    lines = flow.source("lines", ps.files(tmp_path / "in", "text"))
+    lines.map("strip", lambda r: r.value.strip(), "text string").map("parse", parse, "n bigint").sink(
+        "out", ps.console()
+    )
+    with pytest.raises(StepError) as caught:
+        run_in_place(flow, penstock_spark, tmp_path / "checkpoint", live=live)
+    assert "made of:  Row(value=' five ')" in str(caught.value)
+    assert caught.value.failure.step == "parse"
+    assert "b.txt, line 3" in caught.value.failure.position
+
+
+def run_in_place(flow: ps.Flow, spark: Any, checkpoint: Path, *, live: bool) -> None:
+    """Runs a flow over its own sources."""
+    if live:
+        run_live(flow.graph, spark, RunOptions(checkpoint=checkpoint, once=True)).wait()
+    else:
+        run_bounded(flow.graph, spark)

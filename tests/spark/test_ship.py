@@ -44,7 +44,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def names(parcel: Parcel, folder: Path) -> list[str]:
     with zipfile.ZipFile(parcel.write(folder / "code.zip")) as archive:
-        return sorted(archive.namelist())
+        return sorted(n for n in archive.namelist() if not n.endswith("/"))
 
 
 def test_loaded_modules_travel_whole_and_others_do_not(project: Path) -> None:

@@ -54,8 +54,23 @@ class SourceConnector:
             f"give it a limit, or run it live"
         )
 
+    def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
+        """Where outside a record came from, for an error message; empty when the source cannot tell."""
+        return ""
+
     def close(self) -> None:
         """Called when the run ends."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A record inside a run: its partition and its number there, how it reads, and the batch (-1 in a bounded run)."""
+
+    partition: int
+    number: int
+    record: str
+    batch: int = -1
+    checkpoint: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Staged
+from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Spot, Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,35 @@ class FilesSource(SourceConnector):
         """The files that are there."""
         reader = spark.read.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
         return reader.load(place.options["path"]).select(*place.schema.names)
+
+    def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
+        """The file and the place in it: the batch's files are read again, which gives the same partitions."""
+        paths = _batch_files(spot) or [place.options["path"]]
+        reader = spark.read.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
+        rows = reader.load(paths).selectExpr(
+            "*", "_metadata.file_path as __file", "monotonically_increasing_id() as __id"
+        )
+        wanted = (spot.partition << 33) + spot.number
+        found = rows.where(f"__id = {wanted}").collect()
+        if len(found) != 1 or not _reads(found[0], place, spot.record):
+            return ""
+        nth = rows.where(f"__id <= {wanted}").where(rows["__file"] == found[0]["__file"]).count()
+        unit = "line" if place.options["format"] == "text" else "record"
+        return f"{found[0]['__file'].removeprefix('file://')}, {unit} {nth}"
+
+
+def _reads(row: Any, place: Place, record: str) -> bool:
+    """Whether it is the record looked for, and not another because partitions fell otherwise."""
+    return all(repr(row[n]) in record for n in place.schema.names)
+
+
+def _batch_files(spot: Spot) -> list[str]:
+    """The files of a live batch, from Spark's log of them; empty in a bounded run."""
+    log = spot.checkpoint / str(spot.batch) if spot.checkpoint is not None else None
+    if log is None or not log.exists():
+        return []
+    entries = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    return [e["path"] for e in entries if e["batchId"] == spot.batch]
 
 
 def _options(place: Place) -> dict[str, Any]:

@@ -126,7 +126,9 @@ def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
         return None
     path = _stand(place, feed.number - 1)
     if not path.exists():
-        raise StateError(f"{path} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh")
+        raise StateError(
+            f"{path} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh"
+        )
     kept: dict[str, Any] = cloudpickle.loads(path.read_bytes())
     return kept
 

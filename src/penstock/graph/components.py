@@ -140,11 +140,11 @@ def _joined(anchors: Iterable[Tuple]) -> bytes | None:
 class Component:
     """What spouts and bolts have in common."""
 
-    outputs: ClassVar[Any] = None
+    outputs: Any = None
     """The fields it gives: a schema, or a dict of stream names to schemas. None when it gives nothing."""
-    direct: ClassVar[tuple[str, ...]] = ()
+    direct: tuple[str, ...] = ()
     """The streams whose tuples name the task they are meant for."""
-    stateful: ClassVar[bool] = True
+    stateful: bool = True
     """Whether the attributes of a task are kept across batches and restarts."""
 
     _collector: Collector | None = None
@@ -177,9 +177,9 @@ class Spout(Component):
     the topology sees it. A spout that ends returns `END` from `next_tuple`; one that never does says `endless = True`.
     """
 
-    reliable: ClassVar[bool] = False
+    reliable: bool = False
     """Whether it emits with ids; root ids then travel with every tuple that stems from it."""
-    endless: ClassVar[bool] = False
+    endless: bool = False
     """Whether it never ends, so that a bounded run needs a limit."""
 
     _next_root: Any = None

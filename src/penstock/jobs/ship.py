@@ -24,13 +24,21 @@ class Parcel:
     modules: dict[str, Path]
 
     def write(self, path: Path) -> Path:
-        """Writes them as a zip that Python can import from."""
+        """Writes them as a zip that Python can import from; a package without an `__init__` needs its folder in it."""
+        files = dict(self._contents())
+        folders = sorted({parent for inside in files for parent in inside.parents if parent.name})
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, place in sorted(self.modules.items()):
-                for file in _files(place):
-                    inside = Path(name) / file.relative_to(place) if place.is_dir() else Path(file.name)
-                    archive.write(file, str(inside))
+            for folder in folders:
+                archive.mkdir(str(folder))
+            for inside, file in files.items():
+                archive.write(file, str(inside))
         return path
+
+    def _contents(self) -> Iterator[tuple[Path, Path]]:
+        """Each file by its place in the zip."""
+        for name, place in sorted(self.modules.items()):
+            for file in _files(place):
+                yield Path(name) / file.relative_to(place) if place.is_dir() else Path(file.name), file
 
 
 def user_modules(folders: Iterable[Path]) -> Parcel:

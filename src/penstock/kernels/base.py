@@ -66,10 +66,11 @@ class RecordFailed(Exception):
         """All that the user needs to see, as plain text."""
         kind = type(self.error).__name__
         shown = f"{kind}: {self.error}" if str(self.error) else kind
-        return Failure(self.node.name, shown, _short(self.record), position, user_traceback(self.error), self.node.line)
+        return Failure(self.node.name, shown, short(self.record), position, user_traceback(self.error), self.node.line)
 
 
-def _short(record: Any, limit: int = 2000) -> str:
+def short(record: Any, limit: int = 2000) -> str:
+    """A record as text, cut when it is very long."""
     text = repr(record)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 

@@ -61,7 +61,9 @@ class SpoutShape:
         if emitted.stream not in self.streams:
             raise UnknownName(f"no stream {emitted.stream!r}; {nearest(emitted.stream, self.streams)}")
         count = len(emitted.records)
-        rows: Iterable[tuple[Any, ...]] = zip(*shape_of(self.streams[emitted.stream]).columns(emitted.records), strict=True)
+        rows: Iterable[tuple[Any, ...]] = zip(
+            *shape_of(self.streams[emitted.stream]).columns(emitted.records), strict=True
+        )
         if self.tagged:
             rows = ((emitted.stream, *(row if s == emitted.stream else None for s in self.streams)) for row in rows)
         none = [None] * count

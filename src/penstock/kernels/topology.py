@@ -279,7 +279,9 @@ class BoltKernel(Kernel):
 
     def _task(self, number: int, tup: Any, at: int) -> Task:
         if number not in self.tasks:
-            error = ValueError(f"task {number} of {self.node.name!r} was named; its tasks are 0 to {self.node.tasks - 1}")
+            error = ValueError(
+                f"task {number} of {self.node.name!r} was named; its tasks are 0 to {self.node.tasks - 1}"
+            )
             raise RecordFailed(self.node, tup, at, error)
         return self.tasks[number]
 

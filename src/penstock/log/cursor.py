@@ -62,12 +62,18 @@ class Cursor:
         return batches
 
     def _next(self, mark: Mark, max_bytes: int) -> tuple[list[Batch], int]:
-        """Batches from the open segment or the one after it, and their bytes."""
+        """Batches from the open segment or the one after it, and their bytes.
+
+        Stray bytes between two batches that follow each other hold no record: they are put on record, but stop nobody.
+        """
         limit = self._open(mark)
         try:
             return self._read(min(max_bytes, limit - self._position), limit)
         except BadBatch as bad:
-            raise self._damaged(mark, limit, str(bad)) from None
+            error = self._damaged(mark, limit, str(bad))
+            if error.damage.next == error.damage.first:
+                return [], 0
+            raise error from None
 
     def check(self) -> Mark:
         """Refuse an offset that is not written yet; the committed mark."""

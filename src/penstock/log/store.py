@@ -262,8 +262,8 @@ def _verify(partition: Partition) -> list[Damage]:
                 offset = batch.header.end
             break
         except LogDamaged as error:
+            offset = offset + 1 if error.damage in found else error.damage.next
             found.append(error.damage)
-            offset = max(error.damage.next, offset + 1)
         except OffsetOutOfRange:
             if partition.start() <= offset:
                 raise

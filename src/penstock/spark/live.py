@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StepError
 from penstock.spark.batch import BatchRunner
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.failures import as_run_error
@@ -65,8 +65,13 @@ class LiveRun:
             try:
                 self.reports[batch] = self._run(frame, batch)
             except BaseException as error:
-                self.failure = as_run_error(error)
+                self.failure = self._traced(as_run_error(error), frame, batch)
                 raise
+
+    def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
+        if not isinstance(error, StepError):
+            return error
+        return self.sources.trace(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
 
     def _run(self, frame: DataFrame, batch: int) -> BatchReport:
         frames, kept = self.sources.part(frame)

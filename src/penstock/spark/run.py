@@ -13,7 +13,7 @@ from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import Plan
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files import FilesSink
-from penstock.errors import FlowError, Impossible
+from penstock.errors import FlowError, Impossible, PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
 from penstock.spark.batch import BatchRunner
@@ -79,10 +79,13 @@ class _Bounded:
         try:
             return list(self._rounds())
         except Exception as error:
-            raise as_run_error(error) from error
+            raise self._traced(as_run_error(error)) from error
         finally:
             self.runner.close()
             self.sources.close()
+
+    def _traced(self, error: PenstockError) -> PenstockError:
+        return self.sources.trace(self.spark, error) if isinstance(error, StepError) else error
 
     def _rounds(self, most: int = 1000) -> Iterable[BatchReport]:
         frames = self.sources.bounded(self.spark)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import Place, SourceConnector, Spot
 from penstock.connectors.registry import source_connector
+from penstock.errors import StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import Struct, quote
@@ -77,10 +78,22 @@ class Sources:
         if len(self.nodes) == 1:
             return {Port(self.nodes[0].name): batch}, None
         kept = batch.persist()
-        parted = {
-            Port(n.name): kept.where(f"__source = {i}").selectExpr(f"__s{i}.*") for i, n in enumerate(self.nodes)
-        }
+        parted = {Port(n.name): kept.where(f"__source = {i}").selectExpr(f"__s{i}.*") for i, n in enumerate(self.nodes)}
         return parted, kept
+
+    def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
+        """The error with the place its record came from, where the stage reads a source that can tell."""
+        failure = error.failure
+        node = next((n for n in self.nodes if n.name == failure.stream), None)
+        position = f"batch {batch}, {failure.position}" if batch >= 0 else failure.position
+        if node is not None and len(self.nodes) == 1:
+            spot = Spot(failure.partition, failure.number, failure.origin, batch, log / "0" if log else None)
+            try:
+                found = self.connectors[node.name].locate(spark, self._place(node), spot)
+            except Exception:  # an error message is no place to fail
+                found = ""
+            position = f"{found} ({position})" if found else position
+        return StepError(replace(failure, position=position))
 
     def close(self) -> None:
         """Stops the connectors."""

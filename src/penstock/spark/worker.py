@@ -10,18 +10,19 @@ import json
 import pickle
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import Failure
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Node, Port
 from penstock.graph.schema import Schema
 from penstock.kernels.arrow import arrow_schema
-from penstock.kernels.base import Context, RecordFailed
+from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
@@ -83,6 +84,7 @@ class _Task:
         self.partition = context.partitionId() if context else 0
         self.states = {s: load_state(f, self.partition) for s, f in stage.states.items()}
         self.seen = 0
+        self.batch: pa.RecordBatch | None = None
         self.pipeline = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,11 +92,12 @@ class _Task:
         try:
             yield from self._run(batches)
         except RecordFailed as failed:
-            raise WorkerFailure(MARK + encode(failed.failure(self._position(failed)).as_dict())) from None
+            raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.pipeline.open(Context(self.partition, self._tasks(), state=self._state))
         for batch in batches:
+            self.batch = batch
             for port, chunk in self._chunks(batch):
                 yield from map(self._out, self.pipeline.take(port, chunk))
             self.seen += batch.num_rows
@@ -155,12 +158,37 @@ class _Task:
             return chunk.batch()
         return tagged(self.work, port, chunk.batch())
 
-    def _position(self, failed: RecordFailed) -> str:
+    def _failure(self, failed: RecordFailed) -> Failure:
         first = self.work.nodes[0].name
-        at = f"partition {self.partition}, record {self.seen + failed.at + 1}"
-        if failed.node.name == first:
-            return f"{at} of the input of {first!r}"
-        return f"partition {self.partition}, behind record {self.seen + 1} of the input of {first!r}"
+        at = failed.at if failed.node.name == first else self._search()
+        if at is None:
+            return failed.failure(f"partition {self.partition}, behind record {self.seen} of the input of {first!r}")
+        number = self.seen + at
+        made = failed.failure(f"partition {self.partition}, record {number + 1} of the input of {first!r}")
+        if self.stage.routed:
+            return made
+        origin = self._origin(at)
+        return replace(made, stream=str(self.work.inputs[0]), partition=self.partition, number=number, origin=origin)
+
+    def _origin(self, at: int) -> str:
+        if self.batch is None or at >= self.batch.num_rows:
+            return ""
+        port, chunk = next(self._chunks(self.batch.slice(at, 1)))
+        return short(chunk.rows()[0])
+
+    def _search(self) -> int | None:
+        """Which record of the batch at hand broke a later step of the pass: they go through again, one by one."""
+        if self.batch is None or self.stage.states or self.stage.routed:
+            return None
+        again = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
+        again.open(Context(self.partition))
+        for at in range(self.batch.num_rows):
+            try:
+                for port, chunk in self._chunks(self.batch.slice(at, 1)):
+                    list(again.take(port, chunk))
+            except RecordFailed:
+                return at
+        return None
 
 
 @lru_cache(maxsize=256)
@@ -181,17 +209,17 @@ def tagged(work: Work, port: Port, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names)
 
 
-def encode(failure: dict[str, str]) -> str:
+def encode(failure: dict[str, Any]) -> str:
     """A failure as one word."""
     return base64.b64encode(json.dumps(failure).encode()).decode()
 
 
-def decode(text: str) -> dict[str, str] | None:
+def decode(text: str) -> dict[str, Any] | None:
     """The failure inside a longer text, if one is there."""
     if MARK not in text:
         return None
     word = text.split(MARK, 1)[1].split(maxsplit=1)[0].strip("'\"\\")
-    made: dict[str, str] = json.loads(base64.b64decode(word))
+    made: dict[str, Any] = json.loads(base64.b64decode(word))
     return made
 
 

@@ -197,7 +197,9 @@ class _Builder:
         port, schema = self._port(wanted.component, wanted.stream), self._output(wanted.component, wanted.stream).schema
         plain = visible(schema)
         if plain is not schema:
-            yield _picked(f"{declared.name}.fields", port, Output(plain), {n: col(n) for n in plain.names}, declared.line)
+            yield _picked(
+                f"{declared.name}.fields", port, Output(plain), {n: col(n) for n in plain.names}, declared.line
+            )
             port = Port(f"{declared.name}.fields")
         yield Sink(declared.name, (port,), (), declared.endpoint, line=declared.line)
 
@@ -232,5 +234,3 @@ def _parted(declared: SpoutDeclared, outputs: Mapping[str, Output], schema: Sche
 
 def _picked(name: str, port: Port, output: Output, columns: Mapping[str, Expr], line: str) -> Node:
     return Select(name, (port,), (output,), tuple(columns.items()), line=line)
-
-

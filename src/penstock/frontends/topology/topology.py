@@ -62,7 +62,9 @@ class Topology:
         made: Spout = check_component(name, spout, Spout, line)
         streams = _streams(name, made, line)
         if not streams:
-            raise SchemaError(f"spout {name!r} ({line}) must say what it gives: outputs = 'sentence string' in its class")
+            raise SchemaError(
+                f"spout {name!r} ({line}) must say what it gives: outputs = 'sentence string' in its class"
+            )
         self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
 
     def bolt(self, name: str, bolt: Any, parallelism: int = 1) -> BoltDeclared:

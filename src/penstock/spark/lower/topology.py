@@ -10,8 +10,6 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from penstock.graph.nodes import Bolt, Grouping
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK
 from penstock.graph.schema import Schema
@@ -19,7 +17,7 @@ from penstock.graph.types import Struct, quote
 from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _ROWS = (1 << 33) - 1
 """The part of `monotonically_increasing_id` that counts rows; the rest is the partition."""
@@ -36,20 +34,18 @@ def routed(at: Lowering, node: Bolt) -> DataFrame:
 
 
 def _moved(frame: DataFrame, tasks: int, *order: str) -> DataFrame:
-    return frame.repartitionById(tasks, f.col("__to")).sortWithinPartitions(*order)
+    return frame.repartitionById(tasks, "__to").sortWithinPartitions(*order)
 
 
 def _placed(at: Lowering, node: Bolt, place: int) -> DataFrame:
     """An input with `__order` and `__to`."""
     grouping, frame = node.groupings[place], at.input(node, place)
     schema = at.plan.graph.output(node.inputs[place]).schema
-    kept = [f.col(quote(n)) for n in _kept(schema, grouping)]
+    kept = [quote(n) for n in _kept(schema, grouping)]
+    order = f"{_order(schema)} as __order"
     if grouping.kind == "all":
-        tasks = f.explode(f.sequence(f.lit(0), f.lit(node.tasks - 1)))
-        return frame.select(*kept, _order(schema).alias("__order")).select("*", tasks.alias("__to"))
-    return frame.select(
-        *kept, _order(schema).alias("__order"), _task(grouping, schema, node.tasks).cast("int").alias("__to")
-    )
+        return frame.selectExpr(*kept, order).selectExpr("*", f"explode(sequence(0, {node.tasks - 1})) as __to")
+    return frame.selectExpr(*kept, order, f"cast({_task(grouping, schema, node.tasks)} as int) as __to")
 
 
 def _kept(schema: Schema, grouping: Grouping) -> list[str]:
@@ -58,36 +54,36 @@ def _kept(schema: Schema, grouping: Grouping) -> list[str]:
     return [n for n in schema.names if not n.startswith("__") or n in wanted]
 
 
-def _order(schema: Schema) -> Column:
-    return f.col(SEQUENCE.name) if SEQUENCE.name in schema else f.monotonically_increasing_id()
+def _order(schema: Schema) -> str:
+    return SEQUENCE.name if SEQUENCE.name in schema else "monotonically_increasing_id()"
 
 
-def _task(grouping: Grouping, schema: Schema, tasks: int) -> Column:
+def _task(grouping: Grouping, schema: Schema, tasks: int) -> str:
     """The task of each tuple; `penstock.kernels.routing` chooses the same."""
     if grouping.by_column:
-        return f.col(TASK.name)
+        return TASK.name
     if grouping.kind == "global":
-        return f.lit(0)
+        return "0"
     if grouping.kind == "fields":
-        return f.pmod(f.hash(*(f.col(quote(n)) for n in grouping.fields)), f.lit(tasks))
+        return f"pmod(hash({', '.join(map(quote, grouping.fields))}), {tasks})"
     if grouping.kind == "none":
-        return f.pmod(f.hash(_order(schema)), f.lit(tasks))
-    return f.pmod(_turn(schema), f.lit(tasks))
+        return f"pmod(hash({_order(schema)}), {tasks})"
+    return f"pmod({_turn(schema)}, {tasks})"
 
 
-def _turn(schema: Schema) -> Column:
+def _turn(schema: Schema) -> str:
     """Round robin: a spout's own count, or each partition's, which begin at different tasks."""
     if SEQUENCE.name in schema:
-        return f.col(SEQUENCE.name)
-    return f.monotonically_increasing_id().bitwiseAND(f.lit(_ROWS)) + f.spark_partition_id()
+        return SEQUENCE.name
+    return f"(monotonically_increasing_id() & {_ROWS}) + spark_partition_id()"
 
 
 def _packed(at: Lowering, node: Bolt, place: int, frame: DataFrame) -> DataFrame:
     """One input among several: `__input` says which, and only its own struct is filled."""
-    columns: list[Column] = [f.lit(place).alias("__input")]
+    columns = [f"{place} as __input"]
     for i, port in enumerate(node.inputs):
         schema = at.plan.graph.output(port).schema
         fields = tuple(schema.field(n) for n in _kept(schema, node.groupings[i]))
-        made = f.struct(*(f.col(quote(x.name)) for x in fields)) if i == place else f.lit(None)
-        columns.append(made.cast(str(Struct(fields))).alias(f"__i{i}"))
-    return frame.select(*columns, "__order", "__to")
+        made = f"struct({', '.join(quote(x.name) for x in fields)})" if i == place else "null"
+        columns.append(f"cast({made} as {Struct(fields)}) as __i{i}")
+    return frame.selectExpr(*columns, "__order", "__to")
