@@ -88,6 +88,11 @@ def test_the_tree_of_exceptions_is_drawn_as_it_is() -> None:
     assert [name for name in raised() if name not in drawn] == []
 
 
+def test_every_field_of_a_failure_is_in_the_error_reference() -> None:
+    page = words_in_code(REFERENCE / "errors.md")
+    assert [name for name in errors.Failure.__dataclass_fields__ if name not in page] == []
+
+
 def test_every_function_is_in_the_expression_reference() -> None:
     assert [name for name in FUNCTIONS if name not in words_in_code(REFERENCE / "expressions.md")] == []
 

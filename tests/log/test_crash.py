@@ -58,8 +58,10 @@ def run_and_kill(path: Path, act: Callable[[int], None], kill: Callable[[int], N
     else:
         child = os.fork()
         if child == 0:
-            act(write)
-            os._exit(0)
+            try:
+                act(write)
+            finally:
+                os._exit(1)
         kill(child)
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(write)

@@ -173,11 +173,16 @@ class Task:
 
     def _run(self, tuples: Iterable[Any], seen: _Seen) -> None:
         collector = self.collector
+        process, add = self.logic.process, collector.add
         for seen.tup in tuples:
             collector.current = getattr(seen.tup, "_roots", None)
-            for record in self.logic.process(seen.tup) or ():
-                tagged = record if isinstance(record, Tagged) else Tagged(DEFAULT, record)
-                collector.add(tagged.record, tagged.output, None, None)
+            made = process(seen.tup)
+            if made is not None:
+                for record in made:
+                    if type(record) is Tagged:
+                        add(record.record, record.output, None, None)
+                    else:
+                        add(record, DEFAULT, None, None)
 
     def out(self, leaving: bool) -> Iterator[tuple[str, Chunk]]:
         """What was emitted since the last time, by output; `leaving` when it leaves Python next."""

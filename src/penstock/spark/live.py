@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class Stopping(Exception):
-    """Raised at the head of a batch that shall not run any more; its offsets are replayed at the next start."""
+    """Ends a batch that shall not run any more; its offsets are replayed at the next start."""
+
+
+class BatchFailed(Exception):
+    """Ends a batch that failed; why is kept in this process, so that Spark has little to log."""
 
 
 class LiveRun:
@@ -37,7 +41,7 @@ class LiveRun:
         self.last: BatchReport | None = None
         self._stopping = threading.Event()
         self._busy = threading.Lock()
-        self._ended = False
+        self._ended = self._given_up = False
         self._fed = False
         self.query = self._start()
         self.began = time.monotonic()
@@ -65,8 +69,10 @@ class LiveRun:
             try:
                 self.reports[batch] = self._run(frame, batch)
             except BaseException as error:
+                if self._given_up:
+                    raise Stopping from None
                 self.failure = self._traced(as_run_error(error), frame, batch)
-                raise
+                raise BatchFailed from None
 
     def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
         if not isinstance(error, StepError):
@@ -131,6 +137,7 @@ class LiveRun:
         while self.query.isActive and time.monotonic() < deadline and not self._settled():
             time.sleep(0.02)
         if self.query.isActive:
+            self._given_up = True
             self.query.stop()
         self._tell()
         self._close()

@@ -110,8 +110,9 @@ def _conf_folder() -> Path:
 def _submitted() -> dict[str, str]:
     """What spark-submit was told: asked of the JVM it started, or read from `PYSPARK_SUBMIT_ARGS`."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        from pyspark import SparkConf
+        from pyspark import SparkConf, SparkContext
 
+        SparkContext._ensure_initialized()
         return dict(SparkConf().getAll())
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     given = [value for flag, value in itertools.pairwise(words) if flag == "--conf" and "=" in value]
