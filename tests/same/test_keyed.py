@@ -169,3 +169,23 @@ def test_updates_as_records_reach_the_same_end(same: Case) -> None:
     totals = stream.key_by("user").sum("total", "n").as_records("each")
     totals.where("big", "total > 6").key_by("user").aggregate("most", high="max(total)").sink("out", ps.console())
     same.check(flow, {"sales": SALES}, {"out": [("ada", 13), (None, 7)]})
+
+
+class Sorted(ps.Process):
+    """Sends every second record of a key to the side."""
+
+    nth = ps.value(int, default=0)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.nth += 1
+        yield ps.to("even", row.word) if self.nth % 2 == 0 else row.word
+
+
+def test_process_with_a_side_output(same: Case) -> None:
+    flow = ps.Flow("process-side")
+    events = flow.source("events", ps.items([], "k int, word string"))
+    odd = events.key_by("k").process("sort", Sorted, "word string", side={"even": "word string"})
+    odd.sink("odd", ps.console())
+    odd.side("even").sink("even", ps.console())
+    given = [(1, "a"), (1, "b"), (1, "c"), (2, "x")]
+    same.check(flow, {"events": given}, {"odd": ["a", "c", "x"], "even": ["b"]})

@@ -45,12 +45,12 @@ class SourceConnector:
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
         """A streaming DataFrame."""
-        raise Impossible(f"source {place.step!r}: a {place.endpoint.kind} cannot be read as a live stream; use --batch")
+        raise Impossible(f"source {place.step!r}: {place.endpoint.kind!r} cannot be read as a live stream; use --batch")
 
     def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
         """All that is there now, as a plain DataFrame."""
         raise Impossible(
-            f"source {place.step!r}: a {place.endpoint.kind} has no end, so a bounded run would not finish; "
+            f"source {place.step!r}: {place.endpoint.kind!r} has no end, so a bounded run would not finish; "
             f"give it a limit, or run it live"
         )
 

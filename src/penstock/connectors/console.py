@@ -16,12 +16,14 @@ class ConsoleSink(RowSink):
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Computes the whole batch, and takes its first rows."""
-        kept = frame.persist()
+        mine = not frame.is_cached
+        kept = frame.persist() if mine else frame
         try:
             rows = kept.count()
             staged = StagedRows(self, rows_of(kept.limit(batch.options["rows"])), batch)
         finally:
-            kept.unpersist()
+            if mine:
+                kept.unpersist()
         staged.rows = rows
         return staged
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Spot, Staged
 
@@ -39,7 +40,12 @@ class FilesSource(SourceConnector):
             return ""
         nth = rows.where(f"__id <= {wanted}").where(rows["__file"] == found[0]["__file"]).count()
         unit = "line" if place.options["format"] == "text" else "record"
-        return f"{found[0]['__file'].removeprefix('file://')}, {unit} {nth}"
+        return f"{_plain_path(found[0]['__file'])}, {unit} {nth}"
+
+
+def _plain_path(address: str) -> str:
+    parts = urlsplit(address)
+    return unquote(parts.path) if parts.scheme == "file" else address
 
 
 def _reads(row: Any, place: Place, record: str) -> bool:
@@ -59,7 +65,7 @@ def _batch_files(spot: Spot) -> list[str]:
 def _options(place: Place) -> dict[str, Any]:
     options: dict[str, Any] = {"mode": "FAILFAST"} if place.options["format"] in ("csv", "json") else {}
     if place.options["format"] == "csv":
-        options["header"] = place.options["header"]
+        options |= {"header": place.options["header"], "enforceSchema": False}
     return options
 
 

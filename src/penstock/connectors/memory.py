@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.errors import SchemaError
 from penstock.kernels.arrow import to_batch
 from penstock.kernels.chunk import shape_of
+from penstock.kernels.records import BadRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +44,11 @@ def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
 
 
 def _table(rows: list[Any], place: Place) -> Any:
-    return pa.Table.from_batches([to_batch(shape_of(place.schema).columns(list(rows)), place.schema)])
+    try:
+        columns = shape_of(place.schema).columns(list(rows))
+    except BadRecord as error:
+        raise SchemaError(f"source {place.step!r}: item {error.at + 1}, {rows[error.at]!r}: {error}") from None
+    return pa.Table.from_batches([to_batch(columns, place.schema)])
 
 
 def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:

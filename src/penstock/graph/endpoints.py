@@ -33,10 +33,8 @@ def files(
 
 
 def _format_of(path: str) -> str:
-    ending = path.rstrip("*").rsplit(".", 1)[-1].lower() if "." in path else ""
-    return {"txt": "text", "log": "text", "json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv"}.get(
-        ending, ending or "text"
-    )
+    ending = Path(path.rstrip("*")).suffix.lower().lstrip(".")
+    return {"txt": "text", "log": "text", "jsonl": "json", "ndjson": "json"}.get(ending, ending or "text")
 
 
 def _file_schema(path: str, kind: str, schema: Any, header: bool) -> Schema:
@@ -59,7 +57,7 @@ def matching_files(path: str) -> list[str]:
     found: list[Path] = []
     for each in sorted(globs.glob(path)):
         place = Path(each)
-        found += sorted(p for p in place.rglob("*") if p.is_file()) if place.is_dir() else [place]
+        found += sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
     return [str(p) for p in found if not p.name.startswith(("_", "."))]
 
 

@@ -135,7 +135,11 @@ class ReduceKernel(Running):
     def together(self, kept: Any, part: Any) -> Any:
         """The function's record, as plain values."""
         shape = self.shape
-        return tuple(shape.row(self.of.function(shape.make(kept), shape.make(part))))
+        made = shape.values(self.of.function(shape.make(kept), shape.make(part)))
+        values = tuple(c[0] for c in shape.checked([[v] for v in made]))
+        if self.key_of(values) != self.key_of(kept):
+            raise ValueError(f"reduce must keep the key fields ({', '.join(self.of.keys)}) as they are; {made!r} came")
+        return values
 
     def open(self, context: Context) -> None:
         """Finds the shape of the records."""

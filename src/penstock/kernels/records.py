@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from penstock.errors import nearest
 from penstock.graph.schema import Schema
+from penstock.graph.tagged import Tagged
 from penstock.kernels.values import BadValue, Checker, checker_of
 
 
@@ -119,7 +120,7 @@ class Shape:
                 return self._from_dicts(records)
             if self.single and not hasattr(kind, self.names[0]) and not hasattr(kind, "__dataclass_fields__"):
                 return [records]
-            if self.schema.record is kind or hasattr(kind, "__dataclass_fields__"):
+            if self.schema.record is kind or (hasattr(kind, "__dataclass_fields__") and kind is not Tagged):
                 return self._from_objects(records)
         return [list(c) for c in zip(*(self.values(r, i) for i, r in enumerate(records)), strict=True)]
 
@@ -149,6 +150,8 @@ class Shape:
 
     def values(self, record: Any, at: int = 0) -> tuple[Any, ...]:
         """The values of one record, in the order of the fields."""
+        if isinstance(record, Tagged):
+            raise BadRecord(f"the step has no output {record.output!r}; name it with side=...", at)
         if isinstance(record, tuple):
             return tuple(c[0] for c in self._at(at, self._from_tuples, record))
         if isinstance(record, Mapping):

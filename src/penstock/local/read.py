@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import glob
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import Impossible, StepError
+from penstock.errors import Impossible, RunError, StepError
 from penstock.graph.endpoints import matching_files
 from penstock.graph.nodes import Endpoint, Output, Source
 from penstock.graph.schema import Schema
@@ -49,11 +51,19 @@ def _spout(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
 
 
 def _files(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
+    if not glob.glob(endpoint.options["path"]):
+        raise RunError(f"there is nothing at {endpoint.options['path']!r} to read")
     for path in matching_files(endpoint.options["path"]):
         if endpoint.options["format"] == "text":
-            yield from ((line,) for line in Path(path).read_text().splitlines())
+            yield from ((line,) for line in _lines(Path(path).read_bytes().decode()))
         else:
             yield from _table(path, endpoint, schema)
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else."""
+    lines = re.split(r"\r\n|\n|\r", text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _table(path: str, endpoint: Endpoint, schema: Schema) -> Iterator[Any]:
@@ -79,9 +89,22 @@ def _csv(path: str, endpoint: Endpoint, wanted: Any) -> Any:
     import pyarrow.csv as pc
 
     names = None if endpoint.options["header"] else wanted.names
+    _check_header(path, names, wanted.names)
     types = {f.name: f.type for f in wanted}
     options = pc.ConvertOptions(column_types=types, strings_can_be_null=True)
     return pc.read_csv(path, read_options=pc.ReadOptions(column_names=names), convert_options=options)
+
+
+def _check_header(path: str, names: Any, wanted: list[str]) -> None:
+    """Spark reads CSV by position, and refuses a header that says otherwise; so does this."""
+    import pyarrow.csv as pc
+
+    with pc.open_csv(path) as reader:
+        header = reader.schema.names
+    if names is None and header != list(wanted):
+        raise RunError(
+            f"the header of {path} is {', '.join(header)}; the schema says {', '.join(wanted)}, in this order"
+        )
 
 
 _READERS = {"parquet": _parquet, "json": _json, "csv": _csv}

@@ -19,6 +19,7 @@ from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join import JoinKernel
 from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.records import BadRecord
 from penstock.kernels.spout import completed
 from penstock.kernels.state import MemoryState
 from penstock.kernels.topology import TaskChunk, unsaved
@@ -101,9 +102,16 @@ class LocalRun:
 
     def _chunk(self, node: Source, record: Any) -> Chunk:
         if node.endpoint.kind != "spout":
-            return Chunk.of(node.output().schema, [record])
+            return self._checked(node, record)
         full = completed(node, record, self.offsets[node.name] - 1)
         return TaskChunk(node.output().schema, full.emitter, Chunk.of(node.output().schema, [full]).columns())
+
+    def _checked(self, node: Source, record: Any) -> Chunk:
+        try:
+            return Chunk.of(node.output().schema, [record])
+        except BadRecord as error:
+            position = f"record {self.offsets[node.name]} of {node.name!r}"
+            raise StepError(RecordFailed(node, record, 0, error).failure(position)) from None
 
     def _push(self, port: Port, chunk: Chunk, position: str) -> None:
         self._deliver(port, chunk)

@@ -21,7 +21,18 @@ def as_run_error(error: BaseException) -> PenstockError:
     state = re.search(r"StateError: (.+)", text)
     if state:
         return StateError(state.group(1))
-    return RunError(f"Spark stopped the flow: {headline(text)}")
+    return RunError(f"Spark stopped the flow: {_with_cause(error, headline(text))}")
+
+
+def _with_cause(error: BaseException, shown: str) -> str:
+    """Spark's sentence, and that of the innermost cause where it says more."""
+    cause = getattr(error, "_origin", None)
+    last = ""
+    while cause is not None:
+        last = str(cause.getMessage() or "")
+        cause = cause.getCause()
+    deepest = headline(last) if last else ""
+    return shown if not deepest or deepest in shown else f"{shown}\n  because: {deepest}"
 
 
 def headline(text: str) -> str:

@@ -173,7 +173,7 @@ class _Task:
     def _origin(self, at: int) -> str:
         if self.batch is None or at >= self.batch.num_rows:
             return ""
-        port, chunk = next(self._chunks(self.batch.slice(at, 1)))
+        _, chunk = next(self._chunks(self.batch.slice(at, 1)))
         return short(chunk.rows()[0])
 
     def _search(self) -> int | None:

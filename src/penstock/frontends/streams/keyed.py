@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +63,19 @@ class KeyedStream:
         return stream.flow.add(Reduce(name, (stream.port,), (output,), self.keys, function, line=user_line()))
 
     @names_step
-    def process(self, name: str, logic: Any, schema: Any = None) -> Stream:
-        """A class of your own with state per key; see `penstock.Process`."""
+    def process(self, name: str, logic: Any, schema: Any = None, *, side: Mapping[str, Any] | None = None) -> Stream:
+        """A class of your own with state per key; see `penstock.Process`.
+
+        `side` names further outputs, filled with `ps.to(name, record)`.
+        """
         checked = check_logic(name, logic)
         made = schema_of(schema) if schema is not None else returned_schema(type(checked).on_event, many=True)
         if made is None:
             raise SchemaError(f"step {name!r} ({user_line()}) must say what it gives: schema='user string, n bigint'")
+        sides = tuple(Output(schema_of(s), n) for n, s in (side or {}).items())
         stream = self._keyed(name)
-        return stream.flow.add(Process(name, (stream.port,), (Output(made),), self.keys, checked, line=user_line()))
+        outputs = (Output(made), *sides)
+        return stream.flow.add(Process(name, (stream.port,), outputs, self.keys, checked, line=user_line()))
 
     def _schema(self) -> Schema:
         """The fields with the computed keys among them."""
