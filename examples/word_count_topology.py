@@ -27,6 +27,7 @@ class Sentences(ps.Spout):
         self.at = 0
 
     def next_tuple(self) -> Any:
+        """One sentence."""
         if self.at == self.rounds * len(SENTENCES):
             return ps.END
         self.emit((SENTENCES[self.at % len(SENTENCES)],))
@@ -41,6 +42,7 @@ class Split(ps.Bolt):
     stateful = False
 
     def process(self, tup: Any) -> Any:
+        """The words of one."""
         return tup.sentence.split()
 
 
@@ -50,9 +52,11 @@ class Count(ps.Bolt):
     outputs = "word string, n bigint"
 
     def prepare(self, context: Any) -> None:
+        """Begins with nothing; what was counted before a restart is put back afterwards."""
         self.counts: dict[str, int] = {}
 
     def process(self, tup: Any) -> None:
+        """One more."""
         self.counts[tup.word] = self.counts.get(tup.word, 0) + 1
         self.emit((tup.word, self.counts[tup.word]))
 
@@ -62,3 +66,6 @@ topology.spout("sentences", Sentences(rounds=20))
 topology.bolt("split", Split(), parallelism=2).shuffle("sentences")
 topology.bolt("count", Count(), parallelism=4).fields("split", "word")
 topology.sink("out", ps.console(), from_="count")
+
+if __name__ == "__main__":
+    ps.run(topology, batch=True)

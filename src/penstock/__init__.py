@@ -2,7 +2,9 @@
 
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
+from penstock.frontends.topology.topology import Topology
 from penstock.graph.aggregates import Aggregator
+from penstock.graph.components import END, Bolt, Spout, Tuple
 from penstock.graph.endpoints import (
     callback,
     connector,
@@ -17,18 +19,25 @@ from penstock.graph.endpoints import (
 )
 from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
 from penstock.graph.logic import Process, list_of, map_of, value
+from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.graph.tagged import to
 from penstock.launcher import run
 from penstock.version import __version__
 
 __all__ = [
+    "END",
     "Aggregator",
+    "Bolt",
     "Expr",
     "Flow",
     "Process",
+    "Row",
     "Schema",
+    "Spout",
     "Stream",
+    "Topology",
+    "Tuple",
     "__version__",
     "callback",
     "col",

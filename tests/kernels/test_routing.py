@@ -184,6 +184,9 @@ def test_the_hash_is_sparks_own(penstock_spark: Any) -> None:
     """Local and Spark send a key to the same task."""
     schema = ", ".join(f"c{i} {kind}" for i, (kind, _) in enumerate(HASHED))
     frame = penstock_spark.createDataFrame([tuple(v for _, v in HASHED)], schema)
-    row = frame.selectExpr(*(f"hash(c{i})" for i in range(len(HASHED)))).first()
-    ours = [spark_hash([value], [t.parse_type(kind)]) for kind, value in HASHED]
-    assert ours == list(row)
+    names = [f"c{i}" for i in range(len(HASHED))]
+    row = frame.selectExpr(*(f"hash({n})" for n in names), f"hash({', '.join(names)})").first()
+    types = [t.parse_type(kind) for kind, _ in HASHED]
+    values = [value for _, value in HASHED]
+    ours = [spark_hash([v], [k]) for v, k in zip(values, types, strict=True)]
+    assert [*ours, spark_hash(values, types)] == list(row)

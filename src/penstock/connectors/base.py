@@ -131,8 +131,8 @@ class StagedRows(Staged):
 
 def rows_of(frame: DataFrame) -> list[Any]:
     """The rows of a frame as Penstock's rows, by Arrow."""
+    from penstock.graph.row import row_class
     from penstock.kernels.arrow import to_columns
-    from penstock.kernels.records import row_class
 
     table = frame.toArrow()
     make = row_class(tuple(frame.columns))

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.kernels import arrow
-from penstock.kernels.records import Row, Shape
+from penstock.kernels.records import Shape
 
 
 @lru_cache(maxsize=1024)

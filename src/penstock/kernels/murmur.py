@@ -19,7 +19,7 @@ def spark_hash(values: Sequence[Any], types: Sequence[t.DataType]) -> int:
     """The hash of some values together, as a signed number of 32 bits.
 
     >>> spark_hash(["a", 1], [t.STRING, t.INT])
-    -1321691492
+    532252686
     """
     seed = _SEED
     for value, kind in zip(values, types, strict=True):

@@ -7,13 +7,13 @@ a wrong value means the same error on every runtime.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.errors import nearest
+from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.graph.tagged import Tagged
 from penstock.kernels.values import BadValue, Checker, checker_of
@@ -28,46 +28,6 @@ class BadRecord(ValueError):
 
 
 _PLAIN = (str, int, float, bool)
-
-
-class Row(tuple[Any, ...]):
-    """A record as a function gets it: `row.word`, `row["word"]` and `row[0]` are the same value."""
-
-    __slots__ = ()
-    names: ClassVar[tuple[str, ...]] = ()
-
-    def __getitem__(self, at: Any) -> Any:
-        return tuple.__getitem__(self, self.place(at) if isinstance(at, str) else at)
-
-    def place(self, name: str) -> int:
-        """Where a field stands."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise KeyError(f"no field {name!r}; {nearest(name, self.names)}") from None
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no field {name!r}; {nearest(name, self.names)}")
-
-    def __repr__(self) -> str:
-        return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self.names, self, strict=True))})"
-
-    def asdict(self) -> dict[str, Any]:
-        """The row as a dict."""
-        return dict(zip(self.names, self, strict=True))
-
-    def replace(self, **fields: Any) -> dict[str, Any]:
-        """The row as a dict, with some fields changed."""
-        return {**self.asdict(), **fields}
-
-
-@lru_cache(maxsize=512)
-def row_class(names: tuple[str, ...]) -> type[Row]:
-    """The class of the rows with these fields. The getters are those of a namedtuple, which run in C."""
-    model: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the fields are known only here
-    fields: tuple[str, ...] = model._fields
-    getters = {n: vars(model)[f] for n, f in zip(names, fields, strict=True)}
-    return type("Row", (Row,), {**getters, "__slots__": (), "names": names})
 
 
 class Shape:

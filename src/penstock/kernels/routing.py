@@ -16,9 +16,9 @@ from typing import Any
 from penstock.graph import types as t
 from penstock.graph.components import TaskContext
 from penstock.graph.nodes import Grouping
+from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.kernels.murmur import spark_hash
-from penstock.kernels.records import row_class
 
 Targets = Sequence[int]
 _MOST = 100_000

@@ -12,11 +12,12 @@ from penstock.graph.components import Bolt as BoltLogic
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Output, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
+from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.graph.tagged import Tagged
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.chunk import Chunk
-from penstock.kernels.records import BadRecord, row_class
+from penstock.kernels.records import BadRecord
 from penstock.kernels.routing import Local, Router, router_of
 from penstock.kernels.state import KeyedState
 

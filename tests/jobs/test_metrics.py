@@ -1,0 +1,67 @@
+"""What Prometheus fetches."""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.errors import SetupError
+from penstock.jobs.metrics import Metrics
+from penstock.spark.report import BatchReport
+
+
+def report(batch: int, rows: int) -> BatchReport:
+    lag = {"lines": "numFilesOutstanding=4"}
+    return BatchReport(batch, {"lines": rows}, {"split": (rows, 3 * rows)}, {"plan": 0.1, "trigger": 0.3}, lag, 1234.5)
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Metrics, str]]:
+    metrics = Metrics("words", ["lines"])
+    port = metrics.serve(0)
+    yield metrics, f"http://127.0.0.1:{port}/metrics"
+    metrics.close()
+
+
+def fetch(address: str) -> dict[str, float]:
+    text = urllib.request.urlopen(address, timeout=10).read().decode()
+    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}
+
+
+def test_a_flow_is_up_before_its_first_batch(served: tuple[Metrics, str]) -> None:
+    found = fetch(served[1])
+    assert found['penstock_up{flow="words"}'] == 1
+    assert found['penstock_batches_total{flow="words"}'] == 0
+    assert found['penstock_rows_in_total{flow="words",source="lines"}'] == 0
+
+
+def test_rows_batches_times_and_lag_add_up(served: tuple[Metrics, str]) -> None:
+    metrics, address = served
+    metrics(report(0, 10))
+    metrics(report(1, 5))
+    found = fetch(address)
+    assert found['penstock_batches_total{flow="words"}'] == 2
+    assert found['penstock_rows_in_total{flow="words",source="lines"}'] == 15
+    assert found['penstock_rows_total{direction="in",flow="words",step="split"}'] == 15
+    assert found['penstock_rows_total{direction="out",flow="words",step="split"}'] == 45
+    assert found['penstock_batch_seconds_count{flow="words"}'] == 2
+    assert found['penstock_batch_seconds_sum{flow="words"}'] == pytest.approx(0.6)
+    assert found['penstock_batch_phase_seconds{flow="words",phase="plan"}'] == 0.1
+    assert found['penstock_last_batch_timestamp{flow="words"}'] == 1234.5
+    assert found['penstock_lag{flow="words",source="lines",unit="files"}'] == 4
+
+
+def test_a_taken_port_says_so(served: tuple[Metrics, str]) -> None:
+    port = int(served[1].split(":")[2].split("/")[0])
+    with pytest.raises(SetupError, match="--metrics-port 0 takes a free port"):
+        Metrics("other").serve(port)
+
+
+def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(SetupError, match=r"pip install 'penstock\[metrics\]'"):
+        Metrics("words")
