@@ -10,13 +10,10 @@ import pytest
 import penstock as ps
 from penstock.compiler.compile import compile_graph
 from penstock.errors import (
-    CaptureError,
     FlowError,
-    Impossible,
     LoopError,
     NameTaken,
     SchemaError,
-    StateError,
     StepError,
     UnknownName,
 )
@@ -25,8 +22,7 @@ from penstock.frontends.topology.topology import Topology
 from penstock.graph.components import END, Bolt, Spout, TaskContext
 from penstock.graph.nodes import Bolt as BoltNode
 from penstock.graph.nodes import Feedback, Route, Select, Sink
-from penstock.local.run import Committed, LocalRun
-from penstock.testing import BARRIER, CRASH, Driver, run_local
+from penstock.testing import run_local
 
 
 class Split(Bolt):
@@ -76,7 +72,7 @@ class Numbers(Spout):
         return None
 
 
-def words(tasks: int = 1) -> Topology:
+def words() -> Topology:
     top = Topology("words")
     top.spout("words", ps.items([], "word string"))
     return top
@@ -394,128 +390,6 @@ def test_ids_need_a_reliable_spout() -> None:
         run_local(rooted(Unreliable(1)))
 
 
-def numbers(spout: Any, **options: Any) -> list[Any]:
-    top = Topology("numbers")
-    top.spout("numbers", spout, **options)
-    top.sink("out", ps.console(), from_="numbers")
-    return [r.n for r in run_local(top)["out"]]
-
-
-def test_a_spout_runs_until_it_is_done() -> None:
-    assert numbers(Numbers(3)) == [1, 2, 3]
-
-
-def test_the_tasks_of_a_spout_take_turns() -> None:
-    assert numbers(Numbers(2), parallelism=2) == [1, 1, 2, 2]
-
-
-class Returns(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> Any:
-        return [1, 2, 3, END]
-
-
-class Yields(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> Any:
-        yield 1
-        yield 2
-        return END
-
-
-class Raises(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> Any:
-        self.emit(1)
-        raise END
-
-
-class Done(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> Any:
-        self.emit(1)
-        self.done()
-
-
-@pytest.mark.parametrize(("spout", "expected"), [(Returns, [1, 2, 3]), (Yields, [1, 2]), (Raises, [1]), (Done, [1])])
-def test_a_spout_may_end_in_any_way(spout: type, expected: list[int]) -> None:
-    assert numbers(spout) == expected
-
-
-class Forever(Spout):
-    outputs = "n bigint"
-    endless = True
-
-    def next_tuple(self) -> None:
-        self.emit(7)
-
-
-class Silent(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> None:
-        return None
-
-
-def test_a_limit_ends_an_endless_spout() -> None:
-    assert numbers(Forever, limit=4) == [7, 7, 7, 7]
-
-
-def test_an_endless_spout_cannot_run_bounded() -> None:
-    with pytest.raises(Impossible, match="limit"):
-        numbers(Forever)
-
-
-def test_a_spout_that_falls_silent_must_say_that_it_is_done() -> None:
-    with pytest.raises(Impossible, match=r"gave nothing .*return ps.END"):
-        numbers(Silent)
-
-
-class Broken(Spout):
-    outputs = "n bigint"
-
-    def next_tuple(self) -> None:
-        raise ValueError("no luck")
-
-
-def test_an_error_in_a_spout_is_the_users_own() -> None:
-    with pytest.raises(StepError, match="ValueError: no luck") as caught:
-        numbers(Broken)
-    assert "call 1 of next_tuple" in caught.value.failure.record
-
-
-class TwoStreams(Spout):
-    outputs = {"default": "word string", "numbers": "n bigint, square bigint"}
-
-    def next_tuple(self) -> Any:
-        self.emit(("a",))
-        self.emit((3, 9), stream="numbers")
-        self.emit({"n": 4, "square": 16}, stream="numbers")
-        return END
-
-
-def two_streams() -> Topology:
-    top = Topology("two")
-    top.spout("both", TwoStreams)
-    top.sink("words", ps.console(), from_="both")
-    top.sink("numbers", ps.console(), from_="both", stream="numbers")
-    return top
-
-
-def test_a_spout_may_have_named_streams() -> None:
-    results = run_local(two_streams())
-    assert dict(results) == {"words": [("a",)], "numbers": [(3, 9), (4, 16)]}
-
-
-def test_a_list_may_stand_in_for_a_spout() -> None:
-    results = run_local(two_streams(), {"both": ["x", ps.to("numbers", (1, 1))]})
-    assert dict(results) == {"words": [("x",)], "numbers": [(1, 1)]}
-
-
 class Writes(Bolt):
     """Gives nothing; what it does, it does elsewhere."""
 
@@ -532,126 +406,6 @@ def test_a_bolt_that_nobody_reads_runs_all_the_same() -> None:
     assert isinstance(top.graph.node("writes.end"), Sink)
     run_local(top, {"words": ["a", "b"]})
     assert Writes.seen == ["a", "b"]
-
-
-def counting() -> Topology:
-    top = Topology("count")
-    top.spout("words", ps.items([], "word string"))
-    top.bolt("count", Count, parallelism=2).fields("words", "word")
-    top.sink("out", ps.console(), from_="count")
-    return top
-
-
-def test_state_survives_a_crash_and_is_not_counted_twice() -> None:
-    given = ["a", "b", BARRIER, "a", "c", CRASH, "a", BARRIER, CRASH, "b"]
-    assert sorted(run_local(counting(), {"words": given})["out"]) == [
-        ("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("c", 1),
-    ]  # fmt: skip
-
-
-class Weighted(Bolt):
-    """A setting that is not state, state that is, and something made anew."""
-
-    outputs = "total bigint"
-
-    def __init__(self, weight: int) -> None:
-        self.weight = weight
-        self.total = 0
-
-    def prepare(self, context: TaskContext) -> None:
-        self._double: Callable[[int], int] = lambda n: 2 * n
-
-    def process(self, tup: Any) -> Any:
-        self.total += self._double(self.weight)
-        yield self.total
-
-
-def weighted(weight: int) -> LocalRun:
-    top = words()
-    top.bolt("weigh", Weighted(weight)).shuffle("words")
-    top.sink("out", ps.console(), from_="weigh")
-    return LocalRun(top.graph, lambda endpoint: [])
-
-
-def test_a_setting_that_never_changed_is_not_state() -> None:
-    first = weighted(1)
-    first.push("words", "a")
-    first.barrier()
-    second = weighted(10)
-    second.committed = Committed(states=first.committed.states)
-    second.crash()
-    second.push("words", "a")
-    second.barrier()
-    assert second.committed.results["out"] == [(22,)]
-
-
-class Merging(Count):
-    def merge(self, other: dict[str, Any]) -> None:
-        for word, n in other["counts"].items():
-            self.counts[word] = self.counts.get(word, 0) + n
-
-
-def parallel(bolt: type, tasks: int, states: bytes | None = None) -> LocalRun:
-    top = words()
-    top.bolt("count", bolt, parallelism=tasks).custom("words", lambda v: ord(v.word) % tasks)
-    top.sink("out", ps.console(), from_="count")
-    run = LocalRun(top.graph, lambda endpoint: [], committed=Committed(states) if states else None)
-    for word in "abcd":
-        run.push("words", word)
-    run.barrier()
-    return run
-
-
-def test_more_tasks_keep_what_was_there() -> None:
-    first = parallel(Count, 2)
-    assert ("d", 2) in parallel(Count, 4, first.committed.states).committed.results["out"]
-
-
-def test_fewer_tasks_need_a_merge() -> None:
-    first = parallel(Count, 4)
-    with pytest.raises(StateError, match=r"bolt 'count' has 2 tasks and had more.*define merge"):
-        parallel(Count, 2, first.committed.states)
-    merged = parallel(Merging, 2, parallel(Merging, 4).committed.states)
-    assert sorted(merged.committed.results["out"]) == [("a", 2), ("b", 2), ("c", 2), ("d", 2)]
-
-
-class Unsaved(Bolt):
-    def process(self, tup: Any) -> None:
-        self.file = (x for x in "abc")
-
-
-def test_what_cannot_be_saved_is_named() -> None:
-    top = words()
-    top.bolt("keeps", Unsaved).shuffle("words")
-    with pytest.raises(StateError, match=r"bolt 'keeps' keeps something in 'file'.*name it _file"):
-        run_local(top, {"words": ["a"]})
-
-
-class Uncopied(Bolt):
-    def __init__(self) -> None:
-        self.file = (x for x in "abc")
-
-    def process(self, tup: Any) -> None: ...
-
-
-def test_what_cannot_be_copied_for_tasks_is_refused() -> None:
-    top = words()
-    top.bolt("holds", Uncopied).shuffle("words")
-    with pytest.raises(CaptureError, match=r"bolt 'holds'.*Make such things in prepare"):
-        run_local(top, {"words": ["a"]})
-
-
-class Unprepared(Split):
-    def prepare(self, context: TaskContext) -> None:
-        raise RuntimeError("not ready")
-
-
-def test_an_error_in_prepare_is_the_users_own() -> None:
-    top = Topology("prepare")
-    top.spout("lines", ps.items([], "line string"))
-    top.bolt("split", Unprepared).shuffle("lines")
-    with pytest.raises(StepError, match="not ready"):
-        run_local(top)
 
 
 class Halve(Bolt):
@@ -803,10 +557,3 @@ def test_an_empty_topology_is_refused() -> None:
 def test_emit_works_only_while_a_task_runs() -> None:
     with pytest.raises(FlowError, match="while a task runs"):
         Count().emit(("a", 1))
-
-
-def test_the_driver_steps_through_a_topology() -> None:
-    driver = Driver(counting())
-    driver.push("words", "a", "b")
-    assert len(driver.barrier()["out"]) == 2
-    driver.close()

@@ -30,7 +30,7 @@ def heading_of(error: BaseException) -> str:
     if isinstance(error, FlowError | NotYet | Impossible):
         return "This flow cannot run"
     if isinstance(error, SetupError):
-        return "This machine is not ready"
+        return "The run could not start"
     if isinstance(error, PenstockError):
         return "The flow stopped"
     return f"Unexpected error ({type(error).__name__}); --debug shows all of it"

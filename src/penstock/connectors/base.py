@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import Impossible
+from penstock.errors import Impossible, PenstockError
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
 
@@ -41,7 +41,9 @@ class Place:
 
 
 class SourceConnector:
-    """Reads something."""
+    """Reads something. A source that works beside the query says in `failure` what stopped it."""
+
+    failure: PenstockError | None = None
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
         """A streaming DataFrame."""

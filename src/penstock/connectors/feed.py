@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.errors import PenstockError, RunError
 from penstock.graph.schema import Schema
 from penstock.kernels.arrow import to_batch
 from penstock.kernels.chunk import shape_of
@@ -83,6 +84,12 @@ class FeedSource(SourceConnector):
         return spark.readStream.schema(str(place.schema)).parquet(str(feed.folder))
 
     def _run(self, feed: Feed, place: Place) -> None:
+        try:
+            self._feed(feed, place)
+        except Exception as error:
+            self.failure = error if isinstance(error, PenstockError) else RunError(f"source {place.step!r}: {error}")
+
+    def _feed(self, feed: Feed, place: Place) -> None:
         held: list[Any] = []
         since = time.monotonic()
         for record in self.pull(place):

@@ -7,7 +7,6 @@ newest file of tuples and goes on from there, so nothing is given twice and noth
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -36,7 +35,6 @@ class SpoutSource(FeedSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.failure: PenstockError | None = None
         self.caught_up = threading.Event()
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
@@ -74,7 +72,6 @@ class SpoutSource(FeedSource):
 
     def _fail(self, error: PenstockError) -> None:
         self.failure = error
-        sys.stderr.write(f"{error}\n")
 
     def _feed(self, feed: Feed, place: Place) -> None:
         tasks = SpoutTasks(_node(place), _kept(feed, place))

@@ -87,7 +87,7 @@ class Shape:
     def _from_tuples(self, records: list[Any]) -> list[list[Any]]:
         widths = set(map(len, records))
         if widths == {len(self.names)}:
-            return [list(c) for c in zip(*records, strict=True)]
+            return [[tuple.__getitem__(r, i) for r in records] for i in range(len(self.names))]
         at = next(i for i, r in enumerate(records) if len(r) != len(self.names))
         raise BadRecord(
             f"a tuple of {len(self.names)} values ({', '.join(self.names)}) is needed; {records[at]!r} came", at

@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
 
 from penstock.errors import SetupError
 from penstock.spark.java import cache_dir
@@ -24,8 +23,8 @@ KEEP = 20
 """How many log files of earlier runs stay."""
 
 _NOISE = re.compile(
-    r"^(WARNING: |Using Spark's default log4j|Setting default log level|To adjust logging level|Setting Spark log level"
-    r"|Picked up |NOTE: Picked up |:: loading settings|Ivy Default Cache|The jars for the packages)"
+    r"(NOTE: )?Picked up |Using Spark's default log4j|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
+    r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
 )
 _LOG4J = """\
 status = off
@@ -68,17 +67,14 @@ def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
     conf = SparkConf(loadDefaults=False)
     for key, value in _with_log(settings, log_level).items():
         conf.set(key, value)
-    tail: deque[str] = deque(maxlen=40)
-    read_end, write_end = os.pipe()
-    reader = threading.Thread(target=_pass_on, args=(os.fdopen(read_end, errors="replace"), tail), daemon=True)
-    reader.start()
+    errors = _Errors()
     try:
-        gateway = launch_gateway(conf, {"stderr": write_end, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
+        gateway = launch_gateway(conf, {"stderr": errors.write_end, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
     except PySparkRuntimeError as error:
-        reader.join(timeout=1)
-        raise SetupError(_not_started(tail, error)) from None
+        raise SetupError(not_started(errors.all(), str(error))) from None
     finally:
-        os.close(write_end)
+        os.close(errors.write_end)
+    errors.up.set()
     SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
@@ -115,13 +111,28 @@ def _prune(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _pass_on(pipe: IO[str], tail: deque[str]) -> None:
-    """Copies the JVM's standard error to ours, line by line, without the noise."""
-    with pipe:
-        for line in pipe:
-            if not _NOISE.match(line):
-                tail.append(line)
-                _write(line)
+class _Errors:
+    """The standard error of the JVM: kept while it starts, then copied to ours line by line."""
+
+    def __init__(self) -> None:
+        self.read_end, self.write_end = os.pipe()
+        self.up = threading.Event()
+        self.kept: deque[str] = deque(maxlen=200)
+        self.thread = threading.Thread(target=self._read, daemon=True, name="jvm-stderr")
+        self.thread.start()
+
+    def _read(self) -> None:
+        with os.fdopen(self.read_end, errors="replace") as pipe:
+            for line in pipe:
+                if self.up.is_set() and not _NOISE.match(line):
+                    _write(line)
+                else:
+                    self.kept.append(line)
+
+    def all(self) -> str:
+        """What a JVM that ended has said."""
+        self.thread.join(timeout=2)
+        return "".join(self.kept)
 
 
 def _write(line: str) -> None:
@@ -132,6 +143,15 @@ def _write(line: str) -> None:
         return
 
 
-def _not_started(tail: deque[str], error: Any) -> str:
-    said = "".join(tail).strip()
-    return f"Spark's JVM did not start. It said:\n{said or error}\n`penstock doctor --spark` looks for the reason"
+def not_started(said: str, otherwise: str) -> str:
+    r"""The reason why a JVM did not start: its exception in one line, or the last lines it wrote.
+
+    >>> not_started('Exception in thread "main" org.apache.spark.SparkException: no such master\n\tat x', "")
+    "Spark's JVM did not start: no such master. `penstock doctor --spark` looks for the reason"
+    """
+    found = re.search(r'^Exception in thread "main" [\w.$]+(?:Exception|Error): (.+)', said, re.MULTILINE)
+    lines = [
+        line for line in said.splitlines() if line.strip() and not line.startswith("\tat ") and not _NOISE.match(line)
+    ]
+    reason = found[1] if found else "\n".join(lines[-10:]) or otherwise
+    return f"Spark's JVM did not start: {reason.rstrip('.')}. `penstock doctor --spark` looks for the reason"

@@ -114,6 +114,9 @@ class LiveRun:
     def _over(self) -> bool:
         if self._stopping.is_set():
             return True
+        self.failure = self.failure or self.sources.failure()
+        if self.failure is not None:
+            return True
         limit = self.options.duration
         return limit is not None and time.monotonic() - self.began >= limit
 

@@ -76,6 +76,8 @@ class _Bounded:
 
     def run(self) -> list[BatchReport]:
         """All rounds."""
+        adaptive = "false" if self.plan.graph.loops else "true"
+        self.spark.conf.set("spark.sql.adaptive.enabled", adaptive)
         try:
             return list(self._rounds())
         except Exception as error:
@@ -105,13 +107,17 @@ class _Bounded:
             observer(report)
         return report
 
+    def _empty(self, frame: Any) -> Any:
+        """No rows, in a form that Spark does not see through: the tasks of keyed steps must run and report."""
+        return self.spark.createDataFrame(self.spark.sparkContext.emptyRDD(), frame.schema)
+
     def _next(self, port: Port, frame: Any, number: int) -> Any:
         """What a source gives in a later round: a loop what was fed back, any other nothing."""
         if port.step not in {n.name for n in self.plan.graph.loops}:
-            return frame.limit(0)
+            return self._empty(frame)
         folder = self.folder / "loops" / port.step
         files = [str(p) for p in folder.glob(f"{port.step}-{number - 1:08d}-*")]
-        return self.spark.read.schema(frame.schema).parquet(*files) if files else frame.limit(0)
+        return self.spark.read.schema(frame.schema).parquet(*files) if files else self._empty(frame)
 
 
 def _check(graph: Graph) -> None:

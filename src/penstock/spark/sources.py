@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from penstock.connectors.base import Place, SourceConnector, Spot
 from penstock.connectors.registry import source_connector
-from penstock.errors import StepError
+from penstock.errors import PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import Struct, quote
@@ -94,6 +94,10 @@ class Sources:
                 found = ""
             position = f"{found} ({position})" if found else position
         return StepError(replace(failure, position=position))
+
+    def failure(self) -> PenstockError | None:
+        """What went wrong in a source that works beside the query, if anything did."""
+        return next((c.failure for c in self.connectors.values() if c.failure is not None), None)
 
     def close(self) -> None:
         """Stops the connectors."""

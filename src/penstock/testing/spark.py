@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.graph.endpoints import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
+from penstock.kernels.spout import completed
 from penstock.testing.driver import Results
 
 if TYPE_CHECKING:
@@ -76,9 +77,16 @@ def _tested(
 ) -> Node:
     if isinstance(node, Source) and node.name in inputs:
         mine: Any = cuts.get(node.name, 1) if isinstance(cuts, Mapping) else cuts or 1
-        return replace(node, endpoint=items(list(inputs[node.name]), node.output().schema, batches=mine))
+        return replace(node, endpoint=items(_rows(node, inputs[node.name]), node.output().schema, batches=mine))
     if isinstance(node, Sink):
         return replace(node, endpoint=collected.endpoint(node.name))
     if isinstance(node, JoinStatic) and node.name in tables:
         return replace(node, table=items(list(tables[node.name]), node.table.schema))
     return node
+
+
+def _rows(node: Source, given: Iterable[Any]) -> list[Any]:
+    """The records of a source; those in place of a spout's get what a spout adds to its own."""
+    if node.endpoint.kind != "spout":
+        return list(given)
+    return [completed(node, record, number) for number, record in enumerate(given)]
