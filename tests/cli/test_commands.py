@@ -65,6 +65,13 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
     assert "Traceback" not in done.output
 
 
+def test_an_option_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_RUN_DURATION", "soon")
+    done = runner.invoke(app, ["run", WORD_COUNT])
+    assert done.exit_code == 2
+    assert "'soon' is not a span of time" in done.output
+
+
 def test_a_wrong_flow_ends_with_2_and_the_users_own_traceback(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text("import penstock as ps\nboom = [][1]\n")

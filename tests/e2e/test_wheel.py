@@ -27,7 +27,9 @@ def call(*command: str | Path, cwd: Path) -> str:
     clean = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV", "SPARK_HOME", "PYSPARK_PYTHON")
     }
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=clean, capture_output=True, text=True, timeout=800)
+    done = subprocess.run(
+        [str(c) for c in command], check=False, cwd=cwd, env=clean, capture_output=True, text=True, timeout=800
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

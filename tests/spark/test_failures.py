@@ -124,8 +124,8 @@ def test_a_spark_session_in_a_lambda_is_refused_when_the_flow_is_built(penstock_
 @pytest.mark.parametrize("live", [False, True], ids=["bounded", "live"])
 def test_a_bad_line_of_a_file_is_found_in_the_file(penstock_spark: Any, tmp_path: Path, live: bool) -> None:
     (tmp_path / "in").mkdir()
-    for name, lines in {"a": "1\n2\n", "b": "3\n4\n five \n6\n", "c": "7\n"}.items():
-        (tmp_path / "in" / f"{name}.txt").write_text(lines)
+    for name, text in {"a": "1\n2\n", "b": "3\n4\n five \n6\n", "c": "7\n"}.items():
+        (tmp_path / "in" / f"{name}.txt").write_text(text)
     flow = ps.Flow("lines")
     lines = flow.source("lines", ps.files(tmp_path / "in", "text"))
     lines.map("strip", lambda r: r.value.strip(), "text string").map("parse", parse, "n bigint").sink(

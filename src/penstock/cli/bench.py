@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.failure import FAILED, handled
+from penstock.cli.options import option
 from penstock.errors import nearest
 
 HERE = Path(__file__).resolve()
@@ -22,11 +23,11 @@ HERE = Path(__file__).resolve()
 
 def bench(
     name: Annotated[str, typer.Argument(help="Which one; without a name they are listed.", show_default=False)] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as a last line of JSON.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="End with 1 when a bar does not hold.")] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Less data and fewer rounds: a rough answer.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
+    as_json: Annotated[bool, option("--json", help="Print the result as a last line of JSON.")] = False,
+    check: Annotated[bool, option("--check", help="End with 1 when a bar does not hold.")] = False,
+    everything: Annotated[bool, option("--all", help="Run all of them.")] = False,
+    quick: Annotated[bool, option("--quick", help="Less data and fewer rounds: a rough answer.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
     """Run a benchmark, in which Penstock and hand-written PySpark do the same thing in turns."""
     with handled(debug=debug):

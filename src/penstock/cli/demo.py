@@ -17,6 +17,7 @@ from rich.text import Text
 
 from penstock.cli.display import Progress
 from penstock.cli.failure import handled
+from penstock.cli.options import option
 from penstock.cli.run import Watch, checked_progress, launch_options, spark_options, watched
 from penstock.demo.trending import FADES, Score, trending
 
@@ -70,15 +71,15 @@ class Top:
 
 
 def demo(
-    duration: Annotated[str, typer.Option("--for", help="Stop after this time, such as 20s.  [default: Ctrl-C]")] = "",
-    rate: Annotated[int, typer.Option(min=1, help="Posts a second.")] = 2000,
-    interval: Annotated[str, typer.Option(help="Time between the starts of batches.")] = "1s",
-    master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
+    duration: Annotated[str, option("--for", help="Stop after this time, such as 20s.", show_default="Ctrl-C")] = "",
+    rate: Annotated[int, option(min=1, help="Posts a second.")] = 2000,
+    interval: Annotated[str, option(help="Time between the starts of batches.")] = "1s",
+    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*]")] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Where the scores go, as JSON.  [default: a temporary folder]")
+        Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
     ] = None,
-    progress: Annotated[str, typer.Option(help="auto, plain or none.")] = "auto",
-    debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
+    progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
     """Run a live demo: trending hashtags over generated posts. Ctrl-C stops it."""
     with handled(debug=debug):

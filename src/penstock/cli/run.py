@@ -14,6 +14,7 @@ from penstock.cli.display import Display, Extra, Progress, display_for
 from penstock.cli.duration import seconds
 from penstock.cli.failure import handled
 from penstock.cli.load import Loaded, load_flow
+from penstock.cli.options import option
 from penstock.cli.progress import Tally
 from penstock.errors import FlowError, PenstockError
 from penstock.graph.graph import Graph
@@ -39,34 +40,33 @@ class Watch:
 
 def run(  # noqa: PLR0913 - each is an option of the command
     target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
-    batch: Annotated[bool, typer.Option("--batch", help="Run once over bounded data, as one batch.")] = False,
-    once: Annotated[
-        bool, typer.Option("--once", help="Process what is there, then stop; goes on where it was.")
-    ] = False,
-    duration: Annotated[str, typer.Option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
-    interval: Annotated[str, typer.Option(help="Time between the starts of batches; 0s is as fast as it goes.")] = "0s",
+    batch: Annotated[bool, option("--batch", help="Run once over bounded data, as one batch.")] = False,
+    once: Annotated[bool, option("--once", help="Process what is there, then stop; goes on where it was.")] = False,
+    duration: Annotated[str, option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
+    interval: Annotated[str, option(help="Time between the starts of batches; 0s is as fast as it goes.")] = "0s",
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Where the flow keeps its place.  [default: .penstock/FLOW]")
+        Path | None, option(help="Where the flow keeps its place.", show_default=".penstock/FLOW")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
-    parallelism: Annotated[int | None, typer.Option(min=1, help="Tasks of a keyed step.  [default: cores]")] = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master.  [default: local[*]]")] = None,
-    conf: Annotated[list[str] | None, typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting.")] = None,
-    packages: Annotated[str, typer.Option(help="Maven coordinates of JARs, with commas between.")] = "",
-    py_files: Annotated[str, typer.Option(help="Python files or zips for the workers, with commas between.")] = "",
-    properties_file: Annotated[Path | None, typer.Option(help="A file of Spark settings.")] = None,
-    json_logs: Annotated[bool, typer.Option("--json-logs", help="Log each event as a line of JSON.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "",
-    metrics_port: Annotated[int | None, typer.Option(help="Serve Prometheus metrics; 0 takes a free port.")] = None,
-    metrics_host: Annotated[str, typer.Option(help="The address metrics are served at.")] = "127.0.0.1",
-    progress: Annotated[str, typer.Option(help="auto, plain or none.")] = "auto",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The same as --progress none.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
+    fresh: Annotated[bool, option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
+    parallelism: Annotated[int | None, option(min=1, help="Tasks of a keyed step.", show_default="cores")] = None,
+    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*]")] = None,
+    conf: Annotated[list[str] | None, option("--conf", metavar="KEY=VALUE", help="A Spark setting.")] = None,
+    packages: Annotated[str, option(help="Maven coordinates of JARs, with commas between.")] = "",
+    py_files: Annotated[str, option(help="Python files or zips for the workers, with commas between.")] = "",
+    properties_file: Annotated[Path | None, option(help="A file of Spark settings.")] = None,
+    json_logs: Annotated[bool, option("--json-logs", help="Log each event as a line of JSON.")] = False,
+    log_level: Annotated[str, option(help="debug, info, warning or error.")] = "",
+    metrics_port: Annotated[int | None, option(help="Serve Prometheus metrics; 0 takes a free port.")] = None,
+    metrics_host: Annotated[str, option(help="The address metrics are served at.")] = "127.0.0.1",
+    progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
+    quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
     """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the batch at hand."""
     with handled(debug=debug, as_json=json_logs):
         configure_logs(log_level, json_logs)
         spark = spark_options(master, conf or [], packages, py_files, properties_file)
+        spark = replace(spark, log_level="info" if log_level == "debug" else "warn")
         options = launch_options(batch, once, duration, interval, checkpoint, fresh, parallelism, spark)
         watch = Watch("none" if quiet else checked_progress(progress), json_logs, log_level, metrics_port, metrics_host)
         _find_py_files(spark.py_files)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import json
-from typing import TYPE_CHECKING, Any
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Spot, Staged
+from penstock.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,7 +80,7 @@ class FilesSink(SinkConnector):
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Writes the files aside."""
         path = batch.options["path"]
-        aside = f"{path.rstrip('/')}/_penstock/{batch.sink}-{batch.id}"
+        aside = f"{path.rstrip('/')}/_penstock/{batch.sink}-{batch.id}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(frame, path, aside, batch)
         staged.rows = _write(frame, batch.options["format"], aside)
         return staged
@@ -94,24 +99,73 @@ class StagedFiles(Staged):
     """Files that wait aside."""
 
     def __init__(self, frame: DataFrame, path: str, aside: str, batch: Batch) -> None:
-        spark: Any = frame.sparkSession
-        jvm = spark._jvm
-        self.files = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(spark._jsc.hadoopConfiguration())
-        self.path_of = jvm.org.apache.hadoop.fs.Path
+        self.disk: Disk = LocalDisk() if "://" not in path else HadoopDisk(frame.sparkSession, path)
         self.path, self.aside, self.batch = path, aside, batch
 
     def commit(self) -> None:
         """Removes what an earlier run of this batch left, and moves the files into place."""
         prefix = f"{self.batch.sink}-{self.batch.id:08d}-"
-        for status in self.files.listStatus(self.path_of(self.path)):
-            if status.getPath().getName().startswith(prefix):
-                self.files.delete(status.getPath(), False)
-        made = [s.getPath().getName() for s in self.files.listStatus(self.path_of(self.aside))] if self.rows else []
-        for at, name in enumerate(sorted(n for n in made if n.startswith("part-"))):
-            final = f"{prefix}{at:05d}.{name.split('.', 1)[-1]}"
-            self.files.rename(self.path_of(self.aside, name), self.path_of(self.path, final))
-        self.files.delete(self.path_of(self.aside), True)
+        for name in self.disk.names(self.path, prefix):
+            self.disk.remove(f"{self.path}/{name}")
+        made = self.disk.names(self.aside, "part-") if self.rows else []
+        for at, name in enumerate(sorted(made)):
+            self.disk.move(f"{self.aside}/{name}", f"{self.path}/{prefix}{at:05d}.{name.split('.', 1)[-1]}")
+        self.disk.remove(self.aside)
 
     def abort(self) -> None:
         """Removes the files aside."""
-        self.files.delete(self.path_of(self.aside), True)
+        self.disk.remove(self.aside)
+
+
+class Disk(Protocol):
+    """What a sink of files asks of a file system."""
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+
+
+class LocalDisk:
+    """This machine's disk, without the way through the JVM."""
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+        return [p.name for p in Path(folder).glob(f"{glob.escape(prefix)}*")]
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+        Path(old).rename(new)
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+        if Path(path).is_dir():
+            shutil.rmtree(path)
+        else:
+            Path(path).unlink(missing_ok=True)
+
+
+class HadoopDisk:
+    """Any file system that Spark knows."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self.path_of = spark._jvm.org.apache.hadoop.fs.Path
+        self.files = self.path_of(path).getFileSystem(spark._jsc.hadoopConfiguration())
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+        found = self.files.globStatus(self.path_of(folder, f"{prefix}*")) or []
+        return [status.getPath().getName() for status in found]
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+        if not self.files.rename(self.path_of(old), self.path_of(new)):
+            raise RunError(f"{old} could not be renamed to {new}")
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+        self.files.delete(self.path_of(path), True)

@@ -76,6 +76,9 @@ def _always(kind: t.DataType) -> Callable[[t.DataType], t.DataType]:
     return lambda _: kind
 
 
+ROWS = "__rows"
+"""The field beside the parts of a live aggregate that says how many records they were made of."""
+
 RECIPES: dict[str, Recipe] = {
     "count": Recipe((Part("count({})", "add"),), _always(t.BIGINT)),
     "count_if": Recipe((Part("count_if({})", "add"),), _always(t.BIGINT)),

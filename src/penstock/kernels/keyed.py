@@ -192,12 +192,14 @@ class MergeKernel(Running):
         super().__init__(node, schema)
         self.parts = [p for a in node.aggregates for p in parts_of(a)]
         self.width = len(node.keys)
+        self.rows = 0
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the parts into what is kept."""
         for at, (row, (group, key)) in enumerate(zip(chunk.values(), self.placed(chunk), strict=True)):
             try:
-                self.fold(group, key, row[self.width :])
+                self.fold(group, key, row[self.width : -1])
+                self.rows += row[-1]
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
         return ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from penstock.graph.nodes import Port
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.chunk import Chunk
+from penstock.kernels.keyed import MergeKernel
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,11 @@ class Pipeline:
         """Ends a batch: every kernel gives what it held back, the first ones first."""
         for kernel in self.kernels:
             yield from self._on(kernel, kernel.barrier())
+
+    def counts(self) -> tuple[Counter[str], Counter[str]]:
+        """Rows in and out of each step, and those that the native half of an aggregate took in."""
+        before = {f"{k.node.name}.parts": k.rows for k in self.kernels if isinstance(k, MergeKernel) and k.rows}
+        return self.rows_in + Counter(before), self.rows_out
 
     def close(self) -> None:
         """Closes every kernel."""

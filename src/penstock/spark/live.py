@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.compiler.counts import complete
 from penstock.errors import PenstockError, StepError
 from penstock.spark.batch import BatchRunner
 from penstock.spark.checkpoint import Checkpoint
@@ -80,14 +81,13 @@ class LiveRun:
         return self.sources.trace(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
 
     def _run(self, frame: DataFrame, batch: int) -> BatchReport:
-        frames, kept = self.sources.part(frame)
+        parted = self.sources.part(frame)
         try:
-            report = self.runner.run(frame.sparkSession, batch, batch - 1, frames)
-            self._fed |= any(report.steps[n.name][1] for n in self.runner.plan.graph.loops)
+            report = self.runner.run(frame.sparkSession, batch, batch - 1, parted.frames, parted.union)
+            self._fed |= any(report.fed.values())
             return report
         finally:
-            if kept is not None:
-                kept.unpersist()
+            parted.release()
 
     def wait(self, pause: float = 0.1) -> None:
         """Returns when the run has ended; raises what ended it, if that was an error."""
@@ -183,7 +183,11 @@ class LiveRun:
         lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
         times = {k: v / 1000 for k, v in progress["durationMs"].items()}
         seconds = {**report.seconds, "trigger": times.get("triggerExecution", 0.0), "log": _log(times)}
-        return replace(report, sources=rows, seconds=seconds, lag=lag)
+        given = report.given | {
+            n.name: int(s["numInputRows"]) for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
+        }
+        steps = complete(self.runner.plan.graph, report.taken, given)
+        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag)
 
 
 def _log(times: dict[str, float]) -> float:

@@ -11,8 +11,9 @@ from typing import Any
 class BatchReport:
     """One batch: what went in and out of each step, and where the time went.
 
-    `steps` has (rows in, rows out) of the steps that count: Python steps, keyed steps and sinks. `seconds` has the time
-    of each phase; `lag` what each source still has waiting, where the source can tell.
+    `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
+    each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
+    back into loops.
     """
 
     batch: int
@@ -21,6 +22,9 @@ class BatchReport:
     seconds: dict[str, float] = field(default_factory=dict)
     lag: dict[str, str] = field(default_factory=dict)
     finished: float = 0.0
+    taken: dict[str, int] = field(default_factory=dict, repr=False)
+    given: dict[str, int] = field(default_factory=dict, repr=False)
+    fed: dict[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def rows_in(self) -> int:

@@ -14,10 +14,46 @@ from penstock.connectors.registry import source_connector
 from penstock.errors import PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
-from penstock.graph.types import Struct, quote
+from penstock.graph.types import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _layout(node: Node) -> tuple[str, ...]:
+    """The fields of a source, as the text of a struct type."""
+    return tuple(f"{quote(f.name)}: {f.type}" for f in node.output().schema.fields)
+
+
+@dataclass
+class Parted:
+    """A batch, parted into its sources; `kept` is the whole of it, to be let go of afterwards."""
+
+    frames: dict[Port, DataFrame]
+    sources: Sources
+    kept: DataFrame | None = None
+
+    def several(self, ports: tuple[Port, ...]) -> DataFrame:
+        """The records of some of the sources, which must have one schema, in one pass over the batch."""
+        assert self.kept is not None
+        names = [n.name for n in self.sources.nodes]
+        places = [names.index(p.step) for p in ports]
+        some = self.kept
+        if len(places) < len(names):
+            some = some.where(f"__source in ({', '.join(map(str, places))})")
+        return some.selectExpr(*self.sources.fields_of(places[0]))
+
+    def union(self, ports: tuple[Port, ...]) -> DataFrame | None:
+        """The union of streams, if all are sources of this batch and none stands twice; None otherwise."""
+        nodes = {Port(n.name): n for n in self.sources.nodes}
+        if self.kept is None or len(set(ports)) < len(ports) or not all(p in nodes for p in ports):
+            return None
+        return self.several(ports) if len({_layout(nodes[p]) for p in ports}) == 1 else None
+
+    def release(self) -> None:
+        """Lets go of what was kept."""
+        if self.kept is not None:
+            self.kept.unpersist()
 
 
 @dataclass
@@ -65,21 +101,41 @@ class Sources:
             return frames[0]
         return reduce(lambda one, other: one.unionByName(other), map(self._tag, range(len(frames)), frames))
 
-    def _tag(self, at: int, frame: DataFrame) -> DataFrame:
-        columns: list[Column] = [f.lit(at).alias("__source")]
-        for i, node in enumerate(self.nodes):
-            kind = str(Struct(node.output().schema.fields))
-            made = f.struct(*(f.col(quote(c)) for c in frame.columns)) if i == at else f.lit(None)
-            columns.append(made.cast(kind).alias(f"__s{i}"))
-        return frame.select(*columns)
+    def _layouts(self) -> list[tuple[str, ...]]:
+        """The distinct schemas of the sources, each as the fields it has."""
+        return list(dict.fromkeys(_layout(n) for n in self.nodes))
 
-    def part(self, batch: DataFrame) -> tuple[dict[Port, DataFrame], DataFrame | None]:
-        """The frame of each source inside a batch, and what must be let go of afterwards."""
+    def _tag(self, at: int, frame: DataFrame) -> DataFrame:
+        """A source among several: its number, and its records in the columns of its schema.
+
+        Sources of one schema share its columns; where schemas differ each has a struct, which is null for the others.
+        """
+        layouts = self._layouts()
+        if len(layouts) == 1:
+            return frame.selectExpr(*map(quote, frame.columns), f"{at} as __source")
+        columns = [f"{at} as __source"]
+        for i, layout in enumerate(layouts):
+            kind = f"struct<{', '.join(layout)}>"
+            mine = f"struct({', '.join(map(quote, frame.columns))})" if layout == _layout(self.nodes[at]) else "null"
+            columns.append(f"cast({mine} as {kind}) as __s{i}")
+        return frame.selectExpr(*columns)
+
+    def part(self, batch: DataFrame) -> Parted:
+        """The frame of each source inside a batch."""
         if len(self.nodes) == 1:
-            return {Port(self.nodes[0].name): batch}, None
+            return Parted({Port(self.nodes[0].name): batch}, self)
         kept = batch.persist()
-        parted = {Port(n.name): kept.where(f"__source = {i}").selectExpr(f"__s{i}.*") for i, n in enumerate(self.nodes)}
-        return parted, kept
+        made = Parted({}, self, kept)
+        for node in self.nodes:
+            made.frames[Port(node.name)] = made.several((Port(node.name),))
+        return made
+
+    def fields_of(self, place: int) -> list[str]:
+        """How the fields of a source are reached in the union."""
+        layouts = self._layouts()
+        if len(layouts) == 1:
+            return [quote(n) for n in self.nodes[place].output().schema.names]
+        return [f"__s{layouts.index(_layout(self.nodes[place]))}.*"]
 
     def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
         """The error with the place its record came from, where the stage reads a source that can tell."""

@@ -105,7 +105,7 @@ class _Task:
         self.pipeline.close()
         for step, files in self.stage.states.items():
             self._save(step, files)
-        self.stage.counts.add((self.pipeline.rows_in, self.pipeline.rows_out))
+        self.stage.counts.add(self.pipeline.counts())
 
     def _save(self, step: str, files: StepFiles) -> None:
         from pyspark import cloudpickle

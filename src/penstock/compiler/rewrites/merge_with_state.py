@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.compiler.plan import Plan
+from penstock.graph import types as t
+from penstock.graph.aggregates import ROWS
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import AggregateBy, Node, Output, Parts, Port
 from penstock.graph.schema import Schema
@@ -25,4 +27,5 @@ def _split(node: Node) -> list[Node]:
 
 def _schema(node: AggregateBy) -> Schema:
     keys = node.output().schema.only(node.keys).fields
-    return Schema((*keys, *(f for a in node.aggregates for f in a.part_fields)), internal=True)
+    parts = (f for a in node.aggregates for f in a.part_fields)
+    return Schema((*keys, *parts, t.Field(ROWS, t.BIGINT)), internal=True)

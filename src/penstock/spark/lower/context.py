@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from penstock.spark.pack import Packer
 
 
+Union = Callable[[tuple[Port, ...]], "DataFrame | None"]
+
+
 @dataclass
 class Lowering:
     """A plan on its way to DataFrames, for one batch.
@@ -31,6 +34,7 @@ class Lowering:
     live: bool
     counts: Any
     tables: Callable[[Node, Endpoint], DataFrame]
+    union: Union = lambda ports: None
     states: dict[str, StepFiles] = field(default_factory=dict)
     frames: dict[Port, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates import ROWS, Aggregate
 from penstock.graph.expr import to_sql
 from penstock.graph.nodes import AggregateBy, Parts, Port
 from penstock.graph.types import quote
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def parts(at: Lowering, node: Parts) -> None:
     """A `groupBy` over the batch. Its shuffle brings each key to the task that owns it, ready for the merge."""
     at.spark.conf.set("spark.sql.shuffle.partitions", str(at.tasks_of(node.of)))
-    at.give(Port(node.name), _grouped(at, node.of, node))
+    at.give(Port(node.name), _grouped(at, node.of, node, f"count(*) as {ROWS}"))
 
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
@@ -28,8 +28,8 @@ def aggregate(at: Lowering, node: AggregateBy) -> None:
     at.give(Port(node.name), made)
 
 
-def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts) -> DataFrame:
-    made = [f.expr(part) for each in node.aggregates for part in _parts(each)]
+def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts, *more: str) -> DataFrame:
+    made = [f.expr(part) for part in (*(p for each in node.aggregates for p in _parts(each)), *more)]
     return at.input(reads).groupBy(*map(quote, node.keys)).agg(*made)
 
 

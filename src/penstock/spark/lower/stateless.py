@@ -46,9 +46,10 @@ def explode(at: Lowering, node: Explode) -> None:
 
 
 def union(at: Lowering, node: Union) -> None:
-    """`unionByName` over all inputs."""
+    """`unionByName` over all inputs; sources that came together stay together."""
     frames = [at.frames[p] for p in node.inputs]
-    at.give(Port(node.name), reduce(lambda one, other: one.unionByName(other), frames))
+    together = at.union(node.inputs)
+    at.give(Port(node.name), together or reduce(lambda one, other: one.unionByName(other), frames))
 
 
 def as_records(at: Lowering, node: AsRecords) -> None:

@@ -1,0 +1,74 @@
+"""Whose settings count, and what is said when the JVM does not start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import SetupError
+from penstock.spark.gateway import KEEP, _new_log, not_started
+from penstock.spark.session import _read, _settings, _submitted, read_properties
+
+PENSTOCK = str(Path(sys.executable).with_name("penstock"))
+
+
+def test_the_users_settings_stand_above_penstocks() -> None:
+    made = _settings("local[2]", {"spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "7"})
+    assert made["spark.ui.enabled"] == "true"
+    assert made["spark.sql.shuffle.partitions"] == "7"
+    assert made["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.parametrize("master, partitions", [("local[1]", "1"), ("local[2,4]", "2"), ("local[6]", "4")])
+def test_partitions_follow_the_cores_of_the_master(master: str, partitions: str) -> None:
+    assert _settings(master, {})["spark.sql.shuffle.partitions"] == partitions
+
+
+def test_a_properties_file_is_read_as_spark_reads_it() -> None:
+    text = "# c\n! c\n\nspark.a=1\nspark.b: 2\nspark.c   three words\n  spark.d = x=y\n"
+    expected = {"spark.a": "1", "spark.b": "2", "spark.c": "three words", "spark.d": "x=y"}
+    assert read_properties(text) == expected
+
+
+def test_a_missing_properties_file_is_an_error_of_the_setup(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"gone.conf cannot be read: No such file"):
+        _read(tmp_path / "gone.conf")
+
+
+def test_what_pyspark_submit_args_say_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = "--master spark://h:7077 --conf spark.x=1 --conf 'spark.y=a b' pyspark-shell"
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    assert _submitted() == {"spark.master": "spark://h:7077", "spark.x": "1", "spark.y": "a b"}
+
+
+def test_old_logs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
+    (tmp_path / "logs").mkdir()
+    for at in range(KEEP + 5):
+        for ending in ("log", "properties"):
+            (tmp_path / "logs" / f"spark-20200101-0000{at:02d}-1.{ending}").touch()
+    kept = _new_log()
+    assert kept.exists()
+    assert len(list((tmp_path / "logs").glob("*.log"))) == KEEP
+    assert not (tmp_path / "logs" / "spark-20200101-000000-1.properties").exists()
+
+
+def test_the_reason_is_the_last_thing_said_when_there_is_no_exception() -> None:
+    said = "WARNING: Using incubator modules: x\nInvalid maximum heap size: -Xmxlots\nError: no JVM.\n"
+    assert "did not start: Invalid maximum heap size: -Xmxlots\nError: no JVM. `" in not_started(said, "")
+
+
+@pytest.mark.spark
+def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text(
+        "import penstock as ps\nflow = ps.Flow('f')\nflow.source('s', ps.items([1], 'n int')).sink('o', ps.console())\n"
+    )
+    command = [PENSTOCK, "run", "-q", "--batch", "--master", "nowhere", "f.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Spark's JVM did not start: Master must either be yarn or start with spark" in done.stderr
+    assert "\tat " not in done.stderr
