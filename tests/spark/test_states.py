@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.errors import StateError
-from penstock.kernels.state import MemoryState
-from penstock.spark.states import StateStore, load_state, save_state
+from penstock.spark.statefile import map_file
+from penstock.spark.states import FileState, StateStore
 
-Groups = dict[int, dict[Any, Any]]
-KEYS: Groups = {g: {("k", g): g * 10} for g in range(128)}
+State = dict[Any, Any]
+KEYS: State = {("k", g): g * 10 for g in range(128)}
+"""A key in each group: the place of key g is 1000 hashes up, with g in its last seven bits."""
 
 
-def write(store: StateStore, version: int, tasks: int, changes: Groups) -> None:
-    """A batch in which each task changes the groups it owns."""
-    for files in store.begin(version, {"step": tasks}, version - 1).values():
-        for task in range(tasks):
-            state = load_state(files, task)
-            for group, keys in changes.items():
-                if group % tasks == task:
-                    for key, value in keys.items():
-                        state.put(group, key, value)
-            save_state(files, task, state)
+def place(key: Any) -> int:
+    return int((1000 + key[1]) << 7 | key[1] % 128)
+
+
+def write(store: StateStore, version: int, tasks: int, changes: State) -> None:
+    """A batch in which each task changes the keys it owns; a value of None deletes."""
+    files = store.begin(version, {"step": tasks}, version - 1)["step"]
+    for task in range(tasks):
+        state = FileState(files, task)
+        mine = {k: v for k, v in changes.items() if place(k) % 128 % tasks == task}
+        state.prepare(list(mine), [place(k) for k in mine])
+        for key, value in mine.items():
+            state.put(key, value) if value is not None else state.delete(key)
+        state.save()
     store.publish(version)
 
 
-def whole(store: StateStore, version: int, tasks: int) -> Groups:
-    """All that a version holds, as `tasks` tasks see it."""
+def whole(store: StateStore, version: int, tasks: int) -> State:
+    """All that a version holds, as `tasks` tasks see it; looked up key by key and read as a whole, which must agree."""
     files = store.begin(version + 1, {"step": tasks}, version)["step"]
-    states = [load_state(files, t) for t in range(tasks)]
-    return {g: keys for s in states for g, keys in s.groups.items() if keys}
+    found: State = {}
+    for task in range(tasks):
+        read = FileState(files, task)
+        everything = dict(read.items())
+        asked = FileState(files, task)
+        keys = [k for k in KEYS if place(k) % 128 % tasks == task] + [k for k in everything if k not in KEYS]
+        asked.prepare(keys, [place(k) for k in keys])
+        assert {k: asked.get(k) for k in keys if asked.get(k) is not None} == everything
+        found |= everything
+    return found
 
 
 @pytest.mark.parametrize("before", [1, 2, 8, 128])
@@ -41,55 +57,122 @@ def test_tasks_may_change_between_versions(tmp_path: Path, before: int, after: i
     store = StateStore(tmp_path, run="r")
     write(store, 0, before, KEYS)
     assert whole(store, 0, after) == KEYS
-    write(store, 1, after, {3: {("k", 3): "new"}})
-    expected = {**KEYS, 3: {("k", 3): "new"}}
+    write(store, 1, after, {("k", 3): "new", ("k", 5): None})
+    expected = {**KEYS, ("k", 3): "new"}
+    del expected["k", 5]
     assert whole(store, 1, after) == expected
     assert whole(store, 1, before) == expected
+    write(store, 2, before, {("k", 5): "back"})
+    assert whole(store, 2, after) == {**expected, ("k", 5): "back"}
 
 
-def test_a_deleted_key_stays_deleted_when_tasks_change(tmp_path: Path) -> None:
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_history_reads_as_a_dict_would(data: st.DataObject) -> None:
+    """Random changes, deletions and numbers of tasks, against a plain dict; files are merged on the way."""
+    with tempfile.TemporaryDirectory() as folder:
+        store, model = StateStore(Path(folder), keep=3, run="r"), State()
+        for version in range(data.draw(st.integers(1, 12))):
+            tasks = data.draw(st.sampled_from([1, 2, 4]))
+            keys = st.tuples(st.just("k"), st.integers(0, 300))
+            changes = data.draw(st.dictionaries(keys, st.none() | st.integers(), max_size=40))
+            write(store, version, tasks, changes)
+            model = {k: v for k, v in (model | changes).items() if v is not None}
+            assert whole(store, version, data.draw(st.sampled_from([1, 2, 4, 8]))) == model
+
+
+def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
-    write(store, 0, 2, KEYS)
-    files = store.begin(1, {"step": 4}, 0)["step"]
-    for task in range(4):
-        state = load_state(files, task)
-        if task == 1:
-            state.delete(5, ("k", 5))
-        save_state(files, task, state)
-    store.publish(1)
-    assert 5 not in whole(store, 1, 4)
-    assert 5 not in whole(store, 1, 2)
+    for version, value in enumerate(("first", "second", "third")):
+        files = store.begin(version, {"step": 1}, version - 1)["step"]
+        state = FileState(files, 0)
+        keys = [("a",), ("b",), (f"only {version}",)]
+        state.prepare(keys, [77, 77, 77])
+        for key in keys:
+            state.put(key, f"{value} {key[0]}")
+        state.save()
+        store.publish(version)
+    state = FileState(store.begin(3, {"step": 1}, 2)["step"], 0)
+    state.prepare([("a",), ("b",), ("only 0",), ("only 9",)], [77] * 4)
+    assert [state.get((k,)) for k in ("a", "b", "only 0", "only 9")] == ["third a", "third b", "first only 0", None]
+
+
+def test_a_batch_writes_only_what_it_touches(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, run="r")
+    many = {("k", n): "x" * 100 for n in range(5000)}
+    write(store, 0, 1, many)
+    write(store, 1, 1, {("k", 7): "y"})
+    sizes = [f.size for f in store.read(1)["step"]]
+    assert sizes[0] > 500_000
+    assert sizes[1] < 3_000
+
+
+def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, run="r")
+    write(store, 0, 1, {("k", n): 0 for n in range(1000)})
+    for version in range(1, 60):
+        write(store, version, 1, {("k", version): version})
+    assert len(store.read(59)["step"]) <= 8
+    assert whole(store, 59, 2)["k", 33] == 33
 
 
 def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     files = store.begin(0, {"step": 2}, -1)["step"]
-    save_state(files, 0, MemoryState({0: {"k": 1}}))
+    state = FileState(files, 0)
+    state.prepare([("k", 0)], [0])
+    state.put(("k", 0), 1)
+    state.save()
     with pytest.raises(StateError, match=r"tasks \[1\] of 2 did not report"):
         store.publish(0)
     assert store.versions() == []
 
 
 def test_a_rerun_of_a_version_replaces_it(tmp_path: Path) -> None:
-    write(StateStore(tmp_path, run="first"), 0, 2, {0: {"k": 1}})
+    write(StateStore(tmp_path, run="first"), 0, 2, {("k", 0): 1})
     second = StateStore(tmp_path, run="second")
-    write(second, 0, 2, {0: {"k": 2}})
-    assert whole(second, 0, 2) == {0: {"k": 2}}
+    write(second, 0, 2, {("k", 0): 2})
+    assert whole(second, 0, 2) == {("k", 0): 2}
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "remove", "empty"])
-def test_a_damaged_file_is_named_before_anything_is_read_from_it(tmp_path: Path, damage: str) -> None:
+def damaged(data: bytes, how: str) -> bytes:
+    middle = len(data) // 2
+    return {
+        "truncate": data[:-1],
+        "empty": b"",
+        "longer": data + b"x",
+        "flip-head": bytes([data[0] ^ 1]) + data[1:],
+        "flip-middle": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        "flip-tail": data[:-30] + bytes([data[-30] ^ 1]) + data[-29:],
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["truncate", "empty", "longer", "flip-head", "flip-middle", "flip-tail", "remove"])
+def test_a_damaged_file_is_named_before_anything_is_read_from_it(tmp_path: Path, how: str) -> None:
     store = StateStore(tmp_path, run="r")
     write(store, 0, 1, KEYS)
     file = next(tmp_path.rglob("0.state"))
-    data = file.read_bytes()
-    if damage == "remove":
+    if how == "remove":
         file.unlink()
     else:
-        changed = {"truncate": data[:-1], "empty": b"", "flip": data[:50] + bytes([data[50] ^ 1]) + data[51:]}
-        file.write_bytes(changed[damage])
+        file.write_bytes(damaged(file.read_bytes(), how))
     with pytest.raises(StateError, match=r"0\.state"):
         whole(store, 0, 1)
+
+
+def test_every_bit_of_a_file_counts(tmp_path: Path) -> None:
+    """Each bit flipped in turn is found, wherever it is."""
+    store = StateStore(tmp_path, run="r")
+    write(store, 0, 1, {("k", 1): "v"})
+    file = next(tmp_path.rglob("0.state"))
+    data = file.read_bytes()
+    note = store.read(0)["step"][0]
+    for bit in range(0, 8 * len(data), 7):
+        at, changed = bit // 8, bytearray(data)
+        changed[at] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        with pytest.raises(StateError):
+            map_file(str(file), note).whole()
 
 
 def test_a_damaged_or_missing_manifest_is_named(tmp_path: Path) -> None:
@@ -97,7 +180,7 @@ def test_a_damaged_or_missing_manifest_is_named(tmp_path: Path) -> None:
     write(store, 0, 1, KEYS)
     manifest = store.manifest(0)
     text = manifest.read_text()
-    manifest.write_text(text.replace('"task": 0', '"task": 1'))
+    manifest.write_text(text.replace('"rows": 128', '"rows": 129'))
     with pytest.raises(StateError, match="damaged"):
         store.read(0)
     manifest.unlink()
@@ -109,8 +192,11 @@ def test_old_versions_go_and_the_files_still_needed_stay(tmp_path: Path) -> None
     store = StateStore(tmp_path, keep=3, run="r")
     write(store, 0, 2, KEYS)
     for version in range(1, 10):
-        write(store, version, 2, {1: {("k", 1): version}})
+        write(store, version, 2, {("k", 1): version})
     assert store.versions() == [7, 8, 9]
-    assert whole(store, 7, 2)[1] == {("k", 1): 7}
-    assert whole(store, 9, 2) == {**KEYS, 1: {("k", 1): 9}}
-    assert len(list((tmp_path / "files").iterdir())) == 4
+    assert whole(store, 7, 2)["k", 1] == 7
+    assert whole(store, 9, 2) == {**KEYS, ("k", 1): 9}
+    named = {f.path for v in store.versions() for f in store.read(v)["step"]}
+    there = {str(p.relative_to(tmp_path)) for p in (tmp_path / "files").rglob("*.state")}
+    assert named <= there
+    assert len(there - named) <= 1

@@ -25,10 +25,10 @@ def shape_of(schema: Schema) -> Shape:
 class Chunk:
     """Records of one schema as rows, columns or an Arrow batch; each form is made when it is asked for.
 
-    `groups` has the key group of each record on its way to a keyed step, where the host has set it.
+    `places` has the place of each record's key on its way to a keyed step, where the host has set it.
     """
 
-    __slots__ = ("_batch", "_columns", "_rows", "groups", "shape")
+    __slots__ = ("_batch", "_columns", "_rows", "places", "shape")
 
     def __init__(
         self,
@@ -37,13 +37,13 @@ class Chunk:
         rows: list[Any] | None = None,
         columns: list[list[Any]] | None = None,
         batch: Any = None,
-        groups: list[int] | None = None,
+        places: list[int] | None = None,
     ) -> None:
         self.shape = shape_of(schema)
         self._rows = rows
         self._columns = columns
         self._batch = batch
-        self.groups = groups
+        self.places = places
 
     @classmethod
     def of(cls, schema: Schema, records: list[Any], *, leaving: bool = False) -> Chunk:

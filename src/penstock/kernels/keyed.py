@@ -30,7 +30,7 @@ def key_getter(names: tuple[str, ...], keys: tuple[str, ...]) -> Callable[[Any],
 
 
 class KeyedKernel(Kernel):
-    """The base of keyed kernels: finds keys and groups, and the state."""
+    """The base of keyed kernels: finds the keys and their state."""
 
     state: KeyedState
 
@@ -43,10 +43,11 @@ class KeyedKernel(Kernel):
         """Finds the step's state."""
         self.state = context.state(self.node.name)
 
-    def placed(self, chunk: Chunk) -> list[tuple[int, Key]]:
-        """The group and key of each record."""
+    def keys(self, chunk: Chunk) -> list[Key]:
+        """The key of each record, brought near."""
         keys = list(map(self.key_of, chunk.values()))
-        return list(zip(chunk.groups or [0] * len(keys), keys, strict=True))
+        self.state.prepare(keys, chunk.places)
+        return keys
 
 
 class ProcessKernel(KeyedKernel):
@@ -64,9 +65,9 @@ class ProcessKernel(KeyedKernel):
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records the class gives for these."""
         made: list[Any] = []
-        for at, (row, (group, key)) in enumerate(zip(chunk.rows(), self.placed(chunk), strict=True)):
+        for at, (row, key) in enumerate(zip(chunk.rows(), self.keys(chunk), strict=True)):
             try:
-                self._one(row, group, key, made)
+                self._one(row, key, made)
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
         if len(self.node.outputs) == 1:
@@ -74,15 +75,15 @@ class ProcessKernel(KeyedKernel):
         else:
             yield from by_output(self, made)
 
-    def _one(self, row: Any, group: int, key: Key, made: list[Any]) -> None:
-        logic, kept = self.logic, self.state.get(group, key)
+    def _one(self, row: Any, key: Key, made: list[Any]) -> None:
+        logic, kept = self.logic, self.state.get(key)
         logic._cells = kept if kept is not None else {}
         logic.key = key[0] if len(key) == 1 else key
         made += logic.on_event(row) or ()
         if logic._cells:
-            self.state.put(group, key, logic._cells)
+            self.state.put(key, logic._cells)
         elif kept is not None:
-            self.state.delete(group, key)
+            self.state.delete(key)
 
     def close(self) -> None:
         """Tells the class that it is over."""
@@ -94,13 +95,13 @@ class Running(KeyedKernel):
 
     def __init__(self, node: Any, schema: Any) -> None:
         super().__init__(node, schema)
-        self.touched: dict[tuple[int, Key], None] = {}
+        self.touched: dict[Key, None] = {}
 
-    def fold(self, group: int, key: Key, part: Any) -> None:
+    def fold(self, key: Key, part: Any) -> None:
         """Puts a part together with what is kept for its key."""
-        kept = self.state.get(group, key)
-        self.state.put(group, key, part if kept is None else self.together(kept, part))
-        self.touched[group, key] = None
+        kept = self.state.get(key)
+        self.state.put(key, part if kept is None else self.together(kept, part))
+        self.touched[key] = None
 
     def together(self, kept: Any, part: Any) -> Any:
         """What two parts give."""
@@ -112,7 +113,7 @@ class Running(KeyedKernel):
 
     def barrier(self) -> Out:
         """The new totals of the keys that changed."""
-        made = [self.record(key, self.state.get(group, key)) for group, key in self.touched]
+        made = [self.record(key, self.state.get(key)) for key in self.touched]
         self.touched = {}
         if made:
             yield "out", shaped(self, "out", made)
@@ -125,9 +126,9 @@ class ReduceKernel(Running):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the records into what is kept; nothing comes out before the barrier."""
-        for at, (row, (group, key)) in enumerate(zip(chunk.values(), self.placed(chunk), strict=True)):
+        for at, (row, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
-                self.fold(group, key, row)
+                self.fold(key, row)
             except Exception as error:
                 raise RecordFailed(self.node, chunk.rows()[at], at, error) from error
         return ()
@@ -196,9 +197,9 @@ class MergeKernel(Running):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the parts into what is kept."""
-        for at, (row, (group, key)) in enumerate(zip(chunk.values(), self.placed(chunk), strict=True)):
+        for at, (row, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
-                self.fold(group, key, row[self.width : -1])
+                self.fold(key, row[self.width : -1])
                 self.rows += row[-1]
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
@@ -239,9 +240,9 @@ class AggregateKernel(MergeKernel):
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Turns each record into parts and folds them."""
         rows = chunk.rows()
-        for at, (values, (group, key)) in enumerate(zip(chunk.values(), self.placed(chunk), strict=True)):
+        for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
-                self.fold(group, key, tuple(start(values, rows[at]) for start in self.starts))
+                self.fold(key, tuple(start(values, rows[at]) for start in self.starts))
             except Exception as error:
                 raise RecordFailed(self.node, rows[at], at, error) from error
         return ()
@@ -256,7 +257,7 @@ class CombineKernel(AggregateKernel):
 
     def barrier(self) -> Out:
         """The parts of each key, pickled into one field."""
-        made = [(*key, pickle.dumps(self.state.get(group, key))) for group, key in self.touched]
+        made = [(*key, pickle.dumps(self.state.get(key))) for key in self.touched]
         self.touched, self.state = {}, MemoryState()
         yield "out", Chunk.of(self.node.output().schema, made)
 
@@ -274,9 +275,9 @@ class MergePickledKernel(MergeKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the parts into what is kept."""
-        for row, (group, key) in zip(chunk.values(), self.placed(chunk), strict=True):
+        for row, key in zip(chunk.values(), self.keys(chunk), strict=True):
             try:
-                self.fold(group, key, pickle.loads(row[-1]))
+                self.fold(key, pickle.loads(row[-1]))
             except Exception as error:
                 raise RecordFailed(self.node, f"the parts of key {key}", 0, error) from error
         return ()

@@ -235,24 +235,26 @@ class BoltKernel(Kernel):
         mine = [context.task] if self.alone else range(node.tasks)
         self.tasks = {number: Task(node, number) for number in mine}
         self.state = context.state(node.name) if node.keyed else None
+        if self.state is not None:
+            self.state.prepare([(n,) for n in self.tasks], list(self.tasks))
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)
         self._adopt()
 
     def _restore(self, task: Task) -> None:
-        kept = self.state.get(task.number, (task.number,)) if self.state is not None else None
+        kept = self.state.get((task.number,)) if self.state is not None else None
         if kept is not None:
             vars(task.logic).update(kept)
             task.logic.restored()
 
     def _adopt(self) -> None:
         """Gives the state of tasks that are no more to those that take their place."""
-        for group, key, kept in list(self.state.items()) if self.state is not None else ():
+        for key, kept in list(self.state.items()) if self.state is not None else ():
             task = self.tasks.get(key[0] % self.node.tasks) if key[0] >= self.node.tasks else None
             if task is not None and self.state is not None:
                 self._merge(task, key[0], kept)
-                self.state.delete(group, key)
+                self.state.delete(key)
 
     def _merge(self, task: Task, former: int, kept: dict[str, Any]) -> None:
         if type(task.logic).merge is BoltLogic.merge:
@@ -308,8 +310,8 @@ class BoltKernel(Kernel):
 
     def _save(self, state: KeyedState, task: Task) -> None:
         kept = kept_attributes(task.logic, self.node.logic)
-        if kept or state.get(task.number, (task.number,)) is not None:
-            state.put(task.number, (task.number,), kept)
+        if kept or state.get((task.number,)) is not None:
+            state.put((task.number,), kept)
 
     def close(self) -> None:
         """Tells every instance that it is over."""
@@ -352,9 +354,9 @@ class RouteKernel(Kernel):
             raise RecordFailed(self.node, row[: self.width], at, error) from error
 
 
-def unsaved(step: str, groups: dict[int, dict[Any, Any]], error: Exception, dumps: Any) -> StateError:
+def unsaved(step: str, states: Iterable[Any], error: Exception, dumps: Any) -> StateError:
     """Says which attribute of a bolt cannot be saved."""
-    kept = next((v for keys in groups.values() for v in keys.values() if isinstance(v, dict)), {})
+    kept = next((v for v in states if isinstance(v, dict)), {})
     for name, value in kept.items():
         try:
             dumps(value)

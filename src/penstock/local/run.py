@@ -68,7 +68,7 @@ class LocalRun:
 
     def _start(self) -> None:
         self.states: dict[str, MemoryState] = {
-            step: MemoryState(pickle.loads(groups)) for step, groups in pickle.loads(self.committed.states).items()
+            step: MemoryState(pickle.loads(kept)) for step, kept in pickle.loads(self.committed.states).items()
         }
         self.offsets = dict(self.committed.offsets)
         self.results: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
@@ -157,11 +157,11 @@ class LocalRun:
 
     def _pickled(self, step: str, state: MemoryState) -> bytes:
         try:
-            return pickle.dumps(state.groups)
+            return pickle.dumps(state.kept)
         except Exception as error:
             if not isinstance(self.graph.node(step), Bolt):
                 raise
-            raise unsaved(step, state.groups, error, pickle.dumps) from error
+            raise unsaved(step, state.kept.values(), error, pickle.dumps) from error
 
     def crash(self) -> None:
         """Loses all that was not committed, as a killed process does, and starts again from what was."""

@@ -13,7 +13,7 @@ import os
 import struct
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,21 +101,19 @@ class OpenFile:
         """The places, sorted; a view into the file."""
         return self.batch.column(0).to_numpy(zero_copy_only=True)
 
-    def find(self, places: Any) -> tuple[Any, Any]:
-        """For sorted places: which of them may be here, and at which rows (the first row of each place)."""
-        self._check_column(0)
+    def lookup(self, places: Any) -> Iterator[tuple[int, bytes, bytes | None]]:
+        """The entries at these places, which must be sorted. Keys that share a hash share a place."""
+        for column in range(3):
+            self._check_column(column)
         mine = self.places
-        rows = np.searchsorted(mine, places)
-        rows = np.minimum(rows, len(mine) - 1)
-        hit = np.nonzero(mine[rows] == places)[0]
-        return hit, rows[hit]
-
-    def entries(self, rows: Any) -> tuple[list[Any], list[Any]]:
-        """The keys and values at these rows."""
-        self._check_column(1)
-        self._check_column(2)
+        first, behind = np.searchsorted(mine, places, "left"), np.searchsorted(mine, places, "right")
+        hit = behind > first
+        rows = first[hit]
+        more = behind[hit] - rows > 1
+        if more.any():
+            rows = np.concatenate([np.arange(a, b) for a, b in zip(first[hit], behind[hit], strict=True)])
         part = self.batch.take(pa.array(rows))
-        return part.column(1).to_pylist(), part.column(2).to_pylist()
+        yield from zip(*(c.to_pylist() for c in part.columns), strict=True)
 
     def whole(self) -> pa.RecordBatch:
         """All of it, checked."""
@@ -147,13 +145,14 @@ def open_file(base: Path, file: StateFile) -> OpenFile:
     if name in _OPEN:
         _OPEN.move_to_end(name)
         return _OPEN[name]
-    made = _OPEN[name] = _mapped(name, file)
+    made = _OPEN[name] = map_file(name, file)
     while len(_OPEN) > _OPEN_MOST:
         _OPEN.popitem(last=False)
     return made
 
 
-def _mapped(name: str, file: StateFile) -> OpenFile:
+def map_file(name: str, file: StateFile) -> OpenFile:
+    """A file, mapped into memory; what the manifest says of it must hold."""
     try:
         with Path(name).open("rb") as handle:
             size = os.fstat(handle.fileno()).st_size

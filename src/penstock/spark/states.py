@@ -1,43 +1,34 @@
 """Keyed state on disk: immutable files, and a manifest per batch that says which of them are version N.
 
-A task writes one file per batch with all the key groups it owns, beside its final name first. A version is real when
-its manifest is there. A batch that runs again starts from the version before it, so it writes the same again.
+A task reads only the keys that a batch touches, and writes only those: a new file on top of the older ones, into which
+older ones of its own size are merged. A version is real when its manifest is there. A batch that runs again starts from
+the version before it, so it writes the same again.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import pickle
 import zlib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from penstock.errors import StateError
-from penstock.kernels.state import GROUPS, MemoryState
+from penstock.kernels.state import GROUPS
+from penstock.spark.statefile import StateFile, open_file, put_safely, sorted_table, write_file
+from penstock.spark.statemerge import merged
 
-_MAGIC = b"penstock-state-1\n"
-
-
-@dataclass(frozen=True)
-class StateFile:
-    """A file of state: where, how large, its checksum, and the task that wrote it (of how many)."""
-
-    path: str
-    size: int
-    crc: int
-    task: int
-    tasks: int
-
-    def holds_any_of(self, task: int, tasks: int) -> bool:
-        """Whether it has key groups that belong to `task` of `tasks`."""
-        step = min(self.tasks, tasks)
-        return self.task % step == task % step
+_GONE = object()
 
 
 @dataclass(frozen=True)
 class StepFiles:
-    """What a task needs to know of the state of a step: what to read, and where to write."""
+    """What a task needs to know of the state of a step: what to read (oldest first), and where to write."""
 
     base: str
     read: tuple[StateFile, ...]
@@ -45,57 +36,131 @@ class StepFiles:
     tasks: int
 
 
-def load_state(files: StepFiles, task: int) -> MemoryState:
-    """The state of the key groups that a task owns."""
-    groups: dict[int, dict[Any, Any]] = {}
-    for file in files.read:
-        if file.holds_any_of(task, files.tasks):
-            kept = read_file(Path(files.base), file)
-            groups |= {g: keys for g, keys in kept.items() if g % files.tasks == task}
-    return MemoryState(groups)
+def groups_of(task: int, tasks: int) -> int:
+    """The key groups that a task owns, as bits.
+
+    >>> bin(groups_of(1, 32))
+    '0b1000000000000000000000000000000010000000000000000000000000000000100000000000000000000000000000010'
+    """
+    return sum(1 << group for group in range(task, GROUPS, tasks))
 
 
-def read_file(base: Path, file: StateFile) -> dict[int, dict[Any, Any]]:
-    """The groups in a file; its size and checksum must be those of the manifest."""
-    from pyspark import cloudpickle
+class FileState:
+    """The state of a task: files below, what this batch touches in memory."""
 
-    try:
-        data = (base / file.path).read_bytes()
-    except OSError as error:
-        raise StateError(
-            f"state file {base / file.path} cannot be read ({error.strerror}); restore it, or start from a savepoint"
-        ) from None
-    if len(data) != file.size or zlib.crc32(data) != file.crc or not data.startswith(_MAGIC):
-        raise StateError(
-            f"state file {base / file.path} is damaged: {file.size} bytes with checksum {file.crc:08x} were written, "
-            f"{len(data)} with {zlib.crc32(data):08x} are there"
+    def __init__(self, files: StepFiles, task: int) -> None:
+        self.files, self.task = files, task
+        self.groups = groups_of(task, files.tasks)
+        self.chain = [f for f in files.read if f.holds(self.groups)]
+        self.near: dict[Any, Any] = {}
+        self.places: dict[Any, int] = {}
+        self.touched: dict[Any, None] = {}
+
+    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
+        """Looks up the keys that are not near yet, all at once."""
+        assert places is not None
+        new = {k: p for k, p in zip(keys, places, strict=True) if k not in self.places}
+        if not new:
+            return
+        self.places |= new
+        if self.chain:
+            self._find(new)
+
+    def _find(self, new: dict[Any, int]) -> None:
+        """Goes through the files, newest first, until every key is found or all are through."""
+        wanted: dict[int, list[Any]] = {}
+        for key, place in new.items():
+            wanted.setdefault(place, []).append(key)
+        for file in reversed(self.chain):
+            if not wanted:
+                return
+            self._find_in(file, wanted)
+
+    def _find_in(self, file: StateFile, wanted: dict[int, list[Any]]) -> None:
+        opened = open_file(Path(self.files.base), file)
+        places = np.sort(np.fromiter(wanted, np.int64, len(wanted)))
+        for place, key_bytes, value in opened.lookup(places):
+            key, here = pickle.loads(key_bytes), wanted.get(place, [])
+            if key in here:
+                if value is not None:
+                    self.near[key] = pickle.loads(value)
+                here.remove(key)
+                if not here:
+                    del wanted[place]
+
+    def get(self, key: Any) -> Any:
+        """What is kept for a key, or None."""
+        return self.near.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keeps a value for a key."""
+        self.near[key] = value
+        self.touched[key] = None
+
+    def delete(self, key: Any) -> None:
+        """Forgets a key."""
+        self.near.pop(key, None)
+        self.touched[key] = None
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All that is kept, in the files and in memory."""
+        for place, key_bytes, value in self._entries():
+            key = pickle.loads(key_bytes)
+            self.places.setdefault(key, place)
+            if key not in self.touched:
+                yield key, pickle.loads(value)
+        yield from ((k, self.near[k]) for k in list(self.touched) if k in self.near)
+
+    def _entries(self) -> Iterator[tuple[int, bytes, bytes]]:
+        whole = merged([self._whole(f) for f in self.chain], self.groups, last=True)
+        yield from zip(*(c.to_pylist() for c in whole.columns), strict=True)
+
+    def _whole(self, file: StateFile) -> pa.RecordBatch:
+        return open_file(Path(self.files.base), file).whole()
+
+    def save(self) -> None:
+        """Writes what changed, or a note that nothing did; either tells the driver that the task is done."""
+        base = Path(self.files.base)
+        if not self.touched:
+            put_safely(base / self.files.folder / f"{self.task}.same", [])
+            return
+        batch, older = self._written()
+        path = f"{self.files.folder}/{self.task}.state"
+        size, crc = write_file(base / path, batch)
+        note = {
+            "file": asdict(StateFile(path, size, crc, batch.num_rows, self.groups)),
+            "older": [f.path for f in older],
+        }
+        put_safely(base / self.files.folder / f"{self.task}.json", [json.dumps(note).encode()])
+
+    def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
+        """What is to be written: the touched keys, and the newest files below that are not much larger."""
+        older: list[StateFile] = []
+        batch, left = self._changes(), list(self.chain)
+        while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
+            older.append(left.pop())
+        if older:
+            batch = merged([*(self._whole(f) for f in reversed(older)), batch], self.groups, last=not left)
+        return batch, older
+
+    def _changes(self) -> pa.RecordBatch:
+        keys = list(self.touched)
+        values = [self.near.get(k, _GONE) for k in keys]
+        return sorted_table(
+            [self.places[k] for k in keys],
+            [pickle.dumps(k, 5) for k in keys],
+            [None if v is _GONE else _dumps(v) for v in values],
         )
-    made: dict[int, dict[Any, Any]] = cloudpickle.loads(data[len(_MAGIC) :])
-    return made
 
 
-def save_state(files: StepFiles, task: int, state: MemoryState) -> None:
-    """Writes the groups of a task, or a note that nothing changed; either tells the driver that the task is done."""
-    from pyspark import cloudpickle
+def _dumps(value: Any) -> bytes:
+    """A value as bytes; one whose class travelled by value takes the longer way."""
+    try:
+        return pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, ImportError):
+        from pyspark import cloudpickle
 
-    folder = Path(files.base) / files.folder
-    if not state.changed:
-        _put(folder / f"{task}.same", b"")
-        return
-    data = _MAGIC + cloudpickle.dumps(state.groups, protocol=5)
-    _put(folder / f"{task}.state", data)
-    note = StateFile(f"{files.folder}/{task}.state", len(data), zlib.crc32(data), task, files.tasks)
-    _put(folder / f"{task}.json", json.dumps(asdict(note)).encode())
-
-
-def _put(path: Path, data: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+        return bytes(cloudpickle.dumps(value, 5))
 
 
 @dataclass
@@ -140,10 +205,11 @@ class StateStore:
         """Makes a version real: every task must have reported, then the manifest is put in place."""
         steps = {step: [asdict(f) for f in self._files(step, files)] for step, files in self.staged.items()}
         body = json.dumps({"version": version, "groups": GROUPS, "steps": steps})
-        _put(self.manifest(version), f"{body}\n{zlib.crc32(body.encode()):08x}".encode())
+        put_safely(self.manifest(version), [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
         self._forget(version - self.keep)
 
     def _files(self, step: str, files: StepFiles) -> list[StateFile]:
+        """The files of the new version: those of the one before, less what was merged, and the new ones on top."""
         folder = self.folder / files.folder
         done = {p.name for p in folder.iterdir()} if folder.exists() else set()
         silent = [t for t in range(files.tasks) if f"{t}.json" not in done and f"{t}.same" not in done]
@@ -151,25 +217,13 @@ class StateStore:
             raise StateError(
                 f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
             )
-        made = [
-            StateFile(**json.loads((folder / f"{t}.json").read_text()))
-            for t in range(files.tasks)
-            if f"{t}.json" in done
-        ]
-        rewritten = {f.task for f in made}
-        return self._carried(files, rewritten) + made
-
-    def _carried(self, files: StepFiles, rewritten: set[int]) -> list[StateFile]:
-        """The files of the version before that no task has replaced."""
-        kept = []
-        for file in files.read:
-            owners = {t for t in range(files.tasks) if file.holds_any_of(t, files.tasks)}
-            if file.tasks == files.tasks and file.task in rewritten:
-                continue
-            if file.tasks != files.tasks and owners <= rewritten:
-                continue
-            kept.append(file)
-        return kept
+        kept, made = list(files.read), []
+        for task in (t for t in range(files.tasks) if f"{t}.json" in done):
+            note = json.loads((folder / f"{task}.json").read_text())
+            made.append(StateFile(**note["file"]))
+            mine = groups_of(task, files.tasks)
+            kept = [replace(f, groups=f.groups & ~mine) if f.path in note["older"] else f for f in kept]
+        return [f for f in kept if f.groups] + made
 
     def _forget(self, version: int) -> None:
         """Drops a version, and the files that only it needed."""
@@ -177,15 +231,10 @@ class StateStore:
         if version < 0 or not path.exists():
             return
         path.unlink()
-        needed = {
-            self.folder / Path(f.path).parent.parent
-            for v in self.versions()
-            for files in self.read(v).values()
-            for f in files
-        }
+        needed = {self.folder / f.path for v in self.versions() for files in self.read(v).values() for f in files}
         for folder in (self.folder / "files").iterdir():
-            if folder not in needed and int(folder.name.split("-")[0]) <= version:
-                _remove(folder)
+            if int(folder.name.split("-")[0]) <= version:
+                _sweep(folder, needed)
 
     def versions(self) -> list[int]:
         """The versions that are there, oldest first."""
@@ -193,7 +242,13 @@ class StateStore:
         return sorted(int(p.stem) for p in folder.glob("*.json")) if folder.exists() else []
 
 
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
+def _sweep(folder: Path, needed: set[Path]) -> None:
+    """Removes the files of a version that no manifest names, and the folders that are empty then."""
+    for step in folder.iterdir():
+        for file in step.iterdir():
+            if file not in needed:
+                file.unlink()
+        if not any(step.iterdir()):
+            step.rmdir()
+    if not any(folder.iterdir()):
+        folder.rmdir()

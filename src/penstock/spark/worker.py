@@ -28,7 +28,7 @@ from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
 from penstock.kernels.topology import unsaved
-from penstock.spark.states import StepFiles, load_state, save_state
+from penstock.spark.states import FileState, StepFiles
 
 MARK = "penstock-failure:"
 _KEPT: OrderedDict[str, Any] = OrderedDict()
@@ -82,7 +82,7 @@ class _Task:
         self.stage, self.work = stage, _unpacked(stage)
         context = TaskContext.get()
         self.partition = context.partitionId() if context else 0
-        self.states = {s: load_state(f, self.partition) for s, f in stage.states.items()}
+        self.states: dict[str, Any] = {s: FileState(f, self.partition) for s, f in stage.states.items()}
         self.seen = 0
         self.batch: pa.RecordBatch | None = None
         self.pipeline = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
@@ -103,20 +103,20 @@ class _Task:
             self.seen += batch.num_rows
         yield from map(self._out, self.pipeline.barrier())
         self.pipeline.close()
-        for step, files in self.stage.states.items():
-            self._save(step, files)
+        for step in self.stage.states:
+            self._save(step)
         self.stage.counts.add(self.pipeline.counts())
 
-    def _save(self, step: str, files: StepFiles) -> None:
+    def _save(self, step: str) -> None:
         from pyspark import cloudpickle
 
         state = self.states[step]
         try:
-            save_state(files, self.partition, state)
+            state.save()
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.node(step), Bolt):
                 raise
-            raise unsaved(step, state.groups, error, cloudpickle.dumps) from None
+            raise unsaved(step, state.near.values(), error, cloudpickle.dumps) from None
 
     def _tasks(self) -> int:
         first = self.work.nodes[0]
@@ -124,7 +124,7 @@ class _Task:
             return first.tasks
         return next((f.tasks for f in self.stage.states.values()), 1)
 
-    def _state(self, step: str) -> MemoryState:
+    def _state(self, step: str) -> Any:
         return self.states.setdefault(step, MemoryState())
 
     def _chunks(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
@@ -132,11 +132,11 @@ class _Task:
             yield from self._routed(batch)
             return
         port = self.work.inputs[0]
-        groups = None
+        places = None
         if self.stage.grouped:
-            groups = batch.column(batch.num_columns - 1).to_pylist()
+            places = batch.column(batch.num_columns - 1).to_pylist()
             batch = batch.select(range(batch.num_columns - 1))
-        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, groups=groups)
+        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, places=places)
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""

@@ -8,7 +8,7 @@ from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Combine, Keyed, Node, Port, Process, Reduce
 from penstock.spark import worker
 from penstock.spark.lower.context import Lowering
-from penstock.spark.lower.exchange import by_key, group_of
+from penstock.spark.lower.exchange import by_key, place_of
 from penstock.spark.lower.topology import routed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def python_stage(at: Lowering, stage: Stage) -> None:
 def _moved(at: Lowering, first: Node) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
-        return frame.selectExpr("*", group_of(first.keys))
+        return frame.selectExpr("*", place_of(first.keys))
     if isinstance(first, Process | Reduce | AggregateBy):
         names = at.plan.graph.output(first.inputs[0]).schema.names
         return by_key(frame, names, first.keys, at.tasks_of(first), ordered=isinstance(first, Process))
