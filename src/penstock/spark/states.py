@@ -39,8 +39,8 @@ class StepFiles:
 def groups_of(task: int, tasks: int) -> int:
     """The key groups that a task owns, as bits.
 
-    >>> bin(groups_of(1, 32))
-    '0b1000000000000000000000000000000010000000000000000000000000000000100000000000000000000000000000010'
+    >>> [group for group in range(10) if groups_of(1, 4) >> group & 1]
+    [1, 5, 9]
     """
     return sum(1 << group for group in range(task, GROUPS, tasks))
 

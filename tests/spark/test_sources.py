@@ -1,0 +1,108 @@
+"""Sources that make their records: the clock, a function, a socket, standard input, a growing folder."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.errors import Impossible
+from penstock.graph.nodes import Endpoint
+from penstock.spark.run import RunOptions, run_bounded, run_live
+
+pytestmark = pytest.mark.spark
+
+
+def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: float = 40) -> list[Any]:
+    """Runs a source live until enough rows have come."""
+    rows: list[Any] = []
+    flow = ps.Flow("source")
+    flow.source("in", endpoint).sink("out", ps.callback(lambda more, batch: rows.extend(more)))
+    run = run_live(flow.graph, spark, RunOptions(checkpoint=folder / "checkpoint", duration=seconds))
+    watch = threading.Thread(target=lambda: _stop_when(lambda: len(rows) >= enough, run), daemon=True)
+    watch.start()
+    run.wait()
+    return rows
+
+
+def _stop_when(done: Any, run: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not done() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.ask_to_stop()
+
+
+def bounded(endpoint: Endpoint, spark: Any) -> list[Any]:
+    rows: list[Any] = []
+    flow = ps.Flow("source")
+    flow.source("in", endpoint).sink("out", ps.callback(lambda more, batch: rows.extend(more)))
+    run_bounded(flow.graph, spark)
+    return rows
+
+
+def test_generated_records_do_not_depend_on_the_runtime(penstock_spark: Any, tmp_path: Path) -> None:
+    made = ps.generate(lambda i: (i, f"user{i % 3}"), "id bigint, user string", rows_per_second=200, limit=50)
+    expected = [(i, f"user{i % 3}") for i in range(50)]
+    assert sorted(map(tuple, bounded(made, penstock_spark))) == expected
+    assert sorted(map(tuple, live(made, penstock_spark, tmp_path, 50))) == expected
+
+
+def test_rate_counts_up_live_and_has_no_end(penstock_spark: Any, tmp_path: Path) -> None:
+    values = [r.value for r in live(ps.rate(50), penstock_spark, tmp_path, 60)]
+    assert sorted(values) == list(range(len(values)))
+    with pytest.raises(Impossible, match="has no end"):
+        bounded(ps.rate(50), penstock_spark)
+
+
+def test_lines_from_a_socket(penstock_spark: Any, tmp_path: Path) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"one\ntwo\nthree\n")
+            time.sleep(20)
+
+    threading.Thread(target=serve, daemon=True).start()
+    rows = live(ps.socket_lines(port=server.getsockname()[1]), penstock_spark, tmp_path, 3)
+    server.close()
+    assert sorted(r.value for r in rows) == ["one", "three", "two"]
+
+
+def test_a_growing_folder_is_followed(penstock_spark: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "0.txt").write_text("first\n")
+
+    def grow() -> None:
+        for at in range(1, 4):
+            time.sleep(0.7)
+            (folder / f".{at}.tmp").write_text(f"more {at}\n")
+            (folder / f".{at}.tmp").rename(folder / f"{at}.txt")
+
+    threading.Thread(target=grow, daemon=True).start()
+    rows = live(ps.files(folder, "text"), penstock_spark, tmp_path, 4)
+    assert sorted(r.value for r in rows) == ["first", "more 1", "more 2", "more 3"]
+
+
+STDIN = """
+import penstock as ps
+flow = ps.Flow("stdin")
+flow.source("lines", ps.stdin()).map("up", lambda r: r.value.upper(), "value string").sink("out", ps.console())
+"""
+
+
+def test_lines_from_standard_input(tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text(STDIN)
+    command = [str(Path(sys.executable).with_name("penstock")), "run", "flow.py", "--batch", "--master", "local[2]"]
+    done = subprocess.run(
+        command, input="a\nb c\n", cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "B C" in done.stdout
