@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts."""
+    """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
+
+    `once` says that the run ends when it has read what is there.
+    """
 
     step: str
     endpoint: Endpoint
     schema: Schema
     folder: Path
+    once: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -77,11 +81,15 @@ class Spot:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a sink may know of the batch at hand. `id` grows by one and stays the same when a batch runs again."""
+    """What a sink may know of the batch at hand. `id` grows by one and stays the same when a batch runs again.
+
+    `lineage` is the life the id belongs to: a live flow has one until it starts afresh, bounded runs share one.
+    """
 
     id: int
     sink: str
     options: dict[str, Any] = field(default_factory=dict)
+    lineage: str = "bounded"
 
 
 class Staged:

@@ -81,6 +81,8 @@ class FeedSource(SourceConnector):
         feed = Feed(place.folder / "feed", place.schema)
         self.thread = threading.Thread(target=self._run, args=(feed, place), daemon=True, name=f"feed-{place.step}")
         self.thread.start()
+        if place.once and place.endpoint.kind == "stdin":
+            self.thread.join()
         return spark.readStream.schema(str(place.schema)).parquet(str(feed.folder))
 
     def _run(self, feed: Feed, place: Place) -> None:

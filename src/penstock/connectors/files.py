@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.base import Batch, Place, SinkConnector, SourceConnector, Spot, Staged
 from penstock.errors import RunError
+from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,12 +26,12 @@ class FilesSource(SourceConnector):
         reader = spark.readStream.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
         if "files_per_batch" in place.options:
             reader = reader.option("maxFilesPerTrigger", place.options["files_per_batch"])
-        return reader.load(place.options["path"]).select(*place.schema.names)
+        return reader.load(place.options["path"]).select(*map(quote, place.schema.names))
 
     def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
         """The files that are there."""
         reader = spark.read.format(place.options["format"]).schema(str(place.schema)).options(**_options(place))
-        return reader.load(place.options["path"]).select(*place.schema.names)
+        return reader.load(place.options["path"]).select(*map(quote, place.schema.names))
 
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
         """The file and the place in it: the batch's files are read again, which gives the same partitions."""
@@ -99,18 +100,33 @@ class StagedFiles(Staged):
     """Files that wait aside."""
 
     def __init__(self, frame: DataFrame, path: str, aside: str, batch: Batch) -> None:
-        self.disk: Disk = LocalDisk() if "://" not in path else HadoopDisk(frame.sparkSession, path)
+        hadoop = HadoopDisk(frame.sparkSession, path)
+        self.disk: Disk = LocalDisk() if hadoop.scheme == "file" else hadoop
         self.path, self.aside, self.batch = path, aside, batch
+        if hadoop.scheme == "file":
+            self.path, self.aside = _plain_path(path), _plain_path(aside)
 
     def commit(self) -> None:
         """Removes what an earlier run of this batch left, and moves the files into place."""
-        prefix = f"{self.batch.sink}-{self.batch.id:08d}-"
+        prefix = f"{self.batch.sink}-{self.batch.id:08d}-{self.batch.lineage}-"
         for name in self.disk.names(self.path, prefix):
             self.disk.remove(f"{self.path}/{name}")
         made = self.disk.names(self.aside, "part-") if self.rows else []
+        if self.rows and not made:
+            raise RunError(
+                f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there"
+            )
         for at, name in enumerate(sorted(made)):
             self.disk.move(f"{self.aside}/{name}", f"{self.path}/{prefix}{at:05d}.{name.split('.', 1)[-1]}")
-        self.disk.remove(self.aside)
+        self._clear_aside()
+
+    def _clear_aside(self) -> None:
+        """Removes this batch's folder, and those that earlier batches left when they were killed."""
+        folder = self.aside.rsplit("/", 1)[0]
+        for name in self.disk.names(folder, f"{self.batch.sink}-"):
+            number = name.removeprefix(f"{self.batch.sink}-").split("-")[0]
+            if number.isdigit() and int(number) <= self.batch.id:
+                self.disk.remove(f"{folder}/{name}")
 
     def abort(self) -> None:
         """Removes the files aside."""
@@ -155,6 +171,7 @@ class HadoopDisk:
     def __init__(self, spark: Any, path: str) -> None:
         self.path_of = spark._jvm.org.apache.hadoop.fs.Path
         self.files = self.path_of(path).getFileSystem(spark._jsc.hadoopConfiguration())
+        self.scheme = str(self.files.getUri().getScheme())
 
     def names(self, folder: str, prefix: str) -> list[str]:
         """The names in a folder that begin so."""

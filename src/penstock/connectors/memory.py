@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
-from penstock.errors import SchemaError
+from penstock.errors import CheckpointError, SchemaError
 from penstock.kernels.arrow import to_batch
 from penstock.kernels.chunk import shape_of
 from penstock.kernels.records import BadRecord
@@ -55,12 +55,23 @@ def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
     """A Parquet file for each part, named and dated so that Spark reads them in this order."""
     folder.mkdir(parents=True, exist_ok=True)
     for at, part in enumerate(parts):
-        name = hashlib.sha1(repr((at, part)).encode(), usedforsecurity=False).hexdigest()[:12]
+        table = _table(part, place)
+        name = hashlib.sha1(repr(table.to_pydict()).encode(), usedforsecurity=False).hexdigest()[:12]
         file = folder / f"part-{at:06d}-{name}.parquet"
+        others = [p for p in folder.glob(f"part-{at:06d}-*.parquet") if p != file]
+        if others:
+            raise CheckpointError(
+                f"source {place.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
+            )
         if not file.exists():
-            pq.write_table(_table(part, place), file.with_suffix(".tmp"))
-            os.utime(file.with_suffix(".tmp"), (1_000_000_000 + at, 1_000_000_000 + at))
-            file.with_suffix(".tmp").rename(file)
+            _write_part(file, table, at)
+
+
+def _write_part(file: Path, table: Any, at: int) -> None:
+    aside = file.with_suffix(".tmp")
+    pq.write_table(table, aside)
+    os.utime(aside, (1_000_000_000 + at, 1_000_000_000 + at))
+    aside.rename(file)
 
 
 class RateSource(SourceConnector):

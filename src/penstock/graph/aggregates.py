@@ -163,6 +163,8 @@ def _native(name: str, call: Call, schema: Schema) -> Aggregate:
     kind = type_of_expr(call.args[0], schema)
     if function in ("sum", "avg") and not t.is_numeric(kind):
         raise ExpressionError(f"aggregate {name!r}: {function} needs a number; {to_sql(call.args[0])} is {kind}")
+    if function in ("min", "max", "collect_set") and isinstance(kind, t.Array | t.Map | t.Struct):
+        raise ExpressionError(f"aggregate {name!r}: {function} needs a plain value; {to_sql(call.args[0])} is {kind}")
     if function in ("count_if", "bool_and", "bool_or") and kind != t.BOOLEAN:
         raise ExpressionError(f"aggregate {name!r}: {function} needs a boolean; {to_sql(call.args[0])} is {kind}")
     return Aggregate(name, RECIPES[function].type(kind), function, call.args[0])

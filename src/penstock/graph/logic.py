@@ -10,10 +10,14 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import decimal
 from collections.abc import Iterable
 from typing import Any
 
 from penstock.errors import FlowError
+
+_NEVER_CHANGE = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, type(None))
 
 
 class Cell:
@@ -32,10 +36,9 @@ class Cell:
             return self
         cells = logic._cells
         if self.name not in cells:
-            made = copy.copy(self.default)
-            if not isinstance(made, list | dict | set):
-                return made
-            cells[self.name] = made
+            if isinstance(self.default, _NEVER_CHANGE):
+                return self.default
+            cells[self.name] = copy.deepcopy(self.default)
         return cells[self.name]
 
     def __set__(self, logic: Any, given: Any) -> None:

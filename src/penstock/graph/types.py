@@ -125,7 +125,7 @@ INTEGERS = (TINYINT, SMALLINT, INT, BIGINT)
 
 def quote(name: str) -> str:
     """A field name as DDL and SQL take it: plain when it can be, in backticks otherwise."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else "`" + name.replace("`", "``") + "`"
 
 
 def is_numeric(kind: DataType) -> bool:

@@ -64,14 +64,14 @@ def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> Any:
     """
     shape = arrow_schema(schema)
     made = []
-    for column, field in zip(columns, shape, strict=True):
+    for column, field, nullable in zip(columns, shape, (f.nullable for f in schema.fields), strict=True):
         if str(field.type) not in _SURE:
             return None
         try:
             made.append(pa.array(column))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, UnicodeError):
             return None
-        if made[-1].type != field.type:
+        if made[-1].type != field.type or (made[-1].null_count and not nullable):
             return None
     return pa.record_batch(made, schema=shape)
 

@@ -53,7 +53,7 @@ class Chunk:
         """
         shape = shape_of(schema)
         if leaving and records:
-            columns = shape.split(records)
+            columns = shape.split(records, quick=True)
             batch = arrow.to_batch_strictly(columns, schema)
             if batch is not None:
                 return cls(schema, columns=columns, batch=batch)

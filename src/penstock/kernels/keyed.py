@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import decimal
+import math
 import pickle
 from collections.abc import Callable
 from operator import itemgetter
@@ -60,7 +62,7 @@ class ProcessKernel(KeyedKernel):
         super().open(context)
         self.logic = copy.copy(self.node.logic)
         self.logic._cells = {}
-        self.logic.on_open()
+        self._call("on_open")
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records the class gives for these."""
@@ -87,7 +89,13 @@ class ProcessKernel(KeyedKernel):
 
     def close(self) -> None:
         """Tells the class that it is over."""
-        self.logic.on_close()
+        self._call("on_close")
+
+    def _call(self, method: str) -> None:
+        try:
+            getattr(self.logic, method)()
+        except Exception as error:
+            raise RecordFailed(self.node, f"none: it was {method} that failed", 0, error) from error
 
 
 class Running(KeyedKernel):
@@ -152,16 +160,29 @@ class ReduceKernel(Running):
         return kept
 
 
+_EXACT = decimal.Context(prec=76)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return _EXACT.add(one, other) if isinstance(one, decimal.Decimal) else one + other
+
+
 def _least(one: Any, other: Any) -> Any:
+    """The smaller; as in Spark, not-a-number is the largest of all."""
+    if math.isnan(one) if isinstance(one, float) else False:
+        return other
     return min(one, other)
 
 
 def _greatest(one: Any, other: Any) -> Any:
+    """The larger; as in Spark, not-a-number is the largest of all."""
+    if math.isnan(one) if isinstance(one, float) else False:
+        return one
     return max(one, other)
 
 
 _MERGES: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda one, other: one + other,
+    "add": _sum,
     "least": _least,
     "greatest": _greatest,
     "unite": lambda one, other: sorted({*one, *other}),
@@ -192,6 +213,7 @@ class MergeKernel(Running):
     def __init__(self, node: Any, schema: Any) -> None:
         super().__init__(node, schema)
         self.parts = [p for a in node.aggregates for p in parts_of(a)]
+        self.widths = [(a, len(parts_of(a))) for a in node.aggregates]
         self.width = len(node.keys)
         self.rows = 0
 
@@ -212,8 +234,7 @@ class MergeKernel(Running):
     def record(self, key: Key, kept: Any) -> Any:
         """The key and the results."""
         made, at = [*key], 0
-        for aggregate in self.of.aggregates:
-            width = len(parts_of(aggregate))
+        for aggregate, width in self.widths:
             made.append(finish(aggregate, kept[at : at + width]))
             at += width
         return tuple(made)

@@ -55,21 +55,26 @@ class Shape:
         """Checked columns from whatever records a function gave."""
         if not records:
             return [[] for _ in self.names]
-        return self.checked(self.split(records))
+        return self.checked(self.split(records, quick=False))
 
     def checked(self, columns: list[list[Any]]) -> list[list[Any]]:
         """The columns with every value checked against its type and brought into its one form."""
         return [self._check(i, column) for i, column in enumerate(columns)]
 
     def _check(self, at: int, column: list[Any]) -> list[Any]:
+        if not self.schema.fields[at].nullable and None in column:
+            raise BadRecord(f"field {self.names[at]!r} is declared not null; None came", column.index(None))
         try:
             return self.checkers[at](column)
         except BadValue as error:
             raise BadRecord(f"field {self.names[at]!r}: {error}", error.at) from None
 
-    def split(self, records: list[Any]) -> list[list[Any]]:
-        """Columns from whatever records a function gave, not checked yet."""
-        if self.single and type(records[0]) in _PLAIN:
+    def split(self, records: list[Any], *, quick: bool) -> list[list[Any]]:
+        """Columns from whatever records a function gave, not checked yet.
+
+        The quick way takes bare values for bare values when the first is one; Arrow finds out when they are not.
+        """
+        if quick and self.single and type(records[0]) in _PLAIN:
             return [records]
         kinds = set(map(type, records))
         if len(kinds) == 1:

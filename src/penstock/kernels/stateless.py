@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Select, Where, WithColumns
+from penstock.graph.schema import Schema
 from penstock.graph.tagged import Tagged
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.chunk import Chunk
@@ -42,11 +43,27 @@ def evaluated(node: Any, make: Callable[[Any], Any], values: list[Any]) -> list[
 
 def shaped(kernel: Kernel, port: str, records: list[Any], rows: Chunk | None = None) -> Chunk:
     """A checked chunk of the records a step gave; a bad one is blamed on the step."""
+    schema = kernel.node.output(port).schema
     try:
-        return Chunk.of(kernel.node.output(port).schema, records, leaving=kernel.leaving)
+        made = Chunk.of(schema, records, leaving=kernel.leaving)
+        if kernel.leaving:
+            made.batch()
     except BadRecord as error:
         record = rows.rows()[error.at] if rows is not None else records[error.at]
         raise RecordFailed(kernel.node, record, error.at, error) from error
+    except (ValueError, OverflowError, TypeError) as error:
+        raise _blamed(kernel, schema, records, error) from error
+    return made
+
+
+def _blamed(kernel: Kernel, schema: Schema, records: list[Any], error: Exception) -> RecordFailed:
+    """Which record Arrow would not take: a text that is no text, say."""
+    for at, record in enumerate(records):
+        try:
+            Chunk.of(schema, [record]).batch()
+        except Exception as own:
+            return RecordFailed(kernel.node, record, at, own)
+    return RecordFailed(kernel.node, f"one of {len(records)} records", 0, error)
 
 
 class MapKernel(Kernel):

@@ -49,11 +49,13 @@ class BatchRunner:
     tasks: int
     live: bool
     folder: Path
+    lineage: str
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
     _sinks: dict[str, SinkConnector] = field(default_factory=dict)
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
+    _counts: Any = None
 
     def run(
         self,
@@ -68,7 +70,8 @@ class BatchRunner:
         `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up.
         """
         self._seconds = {}
-        counts = spark.sparkContext.accumulator((Counter(), Counter()), CountsParam())
+        counts = self._counter(spark)
+        before = counts.value
         at = Lowering(spark, self.plan, self.packer, self.tasks, self.live, counts, self._table, union, frames=frames)
         staged: dict[str, Staged] = {}
         try:
@@ -87,7 +90,13 @@ class BatchRunner:
             raise
         finally:
             at.release()
-        return self._report(batch, counts.value, staged)
+        return self._report(batch, _difference(counts.value, before), staged)
+
+    def _counter(self, spark: SparkSession) -> Any:
+        """One accumulator for the whole run: Spark never forgets one."""
+        if self._counts is None:
+            self._counts = spark.sparkContext.accumulator((Counter(), Counter()), CountsParam())
+        return self._counts
 
     def _states(self, batch: int, base: int) -> dict[str, Any]:
         if self.store is None:
@@ -101,11 +110,16 @@ class BatchRunner:
 
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
         for sink in self.plan.graph.sinks:
-            about = Batch(batch, sink.name, dict(sink.endpoint.options))
+            about = Batch(batch, sink.name, dict(sink.endpoint.options), self.lineage)
             staged[sink.name] = self._sink(sink).stage(at.input(sink), about)
         for loop in self.plan.graph.loops:
             if loop.fed_by is not None:
-                about = Batch(batch, loop.name, {"path": str(self.folder / "loops" / loop.name), "format": "parquet"})
+                about = Batch(
+                    batch,
+                    loop.name,
+                    {"path": str(self.folder / "loops" / loop.name), "format": "parquet"},
+                    self.lineage,
+                )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
 
     def _sink(self, node: Sink) -> SinkConnector:
@@ -148,6 +162,10 @@ class BatchRunner:
             sink.close()
         for table in self._tables.values():
             table.unpersist()
+
+
+def _difference(after: Any, before: Any) -> Any:
+    return tuple(Counter(a) - Counter(b) for a, b in zip(after, before, strict=True))
 
 
 def _abort(staged: dict[str, Staged]) -> None:

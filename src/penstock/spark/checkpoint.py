@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError
-from penstock.graph.graph import Graph
+from penstock.spark.statefile import put_safely
 
 
 @dataclass
@@ -19,7 +19,8 @@ class Checkpoint:
     """One folder per flow. One driver at a time may have it open."""
 
     folder: Path
-    graph: Graph
+    flow: str
+    sources: list[list[str]]
     lock: Any = field(default=None, repr=False)
 
     @property
@@ -37,7 +38,8 @@ class Checkpoint:
         if note.exists():
             return self._check(json.loads(note.read_text()))
         lineage = uuid.uuid4().hex[:12]
-        note.write_text(json.dumps({"flow": self.graph.name, "lineage": lineage, "sources": self._sources()}, indent=1))
+        body = json.dumps({"flow": self.flow, "lineage": lineage, "sources": self.sources}, indent=1)
+        put_safely(note, [body.encode()])
         return lineage
 
     def _make(self) -> None:
@@ -54,28 +56,26 @@ class Checkpoint:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise CheckpointError(
-                f"flow {self.graph.name!r} runs already: another process has {self.folder} open. Stop it first, or give "
+                f"flow {self.flow!r} runs already: another process has {self.folder} open. Stop it first, or give "
                 f"this run a folder of its own with --checkpoint"
             ) from None
 
     def _clear(self) -> None:
-        for part in self.folder.iterdir():
+        """Spark's own part goes first: what it has noted must not outlive what it was about."""
+        for part in sorted(self.folder.iterdir(), key=lambda p: p.name != "spark"):
             if part.name != "lock":
                 shutil.rmtree(part) if part.is_dir() else part.unlink()
 
-    def _sources(self) -> list[list[str]]:
-        return [[s.name, s.endpoint.kind] for s in self.graph.sources] + [[n.name, "loop"] for n in self.graph.loops]
-
     def _check(self, note: dict[str, Any]) -> str:
-        if note["flow"] != self.graph.name:
+        if note["flow"] != self.flow:
             raise CheckpointError(
-                f"{self.folder} belongs to the flow {note['flow']!r}, not to {self.graph.name!r}; choose another folder"
+                f"{self.folder} belongs to the flow {note['flow']!r}, not to {self.flow!r}; choose another folder"
             )
-        if note["sources"] != self._sources():
+        if note["sources"] != self.sources:
             was = ", ".join(f"{n} ({k})" for n, k in note["sources"])
-            now = ", ".join(f"{n} ({k})" for n, k in self._sources())
+            now = ", ".join(f"{n} ({k})" for n, k in self.sources)
             raise CheckpointError(
-                f"the sources of flow {self.graph.name!r} have changed since {self.folder} was made: they were {was}; "
+                f"the sources of flow {self.flow!r} have changed since {self.folder} was made: they were {was}; "
                 f"they are {now}. Start afresh with --fresh, or choose another folder"
             )
         return str(note["lineage"])

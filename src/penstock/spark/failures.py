@@ -18,7 +18,7 @@ def as_run_error(error: BaseException) -> PenstockError:
     found = decode(text)
     if found is not None:
         return StepError(Failure(**found))
-    state = re.search(r"StateError: (.+)", text)
+    state = re.search(r"penstock\.errors\.StateError: (.+)", text)
     if state:
         return StateError(state.group(1))
     return RunError(f"Spark stopped the flow: {_with_cause(error, headline(text))}")

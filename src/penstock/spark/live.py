@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from dataclasses import replace
@@ -97,10 +98,10 @@ class LiveRun:
                 self._fed = False
                 self.query = self._start()
                 self._watch(pause)
-            self.stop()
         except KeyboardInterrupt:
+            self._stopping.set()
+        finally:
             self.stop()
-        self._tell()
         if self.failure is not None:
             raise self.failure
         self._raise_own()
@@ -139,11 +140,13 @@ class LiveRun:
             self._busy.release()
         while self.query.isActive and time.monotonic() < deadline and not self._settled():
             time.sleep(0.02)
-        if self.query.isActive:
-            self._given_up = True
-            self.query.stop()
-        self._tell()
-        self._close()
+        try:
+            if self.query.isActive:
+                self._given_up = True
+                self.query.stop()
+            self._tell()
+        finally:
+            self._close()
 
     def _settled(self) -> bool:
         """Whether Spark has logged the commit of the last batch that ran."""
@@ -154,9 +157,9 @@ class LiveRun:
 
     def _close(self) -> None:
         self._ended = True
-        self.runner.close()
-        self.sources.close()
-        self.checkpoint.close()
+        with contextlib.ExitStack() as closing:
+            for part in (self.checkpoint, self.sources, self.runner):
+                closing.callback(part.close)
 
     def _tell(self) -> None:
         """Hands the reports of finished batches, completed by Spark's own figures, to the observers."""

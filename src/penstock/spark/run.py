@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import Plan
+from penstock.compiler.shapes import shape_of_state
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files import FilesSink
 from penstock.errors import FlowError, Impossible, PenstockError, StepError
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Port
+from penstock.graph.nodes import Node, Port, Source
 from penstock.spark.batch import BatchRunner
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.failures import as_run_error
@@ -50,10 +51,15 @@ def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = Non
     _check(graph)
     plan = compile_graph(graph, live=True)
     folder = options.checkpoint or Path(".penstock") / graph.name
-    checkpoint = Checkpoint(folder.absolute(), graph)
+    sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once)
+    checkpoint = Checkpoint(folder.absolute(), graph.name, [[n.name, _kind(n)] for n in sources.nodes])
     lineage = checkpoint.open(fresh=options.fresh)
     runner = _runner(plan, spark, options, checkpoint.folder, lineage)
-    return LiveRun(spark, Sources(plan.graph, checkpoint.folder, _steps(plan)), runner, checkpoint, options)
+    return LiveRun(spark, sources, runner, checkpoint, options)
+
+
+def _kind(node: Node) -> str:
+    return node.endpoint.kind if isinstance(node, Source) else "loop"
 
 
 def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> list[BatchReport]:
@@ -137,6 +143,8 @@ def _runner(
     plan: Plan, spark: SparkSession, options: RunOptions, folder: Path, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     tasks = options.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    store = StateStore(folder / "state", run=f"{lineage}-{time.time_ns():x}") if live and plan.stateful else None
+    shapes = {n.name: shape_of_state(n, plan.graph) for s in plan.stages if s.state for n in s.nodes if n.keyed}
+    run = f"{lineage}-{time.time_ns():x}"
+    store = StateStore(folder / "state", run=run, shapes=shapes) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
-    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, store, loops)
+    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, lineage, store, loops)

@@ -63,6 +63,7 @@ class Sources:
     graph: Graph
     folder: Path
     steps: frozenset[str]
+    once: bool = False
     connectors: dict[str, SourceConnector] = field(default_factory=dict)
 
     @property
@@ -72,6 +73,7 @@ class Sources:
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """One streaming frame of all of them."""
+        self.close()
         return self._tagged([self._read(spark, n, live=True) for n in self.nodes])
 
     def bounded(self, spark: SparkSession) -> dict[Port, DataFrame]:
@@ -92,7 +94,7 @@ class Sources:
     def _place(self, node: Node) -> Place:
         schema = node.output().schema
         if isinstance(node, Source):
-            return Place(node.name, node.endpoint, schema, self.folder / "sources" / node.name)
+            return Place(node.name, node.endpoint, schema, self.folder / "sources" / node.name, self.once)
         folder = self.folder / "loops" / node.name
         return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
 

@@ -11,6 +11,7 @@ import json
 import mmap
 import os
 import struct
+import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -77,13 +78,18 @@ def write_file(path: Path, batch: pa.RecordBatch) -> tuple[int, int]:
 def put_safely(path: Path, parts: Iterable[Any]) -> None:
     """Writes a file so that it is there whole or not at all, also after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with aside.open("wb") as file:
         for part in parts:
             file.write(part)
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @dataclass
@@ -149,6 +155,12 @@ def open_file(base: Path, file: StateFile) -> OpenFile:
     while len(_OPEN) > _OPEN_MOST:
         _OPEN.popitem(last=False)
     return made
+
+
+def close_removed() -> None:
+    """Lets go of files that have been removed, so that their space is free."""
+    for name in [n for n in _OPEN if not Path(n).exists()]:
+        del _OPEN[name]
 
 
 def map_file(name: str, file: StateFile) -> OpenFile:

@@ -21,7 +21,7 @@ def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.Reco
     whole = pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA)
     order = np.argsort(_places(whole), kind="stable")
     ordered = whole.take(pa.array(order))
-    kept = _owned(ordered, groups) & ~_older(ordered)
+    kept = owned(ordered, groups) & ~_older(ordered)
     if last:
         kept &= ordered.column(2).is_valid().to_numpy(zero_copy_only=False)
     return ordered.filter(pa.array(kept))
@@ -31,7 +31,8 @@ def _places(batch: pa.RecordBatch) -> Any:
     return batch.column(0).to_numpy(zero_copy_only=False)
 
 
-def _owned(batch: pa.RecordBatch, groups: int) -> Any:
+def owned(batch: pa.RecordBatch, groups: int) -> Any:
+    """Which entries belong to these key groups."""
     mask = np.array([bool(groups >> g & 1) for g in range(GROUPS)])
     return mask[_places(batch) & (GROUPS - 1)]
 
@@ -55,7 +56,7 @@ def _look_closer(batch: pa.RecordBatch, places: Any, rows: Any, older: Any) -> N
     """Places that hold keys of different bytes: other keys of one hash, or one key that was pickled differently."""
     for place in np.unique(places[rows]):
         newest: dict[Any, int] = {}
-        for row in np.nonzero(places == place)[0]:
+        for row in range(*np.searchsorted(places, [place, place + 1])):
             key = pickle.loads(batch.column(1)[int(row)].as_py())
             if key in newest:
                 older[newest[key]] = True

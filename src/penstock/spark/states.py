@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import uuid
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -20,8 +21,8 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.kernels.state import GROUPS
-from penstock.spark.statefile import StateFile, open_file, put_safely, sorted_table, write_file
-from penstock.spark.statemerge import merged
+from penstock.spark.statefile import StateFile, close_removed, open_file, put_safely, sorted_table, write_file
+from penstock.spark.statemerge import merged, owned
 
 _GONE = object()
 
@@ -52,6 +53,7 @@ class FileState:
         self.files, self.task = files, task
         self.groups = groups_of(task, files.tasks)
         self.chain = [f for f in files.read if f.holds(self.groups)]
+        close_removed()
         self.near: dict[Any, Any] = {}
         self.places: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
@@ -62,6 +64,11 @@ class FileState:
         new = {k: p for k, p in zip(keys, places, strict=True) if k not in self.places}
         if not new:
             return
+        strays = [p for p in new.values() if not self.groups >> (p & (GROUPS - 1)) & 1]
+        if strays:
+            raise StateError(
+                f"task {self.task} of {self.files.tasks} got a key of group {strays[0] & (GROUPS - 1)}, which it does not own"
+            )
         self.places |= new
         if self.chain:
             self._find(new)
@@ -78,14 +85,15 @@ class FileState:
 
     def _find_in(self, file: StateFile, wanted: dict[int, list[Any]]) -> None:
         opened = open_file(Path(self.files.base), file)
-        places = np.sort(np.fromiter(wanted, np.int64, len(wanted)))
+        here = [p for p in wanted if file.groups >> (p & (GROUPS - 1)) & 1]
+        places = np.sort(np.array(here, np.int64))
         for place, key_bytes, value in opened.lookup(places):
-            key, here = pickle.loads(key_bytes), wanted.get(place, [])
-            if key in here:
+            key, sought = pickle.loads(key_bytes), wanted.get(place, [])
+            if key in sought:
                 if value is not None:
                     self.near[key] = pickle.loads(value)
-                here.remove(key)
-                if not here:
+                sought.remove(key)
+                if not sought:
                     del wanted[place]
 
     def get(self, key: Any) -> Any:
@@ -116,7 +124,9 @@ class FileState:
         yield from zip(*(c.to_pylist() for c in whole.columns), strict=True)
 
     def _whole(self, file: StateFile) -> pa.RecordBatch:
-        return open_file(Path(self.files.base), file).whole()
+        """A file, without the groups for which it does not count any more."""
+        whole = open_file(Path(self.files.base), file).whole()
+        return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
 
     def save(self) -> None:
         """Writes what changed, or a note that nothing did; either tells the driver that the task is done."""
@@ -125,7 +135,7 @@ class FileState:
             put_safely(base / self.files.folder / f"{self.task}.same", [])
             return
         batch, older = self._written()
-        path = f"{self.files.folder}/{self.task}.state"
+        path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
         size, crc = write_file(base / path, batch)
         note = {
             "file": asdict(StateFile(path, size, crc, batch.num_rows, self.groups)),
@@ -157,7 +167,7 @@ def _dumps(value: Any) -> bytes:
     """A value as bytes; one whose class travelled by value takes the longer way."""
     try:
         return pickle.dumps(value, 5)
-    except (pickle.PicklingError, AttributeError, ImportError):
+    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
         from pyspark import cloudpickle
 
         return bytes(cloudpickle.dumps(value, 5))
@@ -170,6 +180,7 @@ class StateStore:
     folder: Path
     keep: int = 10
     run: str = ""
+    shapes: dict[str, str] = field(default_factory=dict)
     staged: dict[str, StepFiles] = field(default_factory=dict)
 
     def manifest(self, version: int) -> Path:
@@ -189,8 +200,18 @@ class StateStore:
         body, _, crc = path.read_text().rpartition("\n")
         if f"{zlib.crc32(body.encode()):08x}" != crc:
             raise StateError(f"the manifest {path} is damaged; restore it, or start afresh with --fresh")
-        found = json.loads(body)["steps"]
-        return {step: [StateFile(**f) for f in files] for step, files in found.items()}
+        found = json.loads(body)
+        self._check_shapes(found.get("shapes", {}))
+        return {step: [StateFile(**f) for f in files] for step, files in found["steps"].items()}
+
+    def _check_shapes(self, kept: dict[str, str]) -> None:
+        """What a step keeps must still be what it kept."""
+        for step, shape in self.shapes.items():
+            if kept.get(step, shape) != shape:
+                raise StateError(
+                    f"step {step!r} kept its state as {kept[step]}; now it wants {shape}. Give the changed step a name of its "
+                    f"own, which begins with no state, or start afresh with --fresh"
+                )
 
     def begin(self, version: int, steps: dict[str, int], base: int) -> dict[str, StepFiles]:
         """What the tasks of each step read (version `base`) and where they write, for `version`."""
@@ -204,7 +225,7 @@ class StateStore:
     def publish(self, version: int) -> None:
         """Makes a version real: every task must have reported, then the manifest is put in place."""
         steps = {step: [asdict(f) for f in self._files(step, files)] for step, files in self.staged.items()}
-        body = json.dumps({"version": version, "groups": GROUPS, "steps": steps})
+        body = json.dumps({"version": version, "groups": GROUPS, "shapes": self.shapes, "steps": steps})
         put_safely(self.manifest(version), [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
         self._forget(version - self.keep)
 
@@ -212,6 +233,11 @@ class StateStore:
         """The files of the new version: those of the one before, less what was merged, and the new ones on top."""
         folder = self.folder / files.folder
         done = {p.name for p in folder.iterdir()} if folder.exists() else set()
+        strays = sorted(n for n in done if n.endswith(".json") and int(n.removesuffix(".json")) >= files.tasks)
+        if strays:
+            raise StateError(
+                f"step {step!r} has {files.tasks} tasks, but {len(strays)} more wrote state; nothing is kept of this batch"
+            )
         silent = [t for t in range(files.tasks) if f"{t}.json" not in done and f"{t}.same" not in done]
         if silent:
             raise StateError(
@@ -231,7 +257,10 @@ class StateStore:
         if version < 0 or not path.exists():
             return
         path.unlink()
-        needed = {self.folder / f.path for v in self.versions() for files in self.read(v).values() for f in files}
+        try:
+            needed = {self.folder / f.path for v in self.versions() for files in self.read(v).values() for f in files}
+        except StateError:  # a manifest that nobody needs now; what it names stays
+            return
         for folder in (self.folder / "files").iterdir():
             if int(folder.name.split("-")[0]) <= version:
                 _sweep(folder, needed)

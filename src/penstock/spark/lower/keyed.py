@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 
 def parts(at: Lowering, node: Parts) -> None:
-    """A `groupBy` over the batch. Its shuffle brings each key to the task that owns it, ready for the merge."""
+    """A `groupBy` over the batch. Its shuffle brings each key to the task that owns it, ready for the merge.
+
+    The repartition says so. Spark leaves it out where its own shuffle does the same, and needs it where the input was
+    partitioned otherwise and no shuffle was made.
+    """
     at.spark.conf.set("spark.sql.shuffle.partitions", str(at.tasks_of(node.of)))
-    at.give(Port(node.name), _grouped(at, node.of, node, f"count(*) as {ROWS}"))
+    parts = _grouped(at, node.of, node, f"count(*) as {ROWS}")
+    at.give(Port(node.name), parts.repartition(at.tasks_of(node.of), *map(quote, node.keys)))
 
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
