@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import penstock as ps
@@ -189,3 +191,52 @@ def test_process_with_a_side_output(same: Case) -> None:
     odd.side("even").sink("even", ps.console())
     given = [(1, "a"), (1, "b"), (1, "c"), (2, "x")]
     same.check(flow, {"events": given}, {"odd": ["a", "c", "x"], "even": ["b"]})
+
+
+def test_a_repartition_before_a_key_changes_nothing(same: Case) -> None:
+    """Spark would leave out the shuffle of the aggregate, and keys would stay where their state is not."""
+    flow, stream = sales("repartitioned")
+    stream.repartition("many", 8, "user").key_by("user").count("a").sink("one", ps.console())
+    stream.repartition("few", 1).key_by("user").sum("b", "n").sink("two", ps.console())
+    stream.repartition("part", 2, "user").key_by("user", "n").count("c").sink("three", ps.console())
+    users = [("ada", 2), ("bob", 2), (None, 1), ("eve", 1)]
+    same.check(flow, {"sales": SALES * 3}, {
+        "one": [(u, 3 * n) for u, n in users],
+        "two": [("ada", 39), ("bob", 3), (None, 21), ("eve", 6)],
+        "three": [(u, n, 3) for u, n, _ in SALES],
+    })  # fmt: skip
+
+
+def test_sums_of_decimals_are_exact(same: Case) -> None:
+    flow = ps.Flow("decimals")
+    money = flow.source("money", ps.items([], "k int, m decimal(28,18)"))
+    money.key_by("k").sum("total", "m").sink("out", ps.console())
+    given = [(1, Decimal("1234567890.123456789012345678")), (1, Decimal("0.000000000000000001"))] * 2
+    same.check(flow, {"money": given}, {"out": [(1, Decimal("2469135780.246913578024691358"))]})
+
+
+def test_not_a_number_is_the_largest(same: Case) -> None:
+    flow = ps.Flow("nan")
+    values = flow.source("values", ps.items([], "k int, x double"))
+    values.key_by("k").aggregate("ends", low="min(x)", high="max(x)").sink("out", ps.console())
+    nan = float("nan")
+    given = [(1, 1.0), (1, nan), (1, 3.0), (2, nan), (2, 2.0)]
+    same.check(flow, {"values": given}, {"out": [(1, 1.0, nan), (2, 2.0, nan)]})
+
+
+class Recent(ps.Process):
+    """A default that changes, and is not shared between keys."""
+
+    last = ps.value(deque, default=deque(maxlen=2))
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.last.append(row.word)
+        yield self.key, "".join(self.last)
+
+
+def test_a_default_that_changes_belongs_to_its_key(same: Case) -> None:
+    flow = ps.Flow("deques")
+    events = flow.source("events", ps.items([], "k int, word string"))
+    events.key_by("k").process("recent", Recent, "k int, last string").sink("out", ps.console())
+    given = [(1, "a"), (2, "x"), (1, "b"), (1, "c")]
+    same.check(flow, {"events": given}, {"out": [(1, "a"), (2, "x"), (1, "ab"), (1, "bc")]})

@@ -200,3 +200,41 @@ def test_old_versions_go_and_the_files_still_needed_stay(tmp_path: Path) -> None
     there = {str(p.relative_to(tmp_path)) for p in (tmp_path / "files").rglob("*.state")}
     assert named <= there
     assert len(there - named) <= 1
+
+
+def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, run="r")
+    write(store, 0, 1, KEYS)
+    write(store, 1, 2, {k: v if k[1] else None for k, v in KEYS.items() if k[1] % 2 == 0})
+    gone = {k: v for k, v in KEYS.items() if k[1]}
+    assert whole(store, 1, 2) == gone
+    assert whole(store, 1, 1) == gone
+    write(store, 2, 1, {("k", 9): "new"})
+    assert whole(store, 2, 4) == {**gone, ("k", 9): "new"}
+
+
+def test_a_key_at_a_task_that_does_not_own_it_is_refused(tmp_path: Path) -> None:
+    state = FileState(StateStore(tmp_path, run="r").begin(0, {"step": 2}, -1)["step"], 0)
+    with pytest.raises(StateError, match="which it does not own"):
+        state.prepare([("k", 1)], [place(("k", 1))])
+
+
+def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, run="r")
+    files = store.begin(0, {"step": 1}, -1)["step"]
+    for value in ("first", "second"):
+        state = FileState(files, 0)
+        state.prepare([("k", 0)], [0])
+        state.put(("k", 0), value)
+        state.save()
+    store.publish(0)
+    again = FileState(store.begin(1, {"step": 1}, 0)["step"], 0)
+    assert list(again.items()) == [(("k", 0), "second")]
+    assert len(list(tmp_path.rglob("*.state"))) == 2
+
+
+def test_a_step_that_keeps_something_else_is_refused(tmp_path: Path) -> None:
+    write(StateStore(tmp_path, run="r", shapes={"step": "aggregate by k int: n=count(*) bigint"}), 0, 1, KEYS)
+    changed = StateStore(tmp_path, run="r", shapes={"step": "aggregate by k int: n=sum(x) bigint"})
+    with pytest.raises(StateError, match=r"step 'step' kept its state as .*count.*; now it wants .*sum"):
+        changed.read(0)

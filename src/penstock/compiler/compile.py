@@ -13,6 +13,7 @@ from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
+from penstock.errors import FlowError
 from penstock.graph.graph import Graph
 
 
@@ -45,3 +46,13 @@ def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
     for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan
+
+
+def check_runnable(graph: Graph) -> None:
+    """Refuses a flow that would do nothing."""
+    if not graph.sinks:
+        raise FlowError(
+            f"flow {graph.name!r} has no sink, so it would do nothing; end it with stream.sink('out', ps.console())"
+        )
+    if not graph.sources:
+        raise FlowError(f"flow {graph.name!r} has no source; begin it with flow.source(...)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch, RowSink, SinkConnector, Staged, StagedRows, rows_of
@@ -20,7 +21,8 @@ class ConsoleSink(RowSink):
         kept = frame.persist() if mine else frame
         try:
             rows = kept.count()
-            staged = StagedRows(self, rows_of(kept.limit(batch.options["rows"])), batch)
+            about = replace(batch, options={**batch.options, "total": rows})
+            staged = StagedRows(self, rows_of(kept.limit(batch.options["rows"])), about)
         finally:
             if mine:
                 kept.unpersist()
@@ -30,8 +32,13 @@ class ConsoleSink(RowSink):
     def write(self, rows: list[Any], batch: Batch) -> None:
         """Prints the rows under their names."""
         if rows:
-            sys.stdout.write(table_text(rows, f"-- {batch.sink}, batch {batch.id} --") + "\n")
+            sys.stdout.write(table_text(rows, f"-- {batch.sink}, batch {batch.id}{_part(rows, batch)} --") + "\n")
             sys.stdout.flush()
+
+
+def _part(rows: list[Any], batch: Batch) -> str:
+    total = batch.options.get("total", len(rows))
+    return f", {len(rows)} of {total} rows" if total > len(rows) else ""
 
 
 def table_text(rows: list[Any], title: str) -> str:

@@ -83,6 +83,7 @@ class FilesSink(SinkConnector):
         path = batch.options["path"]
         aside = f"{path.rstrip('/')}/_penstock/{batch.sink}-{batch.id}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(frame, path, aside, batch)
+        staged.check_folder()
         staged.rows = _write(frame, batch.options["format"], aside)
         return staged
 
@@ -92,7 +93,9 @@ def _write(frame: DataFrame, kind: str, aside: str) -> int:
     from pyspark.sql import functions as f
 
     counted = Observation()
-    frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind).save(aside)
+    frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind).option(
+        "header", True
+    ).save(aside)
     return int(counted.get["rows"])
 
 
@@ -105,6 +108,18 @@ class StagedFiles(Staged):
         self.path, self.aside, self.batch = path, aside, batch
         if hadoop.scheme == "file":
             self.path, self.aside = _plain_path(path), _plain_path(aside)
+
+    def check_folder(self) -> None:
+        """A sink that begins must not add to what another life of the flow has written: readers would see all twice."""
+        if self.batch.id > 0:
+            return
+        names = [n for n in self.disk.names(self.path, f"{self.batch.sink}-") if n.count("-") >= 3]
+        others = [n for n in names if f"-{self.batch.lineage}-" not in n]
+        if others:
+            raise RunError(
+                f"sink {self.batch.sink!r}: {self.path} holds files of another life of this flow, such as {others[0]} (it was "
+                f"started with --fresh, or as --batch). Move them away or write to another folder, then start again"
+            )
 
     def commit(self) -> None:
         """Removes what an earlier run of this batch left, and moves the files into place."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from penstock.compiler.compile import check_runnable
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
 from penstock.jobs.logs import event
@@ -77,6 +78,7 @@ class Launch:
 
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
+        check_runnable(self.graph)
         event("starting", flow=self.graph.name, mode=self.options.mode)
         with stop_signals(self.ask_to_stop, self.force) as signals:
             self._start(signals)

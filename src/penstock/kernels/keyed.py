@@ -167,17 +167,21 @@ def _sum(one: Any, other: Any) -> Any:
     return _EXACT.add(one, other) if isinstance(one, decimal.Decimal) else one + other
 
 
+def _nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def _least(one: Any, other: Any) -> Any:
     """The smaller; as in Spark, not-a-number is the largest of all."""
-    if math.isnan(one) if isinstance(one, float) else False:
-        return other
+    if _nan(one) or _nan(other):
+        return other if _nan(one) else one
     return min(one, other)
 
 
 def _greatest(one: Any, other: Any) -> Any:
     """The larger; as in Spark, not-a-number is the largest of all."""
-    if math.isnan(one) if isinstance(one, float) else False:
-        return one
+    if _nan(one) or _nan(other):
+        return one if _nan(one) else other
     return max(one, other)
 
 

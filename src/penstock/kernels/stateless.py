@@ -105,7 +105,12 @@ class FlatMapKernel(Kernel):
         row: Any = None
         try:
             for row in walk:
-                made += function(row) or ()
+                given = function(row) or ()
+                if given.__class__ is str or given.__class__ is bytes:
+                    raise TypeError(
+                        f"flat_map needs a list of records, not one text; {given!r} came. Write [{given!r}]"
+                    )
+                made += given
         except Exception as error:
             raise RecordFailed(self.node, row, walk.at, error) from error
         return made

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.compiler.compile import compile_graph
+from penstock.compiler.compile import check_runnable, compile_graph
 from penstock.compiler.plan import Plan
 from penstock.compiler.shapes import shape_of_state
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files import FilesSink
-from penstock.errors import FlowError, Impossible, PenstockError, StepError
+from penstock.errors import Impossible, PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Node, Port, Source
 from penstock.spark.batch import BatchRunner
@@ -48,7 +48,7 @@ class RunOptions:
 def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
     """Starts a flow as one streaming query and gives the handle of it."""
     options = options or RunOptions()
-    _check(graph)
+    check_runnable(graph)
     plan = compile_graph(graph, live=True)
     folder = options.checkpoint or Path(".penstock") / graph.name
     sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once)
@@ -65,7 +65,7 @@ def _kind(node: Node) -> str:
 def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> list[BatchReport]:
     """Runs a flow once over bounded data; gives the report of each round (one, unless the flow has a loop)."""
     options = options or RunOptions()
-    _check(graph)
+    check_runnable(graph)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
 
@@ -124,15 +124,6 @@ class _Bounded:
         folder = self.folder / "loops" / port.step
         files = [str(p) for p in folder.glob(f"{port.step}-{number - 1:08d}-*")]
         return self.spark.read.schema(frame.schema).parquet(*files) if files else self._empty(frame)
-
-
-def _check(graph: Graph) -> None:
-    if not graph.sinks:
-        raise FlowError(
-            f"flow {graph.name!r} has no sink, so it would do nothing; end it with stream.sink('out', ps.console())"
-        )
-    if not graph.sources:
-        raise FlowError(f"flow {graph.name!r} has no source; begin it with flow.source(...)")
 
 
 def _steps(plan: Plan) -> frozenset[str]:

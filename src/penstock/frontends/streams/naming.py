@@ -17,13 +17,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def checked_name(name: Any, what: str = "a step") -> str:
+def checked_name(name: Any, what: str = "a step", method: str = "") -> str:
     """A name that may stand in file names, metrics and dotted paths."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FlowError(
-            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {name!r} came. "
-            f"The name comes first: stream.map('parse', parse)"
-        )
+        came = repr(name) if isinstance(name, str | int | float) else f"a {type(name).__name__}"
+        hint = f". The name comes first: {method}('a-name', ...)" if method else ""
+        raise FlowError(f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {came} came{hint}")
     return name
 
 
@@ -32,7 +31,7 @@ def names_step(method: Callable[Concatenate[S, str, P], R]) -> Callable[Concaten
 
     @wraps(method)
     def named(self: S, name: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        checked_name(name)
+        checked_name(name, method=method.__name__)
         try:
             return method(self, name, *args, **kwargs)
         except FlowError as error:

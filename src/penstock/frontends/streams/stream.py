@@ -106,6 +106,10 @@ class Stream:
     def select(self, name: str, /, *columns: str | Expr, **named: str | Expr) -> Stream:
         """New records of expressions: `select("pick", "word", n="count + 1")`. Stays native."""
         written = [(name_of(e), _bare(e)) for e in map(as_expr, columns)] + _named(named)
+        if name in self.schema and name not in dict(written):
+            raise FlowError(
+                f"select takes the step's name first; {name!r} is a field. Write select('a-name', {name!r}, ...)"
+            )
         made = Schema(tuple(self._typed(name, n, e) for n, e in written))
         self._need_keys(name, made)
         return self._add(Select, name, made, tuple(written))
