@@ -139,7 +139,7 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
     names = list(known)
     if not names:
         return "there are none"
-    close = difflib.get_close_matches(name, names, limit, 0.6)
+    close = difflib.get_close_matches(name, names, limit, 0.6) or [n for n in names if n.lower() == name.lower()]
     listed = ", ".join(repr(n) for n in names[:20])
     if not close:
         return f"there are: {listed}"

@@ -74,7 +74,7 @@ def demo(
     duration: Annotated[str, option("--for", help="Stop after this time, such as 20s.", show_default="Ctrl-C")] = "",
     rate: Annotated[int, option(min=1, help="Posts a second.")] = 2000,
     interval: Annotated[str, option(help="Time between the starts of batches.")] = "1s",
-    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*]")] = None,
+    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,
     output: Annotated[
         Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
     ] = None,

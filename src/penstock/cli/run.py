@@ -49,14 +49,16 @@ def run(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     fresh: Annotated[bool, option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
     parallelism: Annotated[int | None, option(min=1, help="Tasks of a keyed step.", show_default="cores")] = None,
-    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*]")] = None,
+    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,
     conf: Annotated[list[str] | None, option("--conf", metavar="KEY=VALUE", help="A Spark setting.")] = None,
     packages: Annotated[str, option(help="Maven coordinates of JARs, with commas between.")] = "",
     py_files: Annotated[str, option(help="Python files or zips for the workers, with commas between.")] = "",
     properties_file: Annotated[Path | None, option(help="A file of Spark settings.")] = None,
     json_logs: Annotated[bool, option("--json-logs", help="Log each event as a line of JSON.")] = False,
     log_level: Annotated[str, option(help="debug, info, warning or error.")] = "",
-    metrics_port: Annotated[int | None, option(help="Serve Prometheus metrics; 0 takes a free port.")] = None,
+    metrics_port: Annotated[
+        int | None, option(help="Serve Prometheus metrics; 0 takes a free port.", min=0, max=65535)
+    ] = None,
     metrics_host: Annotated[str, option(help="The address metrics are served at.")] = "127.0.0.1",
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,

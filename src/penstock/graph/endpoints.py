@@ -13,6 +13,8 @@ from penstock.graph.schema import Schema, schema_of
 
 FORMATS = ("text", "json", "csv", "parquet")
 TEXT = schema_of("value string")
+ONLY_READ = ("files", "generate", "items", "rate", "socket", "spout", "stdin")
+ONLY_WRITTEN = ("callback", "console", "nothing", "write_files")
 
 
 def files(

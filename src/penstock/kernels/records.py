@@ -123,6 +123,8 @@ class Shape:
             return self._from_mapping(record, at)
         if self.single and not hasattr(type(record), "__dataclass_fields__"):
             return (record,)
+        if hasattr(record, "__next__"):
+            raise BadRecord("one record is needed; a generator came. A step that yields is a flat_map", at)
         if record is None or isinstance(record, str | int | float | list | set):
             raise BadRecord(f"a record with the fields {', '.join(self.names)} is needed; {record!r} came", at)
         return tuple(c[0] for c in self._at(at, self._from_objects, record))

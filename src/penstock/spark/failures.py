@@ -26,7 +26,7 @@ def as_run_error(error: BaseException) -> PenstockError:
 
 def _with_cause(error: BaseException, shown: str) -> str:
     """Spark's sentence, and that of the innermost cause where it says more."""
-    cause = getattr(error, "_origin", None)
+    cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     last = ""
     while cause is not None:
         last = str(cause.getMessage() or "")

@@ -25,6 +25,7 @@ class Results(dict[str, list[Any]]):
 
     def table(self, sink: str) -> dict[Any, Any]:
         """The last row of each key, for a sink that gets running totals."""
+        self[sink]
         keys = self.graph.output(self.graph.node(sink).inputs[0]).updates
         if keys is None:
             raise UnknownName(f"sink {sink!r} gets records, not running totals; look at results[{sink!r}]")

@@ -8,6 +8,7 @@ from penstock.errors import FlowError, LoopError, NameTaken, SchemaError
 from penstock.frontends.streams.naming import checked_name, names_step
 from penstock.frontends.streams.stream import Stream
 from penstock.graph.caller import user_line
+from penstock.graph.endpoints import ONLY_WRITTEN
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Feedback, Node, Output, Port, Source
 from penstock.graph.schema import schema_of
@@ -39,6 +40,8 @@ class Flow:
             raise FlowError(
                 f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...); {endpoint!r} came"
             )
+        if endpoint.kind in ONLY_WRITTEN:
+            raise FlowError(f"source {name!r} ({user_line()}): {endpoint.kind} is a sink; it cannot be read")
         given = schema_of(schema) if schema is not None else endpoint.schema
         if given is None:
             raise SchemaError(

@@ -77,6 +77,14 @@ class KeyedStream:
         outputs = (Output(made), *sides)
         return stream.flow.add(Process(name, (stream.port,), outputs, self.keys, checked, line=user_line()))
 
+    def __getattr__(self, name: str) -> Any:
+        hint = (
+            f"; {name} it before key_by"
+            if name in ("map", "filter", "where", "select", "flat_map", "branch", "sink")
+            else ""
+        )
+        raise AttributeError(f"a stream by key has no {name!r}{hint}; it has aggregate, count, process, reduce and sum")
+
     def _schema(self) -> Schema:
         """The fields with the computed keys among them."""
         known = self.source.schema

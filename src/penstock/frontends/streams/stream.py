@@ -12,6 +12,7 @@ from penstock.frontends.streams.naming import names_step
 from penstock.graph import types as t
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
+from penstock.graph.endpoints import ONLY_READ
 from penstock.graph.expr import Alias, Expr, as_expr, name_of, to_sql, type_of_expr
 from penstock.graph.nodes import (
     AsRecords,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.flow import Flow
 
 OTHERWISE = "otherwise"
+PER_KEY = ("aggregate", "count", "process", "reduce", "sum")
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,16 @@ class Stream:
         """Where the records go."""
         if not isinstance(endpoint, Endpoint):
             raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(); {endpoint!r} came")
+        if endpoint.kind in ONLY_READ:
+            raise FlowError(
+                f"sink {name!r} ({user_line()}): {endpoint.kind} can only be read; to write, take ps.write_files(...), "
+                f"ps.console() or ps.callback(...)"
+            )
         self.flow.add(Sink(name, (self.port,), (), endpoint, line=user_line()))
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f"; it keeps something per key: stream.key_by('field').{name}(...)" if name in PER_KEY else ""
+        raise AttributeError(f"a stream has no {name!r}{hint}")
 
     def _add(self, node: type[Node], name: str, schema: Schema, *settings: Any) -> Stream:
         made = Output(schema, updates=self.updates)
