@@ -412,20 +412,25 @@ class Merging(Count):
 def test_state_survives_a_restart_with_other_tasks(penstock_spark: Any, tmp_path: Path) -> None:
     """More tasks go on with what was there; fewer need a merge."""
 
-    def run(tasks: int, bolt: type[Bolt], rows: list[str]) -> list[Any]:
-        return sorted(run_spark(counting(tasks, bolt), penstock_spark, {"words": rows}, cuts=1, folder=tmp_path)["out"])
+    def run(tasks: int, bolt: type[Bolt], *batches: str) -> list[Any]:
+        return sorted(more_words(counting(tasks, bolt), penstock_spark, tmp_path, *batches)["out"])
 
-    assert run(2, Count, ["a"]) == [("a", 1)]
-    assert run(3, Merging, ["a", "b"]) == [("a", 2), ("b", 1)]
-    assert run(2, Merging, ["a", "b", "b"]) == [("a", 3), ("b", 2), ("b", 3)]
+    assert run(2, Count, "a") == [("a", 1)]
+    assert run(3, Merging, "a", "ab") == [("a", 2), ("b", 1)]
+    assert run(2, Merging, "a", "ab", "abb") == [("a", 3), ("b", 2), ("b", 3)]
+
+
+def more_words(top: Topology, spark: Any, folder: Path, *batches: str) -> Any:
+    """Runs a topology over words that come in these batches; a checkpoint goes on behind those it has seen."""
+    cuts = [len("".join(batches[:n])) for n in range(1, len(batches))]
+    return run_spark(top, spark, {"words": list("".join(batches))}, cuts={"words": cuts}, folder=folder)
 
 
 @pytest.mark.spark
 def test_fewer_tasks_without_a_merge_are_refused(penstock_spark: Any, tmp_path: Path) -> None:
-    first, rest = list("abcd"), list("abcdabcd")
-    run_spark(counting(4), penstock_spark, {"words": first}, cuts=1, folder=tmp_path)
+    more_words(counting(4), penstock_spark, tmp_path, "abcd")
     with pytest.raises(StateError, match="bolt 'count' has 2 tasks and had more"):
-        run_spark(counting(2), penstock_spark, {"words": rest}, cuts=1, folder=tmp_path)
+        more_words(counting(2), penstock_spark, tmp_path, "abcd", "abcdabcd")
 
 
 class Flaky(Sentences):
