@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import StateError
 from penstock.spark.statefile import map_file
-from penstock.spark.states import FileState, StateStore
+from penstock.spark.states import FileState
+from penstock.spark.statestore import StateStore
 
 State = dict[Any, Any]
 KEYS: State = {("k", g): g * 10 for g in range(128)}

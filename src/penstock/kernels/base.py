@@ -16,6 +16,8 @@ from penstock.errors import Failure
 from penstock.graph.nodes import Node
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.state import KeyedState, MemoryState
+from penstock.kernels.tables import MemoryTable, TimeTable
+from penstock.kernels.times import Times
 
 Out = Iterable[tuple[str, Chunk]]
 _HERE = str(Path(__file__).resolve().parents[1])
@@ -29,6 +31,7 @@ class Context:
     tasks: int = 1
     now: Callable[[], float] = lambda: 0.0
     state: Callable[[str], KeyedState] = field(default=lambda step: MemoryState())
+    table: Callable[[str], TimeTable] = field(default=lambda step: MemoryTable())
 
 
 class Kernel:
@@ -36,6 +39,13 @@ class Kernel:
 
     leaving = False
     """Whether all that comes out leaves Python next; the host says so."""
+    times = Times()
+    late = 0
+    """Records that came too late and that nobody reads."""
+    bad = 0
+    """Records whose event time cannot be used."""
+    rows = 0
+    """Records that the native half of the step took in."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -43,12 +53,18 @@ class Kernel:
     def open(self, context: Context) -> None:
         """Called once, before anything else."""
 
+    def begin(self, times: Times) -> None:
+        """The beginning of a batch, with its times."""
+        self.times = times
+
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Records of the input at place `source`."""
         raise NotImplementedError
 
     def barrier(self) -> Out:
-        """The end of a batch: what was held back comes out, and the state is complete."""
+        """The end of a batch: event time moves to `times.watermark`, what was held back comes out, and the state is
+        complete.
+        """
         return ()
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.schema import Schema
 from penstock.kernels import keyed, stateless
 from penstock.kernels.base import Kernel
+from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology import BoltKernel, RouteKernel
 
 _PLAIN: dict[type, Callable[[Any], Kernel]] = {
@@ -32,6 +33,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Combine: keyed.combine_kernel,
     n.Reduce: keyed.ReduceKernel,
     n.Process: keyed.ProcessKernel,
+    n.EventTime: EventTimeKernel,
 }
 _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {n.Bolt: BoltKernel, n.Route: RouteKernel}
 

@@ -21,10 +21,10 @@ class JoinKernel(Kernel):
         right = node.table.schema
         self.key_of = key_getter(schema.names, node.on)
         self.rest = [i for i, n in enumerate(right.names) if n not in node.on]
-        self.rows: dict[Any, list[tuple[Any, ...]]] = {}
+        self.matches: dict[Any, list[tuple[Any, ...]]] = {}
         right_key = key_getter(right.names, node.on)
         for values in zip(*shape_of(right).columns(list(table)), strict=True):
-            self.rows.setdefault(right_key(values), []).append(tuple(values[i] for i in self.rest))
+            self.matches.setdefault(right_key(values), []).append(tuple(values[i] for i in self.rest))
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Each record with its matches; null keys match nothing."""
@@ -32,6 +32,6 @@ class JoinKernel(Kernel):
         none = [(None,) * len(self.rest)] if self.node.how == "left" else []
         for values in chunk.values():
             key = self.key_of(values)
-            found = none if None in key else self.rows.get(key, none)
+            found = none if None in key else self.matches.get(key, none)
             made += [(*values, *match) for match in found]
         yield "out", Chunk.of(self.node.output().schema, made)

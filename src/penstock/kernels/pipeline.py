@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from penstock.graph.nodes import Port
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.chunk import Chunk
-from penstock.kernels.keyed import MergeKernel
+from penstock.kernels.times import Times
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ class Pipeline:
         for kernel in self.kernels:
             kernel.open(context)
 
+    def begin(self, times: Callable[[str], Times]) -> None:
+        """Tells every kernel the times of the batch that begins, by the name of its step."""
+        for kernel in self.kernels:
+            kernel.begin(times(kernel.node.name))
+
     def take(self, port: Port, chunk: Chunk) -> Iterator[tuple[Port, Chunk]]:
         """Pushes a chunk in at a port, as far as it goes."""
         for wire in self.wires.get(port, ()):
@@ -68,8 +73,9 @@ class Pipeline:
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
         """Rows in and out of each step, and those that the native half of an aggregate took in."""
-        before = {f"{k.node.name}.parts": k.rows for k in self.kernels if isinstance(k, MergeKernel) and k.rows}
-        return self.rows_in + Counter(before), self.rows_out
+        before = {f"{k.node.name}.parts": k.rows for k in self.kernels if k.rows}
+        late = {f"{k.node.name}.late": k.late for k in self.kernels if k.late}
+        return self.rows_in + Counter(before | late), self.rows_out
 
     def close(self) -> None:
         """Closes every kernel."""

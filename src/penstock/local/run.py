@@ -7,10 +7,12 @@ came after it is replayed from the sources, as on Spark.
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.compiler.times import Timeline
 from penstock.errors import Impossible, StepError, UnknownName, nearest
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Port, Sink, Source
@@ -22,14 +24,18 @@ from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records import BadRecord
 from penstock.kernels.spout import completed
 from penstock.kernels.state import MemoryState
+from penstock.kernels.tables import MemoryTable
+from penstock.kernels.time import EventTimeKernel
+from penstock.kernels.times import NEVER
 from penstock.kernels.topology import TaskChunk, unsaved
+from penstock.kernels.watermarks import Watermarks
 
 
 @dataclass
 class Clock:
     """A clock that stands still until it is moved."""
 
-    time: float = 0.0
+    time: float = field(default_factory=time.time)
 
     def __call__(self) -> float:
         """The time, in seconds."""
@@ -48,6 +54,10 @@ class Committed:
     offsets: dict[str, int] = field(default_factory=dict)
     results: dict[str, list[Any]] = field(default_factory=dict)
     looped: dict[str, list[Any]] = field(default_factory=dict)
+    tables: bytes = field(default_factory=lambda: pickle.dumps({}))
+    watermarks: dict[str, Any] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    before: int = NEVER
 
 
 class LocalRun:
@@ -64,21 +74,38 @@ class LocalRun:
         self.tables = tables
         self.clock = clock or Clock()
         self.committed = committed or Committed()
+        self.timeline = Timeline(graph)
         self._start()
 
     def _start(self) -> None:
         self.states: dict[str, MemoryState] = {
             step: MemoryState(pickle.loads(kept)) for step, kept in pickle.loads(self.committed.states).items()
         }
+        self.tables_kept: dict[str, MemoryTable] = pickle.loads(self.committed.tables)
+        self.marks = Watermarks.of(self.committed.watermarks)
+        self.late = dict(self.committed.late)
+        self.before = self.committed.before
         self.offsets = dict(self.committed.offsets)
         self.results: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
         self.looped: dict[str, list[Any]] = {n: list(rows) for n, rows in self.committed.looped.items()}
         ports = [p for s in self.graph.sinks for p in s.inputs] + [n.fed_by for n in self.graph.loops if n.fed_by]
         self.pipeline = Pipeline([self._kernel(n) for n in self._working()], ports)
         try:
-            self.pipeline.open(Context(now=self.clock, state=self._state))
+            self.pipeline.open(Context(now=self.clock, state=self._state, table=self._table))
         except RecordFailed as failed:
             raise StepError(failed.failure("before the first record")) from failed.error
+        self._begin()
+
+    @property
+    def now(self) -> int:
+        """The clock, in microseconds."""
+        return round(self.clock() * 1_000_000)
+
+    def _begin(self) -> None:
+        """A batch begins: event time will move to where the records before it have brought it."""
+        self.marks.move(self.timeline.inputs, self.now)
+        times = self.timeline.times(self.late, self.marks.at, self.before, self.now)
+        self.pipeline.begin(times.__getitem__)
 
     def _working(self) -> list[Any]:
         return [n for n in self.graph.ordered if not isinstance(n, Source | Sink) and n.inputs]
@@ -90,6 +117,9 @@ class LocalRun:
 
     def _state(self, step: str) -> MemoryState:
         return self.states.setdefault(step, MemoryState())
+
+    def _table(self, name: str) -> MemoryTable:
+        return self.tables_kept.setdefault(name, MemoryTable())
 
     def push(self, source: str, record: Any) -> None:
         """One record, through the whole graph."""
@@ -129,8 +159,19 @@ class LocalRun:
             if loop.fed_by == port:
                 self.looped.setdefault(loop.name, []).extend(chunk.rows())
 
-    def barrier(self, limit: int = 10_000) -> None:
-        """Ends a batch: held results come out, loops run until they are quiet, and all is committed."""
+    def barrier(self, *, end: bool = False) -> None:
+        """Ends a batch; if its records moved event time, or the input is over (`end`), another one without records follows."""
+        self._begin()
+        self._batch()
+        if end:
+            self.marks.end(self.timeline.inputs)
+        if end or self.marks.at != self.late:
+            self._begin()
+            self._batch()
+        self._begin()
+
+    def _batch(self, limit: int = 10_000) -> None:
+        """Held results come out, loops run until they are quiet, time moves, and all is committed."""
         self._flush()
         for _ in range(limit):
             if not any(self.looped.values()):
@@ -149,10 +190,24 @@ class LocalRun:
         except RecordFailed as failed:
             raise StepError(failed.failure("the end of a batch")) from failed.error
 
+    def _move(self) -> None:
+        """Event time has moved as the batch said; its records say how far it moves in the next."""
+        self.late, self.before = dict(self.marks.at), self.now
+        for kernel in self.pipeline.kernels:
+            if isinstance(kernel, EventTimeKernel):
+                self.marks.note(kernel.node.name, kernel.highs, self.now)
+                kernel.highs = {}
+        self.marks.move(self.timeline.inputs, self.now)
+        for table in self.tables_kept.values():
+            table.settle()
+
     def _commit(self) -> None:
+        self._move()
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
         states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})
-        self.committed = Committed(states, dict(self.offsets), done, {n: list(r) for n, r in self.looped.items()})
+        looped = {n: list(r) for n, r in self.looped.items()}
+        times = (self.marks.as_dict(), dict(self.late), self.before)
+        self.committed = Committed(states, dict(self.offsets), done, looped, pickle.dumps(self.tables_kept), *times)
         self.results = {s: [] for s in self.results}
 
     def _pickled(self, step: str, state: MemoryState) -> bytes:

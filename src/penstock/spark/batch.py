@@ -17,11 +17,14 @@ from penstock.compiler.plan import Plan
 from penstock.connectors.base import Batch, Place, SinkConnector, Staged
 from penstock.connectors.registry import sink_connector, source_connector
 from penstock.graph.nodes import Endpoint, Node, Port, Sink
+from penstock.graph.times import Times
 from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
+from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
 from penstock.spark.report import BatchReport
-from penstock.spark.states import StateStore
+from penstock.spark.statestore import StateStore
+from penstock.spark.timekeeper import Timekeeper
 from penstock.spark.worker import add_counts
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class BatchRunner:
     live: bool
     folder: Path
     lineage: str
+    keeper: Timekeeper
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
     _sinks: dict[str, SinkConnector] = field(default_factory=dict)
@@ -77,11 +81,12 @@ class BatchRunner:
         try:
             with self._timed("plan"):
                 at.states = self._states(batch, base)
+                at.times = self._times(batch, base)
                 lower(at)
             with self._timed("compute"):
                 self._stage(at, batch, staged)
             with self._timed("state"):
-                self._publish(batch)
+                bad = self._publish(batch, at)
             with self._timed("sinks"):
                 for work in staged.values():
                     work.commit()
@@ -90,7 +95,7 @@ class BatchRunner:
             raise
         finally:
             at.release()
-        return self._report(batch, _difference(counts.value, before), staged)
+        return self._report(batch, _difference(counts.value, before), staged, bad)
 
     def _counter(self, spark: SparkSession) -> Any:
         """One accumulator for the whole run: Spark never forgets one."""
@@ -101,12 +106,27 @@ class BatchRunner:
     def _states(self, batch: int, base: int) -> dict[str, Any]:
         if self.store is None:
             return {}
-        steps = {n.name: n.parallelism or self.tasks for s in self.plan.stages if s.state for n in s.nodes if n.keyed}
-        return self.store.begin(batch, steps, base)
+        kept = {
+            store: n.parallelism or self.tasks
+            for s in self.plan.stages
+            if s.state
+            for n in s.nodes
+            for store in n.stores
+        }
+        return self.store.begin(batch, kept, base)
 
-    def _publish(self, batch: int) -> None:
+    def _times(self, batch: int, base: int) -> dict[str, Times]:
+        if self.store is None:
+            return self.keeper.begin({})
+        return self.keeper.begin(self.store.time(base), self.store.time(batch, missing=True))
+
+    def _publish(self, batch: int, at: Lowering) -> dict[str, int]:
+        """Makes the new state real, with the times of the batch; gives the number of bad records by step."""
+        found = {step: observed(observation) for step, observation in at.observed.items()}
+        time = self.keeper.finish({step: highs for step, (highs, _) in found.items()})
         if self.store is not None:
-            self.store.publish(batch)
+            self.keeper.wakes = self.store.publish(batch, time)
+        return {step: bad for step, (_, bad) in found.items() if bad}
 
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
         for sink in self.plan.graph.sinks:
@@ -146,14 +166,25 @@ class BatchRunner:
         finally:
             self._seconds[phase] = time.perf_counter() - begin
 
-    def _report(self, batch: int, counts: Any, staged: dict[str, Staged]) -> BatchReport:
+    def _report(self, batch: int, counts: Any, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
         taken, given = (dict(each) for each in counts)
+        late = {s.removesuffix(".late"): taken.pop(s) for s in list(taken) if s.endswith(".late")}
         given |= {s: given.get(s, 0) for s in taken if not s.endswith(".parts")}
         taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
         steps = complete(self.plan.graph, taken, given)
         fed = {n.name: taken[n.name] for n in self.plan.graph.loops}
         return BatchReport(
-            batch, {}, steps, dict(self._seconds), finished=time.time(), taken=taken, given=given, fed=fed
+            batch,
+            {},
+            steps,
+            dict(self._seconds),
+            finished=time.time(),
+            taken=taken,
+            given=given,
+            fed=fed,
+            late=late,
+            bad=bad,
+            watermarks=dict(self.keeper.marks.at),
         )
 
     def close(self) -> None:

@@ -44,7 +44,8 @@ class LiveRun:
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._ended = self._given_up = False
-        self._fed = False
+        self._fed = self._drained = False
+        self._ran, self._ticked = 0, -1
         self.query = self._start()
         self.began = time.monotonic()
 
@@ -86,6 +87,7 @@ class LiveRun:
         try:
             report = self.runner.run(frame.sparkSession, batch, batch - 1, parted.frames, parted.union)
             self._fed |= any(report.fed.values())
+            self._ran += 1
             return report
         finally:
             parted.release()
@@ -94,7 +96,7 @@ class LiveRun:
         """Returns when the run has ended; raises what ended it, if that was an error."""
         try:
             self._watch(pause)
-            while self._fed and not self._over() and self.failure is None:
+            while not self._over() and self.failure is None and self._more():
                 self._fed = False
                 self.query = self._start()
                 self._watch(pause)
@@ -109,8 +111,34 @@ class LiveRun:
     def _watch(self, pause: float) -> None:
         while self.query.isActive and not self._over():
             self._tell()
+            self._tick()
             time.sleep(pause)
         self._tell()
+
+    def _tick(self) -> None:
+        """Has a batch run although no record may come, if time has work to do and none has run since it was asked for."""
+        ticks = self.sources.ticks
+        if ticks is None or self.options.once or self._ticked == self._ran or not self.runner.keeper.due():
+            return
+        if self._busy.acquire(blocking=False):
+            self._busy.release()
+            self._ticked = self._ran
+            ticks.put()
+
+    def _more(self) -> bool:
+        """Whether a run that took what was there has more to do: loops that were fed, time that has work, or its end."""
+        ticks, keeper = self.sources.ticks, self.runner.keeper
+        if not self.options.once:
+            return False
+        if ticks is not None and not self._fed:
+            if self.options.drain and not self._drained:
+                self._drained = keeper.ending = True
+                ticks.put()
+                return True
+            if self._ran > 0 and keeper.wakes.get("event") is not None and keeper.due():
+                ticks.put()
+                return True
+        return self._fed
 
     def _over(self) -> bool:
         if self._stopping.is_set():

@@ -13,7 +13,8 @@ class BatchReport:
 
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
-    back into loops.
+    back into loops. `late` and `bad` count records that came too late and that have no usable event time, where nobody reads
+    them; `watermarks` says how far the event time of each input has come, in microseconds.
     """
 
     batch: int
@@ -25,6 +26,9 @@ class BatchReport:
     taken: dict[str, int] = field(default_factory=dict, repr=False)
     given: dict[str, int] = field(default_factory=dict, repr=False)
     fed: dict[str, int] = field(default_factory=dict, repr=False)
+    late: dict[str, int] = field(default_factory=dict)
+    bad: dict[str, int] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
 
     @property
     def rows_in(self) -> int:
@@ -40,7 +44,16 @@ class BatchReport:
         """The report as plain values, ready for JSON."""
         steps = {name: {"in": i, "out": o} for name, (i, o) in self.steps.items()}
         seconds = {name: round(s, 4) for name, s in self.seconds.items()}
-        return {"batch": self.batch, "sources": self.sources, "steps": steps, "seconds": seconds, "lag": self.lag}
+        time = {"late": self.late, "bad": self.bad, "watermarks": self.watermarks}
+        shown = {name: values for name, values in time.items() if values}
+        return {
+            "batch": self.batch,
+            "sources": self.sources,
+            "steps": steps,
+            "seconds": seconds,
+            "lag": self.lag,
+            **shown,
+        }
 
 
 Observer = Callable[[BatchReport], None]

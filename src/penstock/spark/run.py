@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.compile import check_runnable, compile_graph
 from penstock.compiler.plan import Plan
 from penstock.compiler.shapes import shape_of_state
+from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files import FilesSink
 from penstock.errors import Impossible, PenstockError, StepError
@@ -25,7 +26,9 @@ from penstock.spark.pack import Packer
 from penstock.spark.report import BatchReport, Observer
 from penstock.spark.session import power_of_two
 from penstock.spark.sources import Sources
-from penstock.spark.states import StateStore
+from penstock.spark.statestore import StateStore
+from penstock.spark.ticks import NAME, Ticks
+from penstock.spark.timekeeper import Timekeeper
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +46,8 @@ class RunOptions:
     parallelism: int | None = None
     by_value: tuple[str, ...] = ()
     observers: tuple[Observer, ...] = field(default=())
+    drain: bool = False
+    """At the end of the run all time has passed: open windows close and timers fire."""
 
 
 def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
@@ -51,8 +56,10 @@ def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = Non
     check_runnable(graph)
     plan = compile_graph(graph, live=True)
     folder = options.checkpoint or Path(".penstock") / graph.name
-    sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once)
-    checkpoint = Checkpoint(folder.absolute(), graph.name, [[n.name, _kind(n)] for n in sources.nodes])
+    ticks = Ticks(folder.absolute() / "ticks") if Timeline(plan.graph).timed else None
+    sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once, ticks)
+    read = [[n.name, _kind(n)] for n in sources.nodes]
+    checkpoint = Checkpoint(folder.absolute(), graph.name, [*read, *([[NAME, "ticks"]] if ticks else [])])
     lineage = checkpoint.open(fresh=options.fresh)
     runner = _runner(plan, spark, options, checkpoint.folder, lineage)
     return LiveRun(spark, sources, runner, checkpoint, options)
@@ -78,6 +85,7 @@ class _Bounded:
         self.plan = compile_graph(graph, live=False)
         self.folder = options.checkpoint or Path()
         self.runner = _runner(self.plan, spark, options, self.folder, "bounded", live=bool(graph.loops))
+        self.runner.keeper.bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
     def run(self) -> list[BatchReport]:
@@ -98,12 +106,15 @@ class _Bounded:
     def _rounds(self, most: int = 1000) -> Iterable[BatchReport]:
         frames = self.sources.bounded(self.spark)
         yield self._round(0, frames)
+        ended = not Timeline(self.plan.graph).timed
         for number in range(1, most):
             if not self.plan.graph.loops:
                 return
             frames = {p: self._next(p, frame, number) for p, frame in frames.items()}
             if not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
-                return
+                if ended:
+                    return
+                ended = self.runner.keeper.ending = True
             yield self._round(number, frames)
         raise Impossible(f"flow {self.plan.graph.name!r}: its loop went round {most} times and did not come to rest")
 
@@ -138,4 +149,5 @@ def _runner(
     run = f"{lineage}-{time.time_ns():x}"
     store = StateStore(folder / "state", run=run, shapes=shapes) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
-    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, lineage, store, loops)
+    keeper = Timekeeper(Timeline(plan.graph))
+    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, lineage, keeper, store, loops)

@@ -15,6 +15,7 @@ from penstock.errors import PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import quote
+from penstock.spark.ticks import Ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +40,7 @@ class Parted:
         names = [n.name for n in self.sources.nodes]
         places = [names.index(p.step) for p in ports]
         some = self.kept
-        if len(places) < len(names):
+        if len(places) < len(names) or self.sources.ticks is not None:
             some = some.where(f"__source in ({', '.join(map(str, places))})")
         return some.selectExpr(*self.sources.fields_of(places[0]))
 
@@ -64,6 +65,7 @@ class Sources:
     folder: Path
     steps: frozenset[str]
     once: bool = False
+    ticks: Ticks | None = None
     connectors: dict[str, SourceConnector] = field(default_factory=dict)
 
     @property
@@ -74,7 +76,8 @@ class Sources:
     def stream(self, spark: SparkSession) -> DataFrame:
         """One streaming frame of all of them."""
         self.close()
-        return self._tagged([self._read(spark, n, live=True) for n in self.nodes])
+        frames = [self._read(spark, n, live=True) for n in self.nodes]
+        return self._tagged(frames, *([self.ticks.stream(spark)] if self.ticks is not None else []))
 
     def bounded(self, spark: SparkSession) -> dict[Port, DataFrame]:
         """A plain frame for each source; loops are empty at first."""
@@ -98,10 +101,20 @@ class Sources:
         folder = self.folder / "loops" / node.name
         return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
 
-    def _tagged(self, frames: list[DataFrame]) -> DataFrame:
-        if len(frames) == 1:
+    def _tagged(self, frames: list[DataFrame], *ticks: DataFrame) -> DataFrame:
+        if len(frames) == 1 and not ticks:
             return frames[0]
-        return reduce(lambda one, other: one.unionByName(other), map(self._tag, range(len(frames)), frames))
+        tagged = [*map(self._tag, range(len(frames)), frames), *map(self._tick, ticks)]
+        return reduce(lambda one, other: one.unionByName(other), tagged)
+
+    def _tick(self, frame: DataFrame) -> DataFrame:
+        """The ticks among the sources: rows of no source, with nothing in them."""
+        layouts = self._layouts()
+        if len(layouts) == 1:
+            fields = self.nodes[0].output().schema.fields
+            return frame.selectExpr(*(f"cast(null as {x.type}) as {quote(x.name)}" for x in fields), "-1 as __source")
+        structs = [f"cast(null as struct<{', '.join(layout)}>) as __s{i}" for i, layout in enumerate(layouts)]
+        return frame.selectExpr("-1 as __source", *structs)
 
     def _layouts(self) -> list[tuple[str, ...]]:
         """The distinct schemas of the sources, each as the fields it has."""
@@ -125,7 +138,8 @@ class Sources:
     def part(self, batch: DataFrame) -> Parted:
         """The frame of each source inside a batch."""
         if len(self.nodes) == 1:
-            return Parted({Port(self.nodes[0].name): batch}, self)
+            mine = batch if self.ticks is None else batch.where("__source = 0").selectExpr(*self.fields_of(0))
+            return Parted({Port(self.nodes[0].name): mine}, self)
         kept = batch.persist()
         made = Parted({}, self, kept)
         for node in self.nodes:

@@ -1,8 +1,8 @@
-"""A file of state: the keys of some key groups with their values, sorted by place, never changed once written.
+"""A file of state: rows of Arrow, sorted by place, never changed once written.
 
-It is one Arrow record batch (`place`, `key`, `value`; no value means the key is gone) in the IPC format, so that a
-worker maps it into memory and reads only what it looks up. Behind it stand a checksum for each region of the file and a
-footer that holds them; a region is checked when it is first touched.
+It is one Arrow record batch in the IPC format, so that a worker maps it into memory and reads only what it looks up.
+Behind it stand a checksum for each region of the file, the place of every so-many-th row, and a footer that holds them; a
+region is checked when it is first touched.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import struct
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.errors import StateError
+from penstock.kernels.times import FOREVER, NEVER
 
-SCHEMA = pa.schema(
-    [pa.field("place", pa.int64()), pa.field("key", pa.large_binary()), pa.field("value", pa.large_binary())]
-)
-REGION = 1 << 20
-_MAGIC = b"penstock-state-2"
+PLACE = "place"
+REGION = 1 << 16
+BLOCK = 1 << 13
+"""The footer holds the place of every row with a number divisible by this, so that a look-up touches one block."""
+_MAGIC = b"penstock-state-3"
 _TAIL = struct.Struct("<II16s")
 _OPEN: OrderedDict[str, OpenFile] = OrderedDict()
 _OPEN_MOST = 256
@@ -46,42 +46,85 @@ class StateFile:
     crc: int
     rows: int
     groups: int
+    low: int = NEVER
+    """Of rows in time the smallest and the largest time."""
+    high: int = FOREVER
+    horizon: int = NEVER
+    """Rows in time of its groups, in this file and below, that are behind it are forgotten."""
 
     def holds(self, groups: int) -> bool:
         """Whether it counts for any of these groups."""
         return bool(self.groups & groups)
 
 
-def sorted_table(places: Any, keys: Any, values: Any) -> pa.RecordBatch:
-    """A batch of entries, sorted by place."""
-    batch = pa.record_batch(
-        [pa.array(places, pa.int64()), pa.array(keys, pa.large_binary()), pa.array(values, pa.large_binary())],
-        schema=SCHEMA,
-    )
-    return batch.take(pc.sort_indices(batch.column(0)))
+class _Sums:
+    """A file being written, with a checksum for each region of it."""
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.size, self.crcs = file, 0, [0]
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Writes, and adds to the checksums."""
+        view = memoryview(data).cast("B")
+        self.file.write(view)
+        at = 0
+        while at < len(view):
+            room = REGION - self.size % REGION
+            part = view[at : at + room]
+            self.crcs[-1] = zlib.crc32(part, self.crcs[-1])
+            self.size, at = self.size + len(part), at + len(part)
+            if not self.size % REGION:
+                self.crcs.append(0)
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def sums(self) -> list[int]:
+        """The checksums of all regions."""
+        return self.crcs if self.size % REGION else self.crcs[:-1]
 
 
 def write_file(path: Path, batch: pa.RecordBatch) -> tuple[int, int]:
     """Writes a batch beside its final name, makes it safe, and renames it; gives its size and checksum."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, SCHEMA) as writer:
-        writer.write_batch(batch)
-    data = sink.getvalue()
-    view = memoryview(data)
-    crcs = [zlib.crc32(view[at : at + REGION]) for at in range(0, len(view), REGION)]
-    footer = json.dumps({"data": len(view), "crcs": crcs}).encode()
-    crc = zlib.crc32(footer)
-    put_safely(path, [view, footer, _TAIL.pack(len(footer), crc, _MAGIC)])
-    return len(view) + len(footer) + _TAIL.size, crc
+    told: list[int] = []
+
+    def write(file: Any) -> None:
+        sums = _Sums(file)
+        with pa.ipc.new_file(pa.PythonFile(sums, "w"), batch.schema) as writer:
+            writer.write_batch(batch)
+        footer = json.dumps({"data": sums.size, "crcs": sums.sums(), "index": _index(batch)}).encode()
+        crc = zlib.crc32(footer)
+        file.write(footer + _TAIL.pack(len(footer), crc, _MAGIC))
+        told.extend((sums.size + len(footer) + _TAIL.size, crc))
+
+    _safely(path, write)
+    return told[0], told[1]
+
+
+def _index(batch: pa.RecordBatch) -> list[int]:
+    if batch.schema.names[0] != PLACE:
+        return []
+    made: list[int] = batch.column(0).to_numpy()[::BLOCK].tolist()
+    return made
 
 
 def put_safely(path: Path, parts: Iterable[Any]) -> None:
     """Writes a file so that it is there whole or not at all, also after a power cut."""
+
+    def write(file: Any) -> None:
+        for part in parts:
+            file.write(part)
+
+    _safely(path, write)
+
+
+def _safely(path: Path, write: Callable[[Any], None]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     with aside.open("wb") as file:
-        for part in parts:
-            file.write(part)
+        write(file)
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
@@ -92,57 +135,126 @@ def put_safely(path: Path, parts: Iterable[Any]) -> None:
         os.close(folder)
 
 
-@dataclass
 class OpenFile:
     """A file mapped into memory."""
 
-    name: str
-    data: Any
-    crcs: list[int]
-    batch: pa.RecordBatch
-    checked: set[int] = field(default_factory=set)
+    def __init__(self, name: str, data: Any, crcs: list[int], index: list[int]) -> None:
+        self.name, self.data, self.crcs = name, data, crcs
+        self.index = np.array(index, np.int64)
+        self.checked = np.zeros(len(crcs), bool)
+        self.batch = self._batch()
 
-    @property
-    def places(self) -> Any:
-        """The places, sorted; a view into the file."""
-        return self.batch.column(0).to_numpy(zero_copy_only=True)
+    def _batch(self) -> pa.RecordBatch:
+        """The record batch. Its own metadata stand in the first and last regions, which are checked first."""
+        ends = {0, 1, len(self.crcs) - 2, len(self.crcs) - 1}
+        for region in ends & set(range(len(self.crcs))):
+            self._check(region)
+        return pa.ipc.open_file(pa.BufferReader(self.data)).get_batch(0)
 
-    def lookup(self, places: Any) -> Iterator[tuple[int, bytes, bytes | None]]:
-        """The entries at these places, which must be sorted. Keys that share a hash share a place."""
-        for column in range(3):
-            self._check_column(column)
-        mine = self.places
-        first, behind = np.searchsorted(mine, places, "left"), np.searchsorted(mine, places, "right")
-        hit = behind > first
-        rows = first[hit]
-        more = behind[hit] - rows > 1
-        if more.any():
-            rows = np.concatenate([np.arange(a, b) for a, b in zip(first[hit], behind[hit], strict=True)])
-        part = self.batch.take(pa.array(rows))
-        yield from zip(*(c.to_pylist() for c in part.columns), strict=True)
+    def find(self, places: Any) -> tuple[Any, Any]:
+        """Where these places are, which must be sorted: numbers of places, and the row of each.
+
+        Keys that share a hash share a place; such a place comes several times.
+        """
+        rows = self.batch.num_rows
+        if not rows:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        mine, first = self._lower(places)
+        at = np.flatnonzero(mine[np.minimum(first, rows - 1)] == places)
+        found = first[at]
+        more = at[mine[np.minimum(found + 1, rows - 1)] == places[at]]
+        more = more[first[more] < rows - 1]
+        return self._several(mine, places, at, found, more) if len(more) else (at, found)
+
+    def _several(self, mine: Any, places: Any, at: Any, found: Any, more: Any) -> tuple[Any, Any]:
+        self.check_column(PLACE)
+        behind = np.searchsorted(mine, places[more], "right")
+        first = np.searchsorted(mine, places[more], "left")
+        spans = [np.arange(a + 1, b) for a, b in zip(first, behind, strict=True)]
+        again = np.repeat(more, [len(s) for s in spans])
+        return np.concatenate([at, again]), np.concatenate([found, *spans])
+
+    def _lower(self, places: Any) -> tuple[Any, Any]:
+        """The places of the file, and where each of the sought ones would stand among them."""
+        mine = self.batch.column(0).to_numpy(zero_copy_only=True)
+        block = np.maximum(np.searchsorted(self.index, places, "left") - 1, 0)
+        touched = np.unique(block)
+        if 2 * len(touched) >= len(self.index):
+            self.check_column(PLACE)
+            return mine, np.searchsorted(mine, places, "left")
+        begin = np.unique(np.concatenate([touched * BLOCK, touched * BLOCK + BLOCK]))
+        self._check_spans(self.batch.column(0).buffers()[1], begin * 8, np.minimum(begin + BLOCK, len(mine)) * 8)
+        return mine, _within(mine, places, block * BLOCK)
+
+    def taken(self, name: str, rows: Any) -> Any:
+        """Some rows of a column, checked; None when the file has no such column."""
+        at = self.batch.schema.get_field_index(name)
+        if at < 0:
+            return None
+        column = self.batch.column(at)
+        if not self.checked.all():
+            self._check_rows(column, rows)
+        return column.take(pa.array(rows))
+
+    def _check_rows(self, column: Any, rows: Any) -> None:
+        """Checks the regions in which these rows stand."""
+        kind, (flags, *buffers) = column.type, column.buffers()
+        if flags is not None:
+            self._check_spans(flags, rows // 8, rows // 8 + 1)
+        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+            self._check_spans(buffers[0], rows * 8, rows * 8 + 16)
+            offsets = np.frombuffer(buffers[0], np.int64)
+            if buffers[1] is not None:
+                self._check_spans(buffers[1], offsets[rows], offsets[rows + 1])
+        elif pa.types.is_primitive(kind):
+            bits = kind.bit_width
+            self._check_spans(buffers[0], rows * bits // 8, rows * bits // 8 + max(1, bits // 8))
+        else:
+            self.check_column(self.batch.schema.names[[c is column for c in self.batch.columns].index(True)])
+
+    def _check_spans(self, buffer: Any, begin: Any, end: Any) -> None:
+        """Checks the regions of spans of bytes in a buffer."""
+        base = buffer.address - self.data.address
+        full = end > begin
+        first, last = (base + begin[full]) // REGION, (base + end[full] - 1) // REGION
+        needed = np.zeros(len(self.crcs), bool)
+        needed[first] = needed[last] = True
+        for wide in np.flatnonzero(last - first > 1).tolist():
+            needed[first[wide] : last[wide]] = True
+        for region in np.flatnonzero(needed & ~self.checked).tolist():
+            self._check(region)
+
+    def check_column(self, name: str) -> None:
+        """Checks a whole column."""
+        buffers = self.batch.column(self.batch.schema.get_field_index(name)).buffers()
+        for buffer in buffers:
+            if buffer is not None and buffer.size:
+                self._check_spans(buffer, np.array([0]), np.array([buffer.size]))
 
     def whole(self) -> pa.RecordBatch:
         """All of it, checked."""
-        for at in range(len(self.crcs)):
-            self._check(at)
+        for region in np.flatnonzero(~self.checked).tolist():
+            self._check(region)
         return self.batch
 
-    def _check_column(self, at: int) -> None:
-        for buffer in self.batch.column(at).buffers():
-            if buffer is not None and buffer.size:
-                begin = buffer.address - self.data.address
-                for region in range(begin // REGION, (begin + buffer.size - 1) // REGION + 1):
-                    self._check(region)
-
     def _check(self, region: int) -> None:
-        if region in self.checked:
-            return
         part = memoryview(self.data)[region * REGION : (region + 1) * REGION]
         if zlib.crc32(part) != self.crcs[region]:
             raise StateError(
                 f"state file {self.name} is damaged between bytes {region * REGION} and {(region + 1) * REGION}"
             )
-        self.checked.add(region)
+        self.checked[region] = True
+
+
+def _within(mine: Any, places: Any, low: Any) -> Any:
+    """The first row of each block on that is not below the place sought; only its block is looked at."""
+    last = len(mine) - 1
+    high = np.minimum(low + BLOCK, last + 1)
+    while (open_ := low < high).any():
+        middle = (low + high) >> 1
+        below = open_ & (mine[np.minimum(middle, last)] < places)
+        low, high = np.where(below, middle + 1, low), np.where(open_ & ~below, middle, high)
+    return low
 
 
 def open_file(base: Path, file: StateFile) -> OpenFile:
@@ -176,8 +288,7 @@ def map_file(name: str, file: StateFile) -> OpenFile:
             f"state file {name} cannot be read ({error.strerror}); restore it, or start afresh with --fresh"
         ) from None
     footer = _footer(name, file, memoryview(data))
-    body = data.slice(0, footer["data"])
-    return OpenFile(name, body, footer["crcs"], _batch(name, body, footer["crcs"]))
+    return OpenFile(name, data.slice(0, footer["data"]), footer["crcs"], footer["index"])
 
 
 def _footer(name: str, file: StateFile, view: memoryview) -> Any:
@@ -188,13 +299,3 @@ def _footer(name: str, file: StateFile, view: memoryview) -> Any:
             f"state file {name} is damaged: its end does not carry the checksum {file.crc:08x} of the manifest"
         )
     return json.loads(text)
-
-
-def _batch(name: str, body: pa.Buffer, crcs: list[int]) -> pa.RecordBatch:
-    """The record batch. Its own metadata stand in the first and last regions, which are checked first."""
-    for region in {0, len(crcs) - 1}:
-        if zlib.crc32(memoryview(body)[region * REGION : (region + 1) * REGION]) != crcs[region]:
-            raise StateError(
-                f"state file {name} is damaged between bytes {region * REGION} and {(region + 1) * REGION}"
-            )
-    return pa.ipc.open_file(pa.BufferReader(body)).get_batch(0)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from penstock.errors import StateError
 from penstock.kernels.state import GROUPS
-from penstock.spark.statefile import SCHEMA
+from penstock.spark.statecolumns import GONE, KEY, equal
+from penstock.spark.statefile import PLACE
 
 
 def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.RecordBatch:
@@ -18,47 +18,89 @@ def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.Reco
 
     `last` says that nothing lies below, so that entries which only say that a key is gone can go too.
     """
-    whole = pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=SCHEMA)
+    whole = together(batches)
     order = np.argsort(_places(whole), kind="stable")
     ordered = whole.take(pa.array(order))
     kept = owned(ordered, groups) & ~_older(ordered)
-    if last:
-        kept &= ordered.column(2).is_valid().to_numpy(zero_copy_only=False)
-    return ordered.filter(pa.array(kept))
+    if last and GONE in ordered.schema.names:
+        kept &= ~flags(ordered, GONE)
+        ordered = ordered.drop_columns([GONE])
+    return ordered if kept.all() else ordered.filter(pa.array(kept))
+
+
+def together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of several batches; a column that an older one lacks is null there."""
+    if len({b.schema for b in batches}) == 1:
+        return pa.concat_batches(batches)
+    try:
+        tables = [pa.Table.from_batches([b]) for b in batches]
+        table = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise StateError(f"state of earlier batches does not fit that of now: {error}") from None
+    return _one(table)
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def _places(batch: pa.RecordBatch) -> Any:
-    return batch.column(0).to_numpy(zero_copy_only=False)
+    return batch.column(PLACE).to_numpy(zero_copy_only=False)
+
+
+def flags(batch: pa.RecordBatch, name: str) -> Any:
+    """A column of flags; null is false."""
+    return batch.column(name).fill_null(False).to_numpy(zero_copy_only=False)
 
 
 def owned(batch: pa.RecordBatch, groups: int) -> Any:
     """Which entries belong to these key groups."""
-    mask = np.array([bool(groups >> g & 1) for g in range(GROUPS)])
-    return mask[_places(batch) & (GROUPS - 1)]
+    return bits(groups)[_places(batch) & (GROUPS - 1)]
+
+
+def bits(groups: int) -> Any:
+    """Key groups as an array of flags.
+
+    >>> bits(0b101)[:4].tolist()
+    [True, False, True, False]
+    """
+    return np.unpackbits(np.frombuffer(groups.to_bytes(GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
+        bool
+    )
 
 
 def _older(batch: pa.RecordBatch) -> Any:
     """Which entries have a newer one of the same key behind them; entries of a place stand oldest first."""
     places = _places(batch)
     older = np.zeros(len(places), bool)
-    same = np.nonzero(places[:-1] == places[1:])[0]
+    same = np.flatnonzero(places[:-1] == places[1:])
     if not len(same):
         return older
-    equal = pc.equal(batch.column(1).take(pa.array(same)), batch.column(1).take(pa.array(same + 1)))
-    equal = equal.to_numpy(zero_copy_only=False)
-    older[same[equal]] = True
-    if not equal.all():
-        _look_closer(batch, places, same[~equal], older)
+    alike = same_keys(batch, same, batch, same + 1)
+    older[same[alike]] = True
+    if not alike.all():
+        _look_closer(batch, places, same[~alike], older)
     return older
 
 
+def same_keys(one: pa.RecordBatch, rows: Any, other: pa.RecordBatch, others: Any) -> Any:
+    """Where the keys in some rows equal those in others."""
+    alike = np.ones(len(rows), bool)
+    for name in (n for n in one.schema.names if n.startswith(KEY)):
+        alike &= equal(one.column(name).take(pa.array(rows)), other.column(name).take(pa.array(others)))
+    return alike
+
+
 def _look_closer(batch: pa.RecordBatch, places: Any, rows: Any, older: Any) -> None:
-    """Places that hold keys of different bytes: other keys of one hash, or one key that was pickled differently."""
+    """Places that several keys share: entry by entry."""
+    names = [n for n in batch.schema.names if n.startswith(KEY)]
     for place in np.unique(places[rows]):
         newest: dict[Any, int] = {}
-        for row in range(*np.searchsorted(places, [place, place + 1])):
-            key = pickle.loads(batch.column(1)[int(row)].as_py())
+        begin, end = np.searchsorted(places, place, "left"), np.searchsorted(places, place, "right")
+        for row in range(int(begin), int(end)):
+            key = tuple(batch.column(n)[row].as_py() for n in names)
             if key in newest:
                 older[newest[key]] = True
             older[row] = False
-            newest[key] = int(row)
+            newest[key] = row

@@ -1,18 +1,16 @@
-"""Keyed state on disk: immutable files, and a manifest per batch that says which of them are version N.
+"""Keyed state on disk, as a task sees it: immutable files, of which the driver's manifest says which are version N.
 
-A task reads only the keys that a batch touches, and writes only those: a new file on top of the older ones, into which
-older ones of its own size are merged. A version is real when its manifest is there. A batch that runs again starts from
-the version before it, so it writes the same again.
+A task reads only the keys that a batch touches, and writes only those it changes: a new file on top of the older ones,
+into which older ones of its own size are merged. Keys and values stand in typed columns, looked up, read and written a
+column at a time.
 """
 
 from __future__ import annotations
 
 import json
-import pickle
 import uuid
-import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
-from penstock.kernels.state import GROUPS
-from penstock.spark.statefile import StateFile, close_removed, open_file, put_safely, sorted_table, write_file
-from penstock.spark.statemerge import merged, owned
+from penstock.kernels.state import CLOCK, EVENT, GROUPS, Column, Layout
+from penstock.kernels.times import FOREVER
+from penstock.spark import statecolumns as columns
+from penstock.spark.statefile import PLACE, OpenFile, StateFile, close_removed, open_file, put_safely, write_file
+from penstock.spark.statemerge import bits, merged, owned
 
-_GONE = object()
+TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
+"""What a step keeps that says nothing else: an object for each of its tasks."""
 
 
 @dataclass(frozen=True)
@@ -54,51 +55,79 @@ class FileState:
         self.groups = groups_of(task, files.tasks)
         self.chain = [f for f in files.read if f.holds(self.groups)]
         close_removed()
+        self.layout = TASKS
         self.near: dict[Any, Any] = {}
         self.places: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
+        self.wakes: dict[str, int] = {}
+        self.get = self.near.get
+
+    def describe(self, layout: Layout) -> None:
+        """Says how keys and values look."""
+        self.layout = layout
 
     def prepare(self, keys: list[Any], places: list[int] | None) -> None:
         """Looks up the keys that are not near yet, all at once."""
         assert places is not None
-        new = {k: p for k, p in zip(keys, places, strict=True) if k not in self.places}
+        new = dict(zip(keys, places, strict=True))
+        if self.places:
+            new = {key: new[key] for key in new.keys() - self.places.keys()}
         if not new:
             return
-        strays = [p for p in new.values() if not self.groups >> (p & (GROUPS - 1)) & 1]
-        if strays:
-            raise StateError(
-                f"task {self.task} of {self.files.tasks} got a key of group {strays[0] & (GROUPS - 1)}, which it does not own"
-            )
+        at = np.fromiter(new.values(), np.int64, len(new))
+        self._refuse_strays(at)
         self.places |= new
         if self.chain:
-            self._find(new)
+            order = np.argsort(at)
+            named = list(new)
+            self._find([named[i] for i in order.tolist()], at[order])
 
-    def _find(self, new: dict[Any, int]) -> None:
+    def _refuse_strays(self, places: Any) -> None:
+        strays = ~bits(self.groups)[places & (GROUPS - 1)]
+        if strays.any():
+            group = int(places[strays][0]) & (GROUPS - 1)
+            raise StateError(
+                f"task {self.task} of {self.files.tasks} got a key of group {group}, which it does not own"
+            )
+
+    def _find(self, keys: list[Any], places: Any) -> None:
         """Goes through the files, newest first, until every key is found or all are through."""
-        wanted: dict[int, list[Any]] = {}
-        for key, place in new.items():
-            wanted.setdefault(place, []).append(key)
+        wanted = pa.RecordBatch.from_arrays(
+            columns.encode_keys(self.layout, keys), [columns.KEY + c.name for c in self.layout.keys]
+        )
+        open_ = np.arange(len(keys))
         for file in reversed(self.chain):
-            if not wanted:
-                return
-            self._find_in(file, wanted)
+            here = open_[bits(file.groups)[places[open_] & (GROUPS - 1)]]
+            if len(here):
+                found = self._find_in(open_file(Path(self.files.base), file), keys, places, wanted, here)
+                open_ = np.setdiff1d(open_, found, assume_unique=True)
 
-    def _find_in(self, file: StateFile, wanted: dict[int, list[Any]]) -> None:
-        opened = open_file(Path(self.files.base), file)
-        here = [p for p in wanted if file.groups >> (p & (GROUPS - 1)) & 1]
-        places = np.sort(np.array(here, np.int64))
-        for place, key_bytes, value in opened.lookup(places):
-            key, sought = pickle.loads(key_bytes), wanted.get(place, [])
-            if key in sought:
-                if value is not None:
-                    self.near[key] = pickle.loads(value)
-                sought.remove(key)
-                if not sought:
-                    del wanted[place]
+    def _find_in(self, file: OpenFile, keys: list[Any], places: Any, wanted: pa.RecordBatch, here: Any) -> Any:
+        """Takes what a file says of the keys numbered `here`; gives the numbers of those it knows."""
+        at, rows = file.find(places[here])
+        at = here[at]
+        alike = np.ones(len(at), bool)
+        for name in wanted.schema.names:
+            alike &= columns.equal(file.taken(name, rows), wanted.column(name).take(pa.array(at)))
+        if not alike.all():
+            at, rows = at[alike], rows[alike]
+        gone = file.taken(columns.GONE, rows)
+        if gone is not None:
+            there = ~gone.fill_null(False).to_numpy(zero_copy_only=False)
+            self._read(file, keys, at[there], rows[there])
+        else:
+            self._read(file, keys, at, rows)
+        return at
 
-    def get(self, key: Any) -> Any:
-        """What is kept for a key, or None."""
-        return self.near.get(key)
+    def _read(self, file: OpenFile, keys: list[Any], at: Any, rows: Any) -> None:
+        if not len(at):
+            return
+        parts = [
+            columns.decode(c, file.taken(columns.VALUE + c.name, rows), file.taken(columns.PICKLED + c.name, rows), len(at))
+            for c in self.layout.values
+        ]
+        named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
+        self.near.update(zip(named, columns.assembled(self.layout, parts), strict=True))
 
     def put(self, key: Any, value: Any) -> None:
         """Keeps a value for a key."""
@@ -112,16 +141,51 @@ class FileState:
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept, in the files and in memory."""
-        for place, key_bytes, value in self._entries():
-            key = pickle.loads(key_bytes)
-            self.places.setdefault(key, place)
-            if key not in self.touched:
-                yield key, pickle.loads(value)
+        if self.chain:
+            yield from self._kept(merged([self._whole(f) for f in self.chain], self.groups, last=True))
         yield from ((k, self.near[k]) for k in list(self.touched) if k in self.near)
 
-    def _entries(self) -> Iterator[tuple[int, bytes, bytes]]:
-        whole = merged([self._whole(f) for f in self.chain], self.groups, last=True)
-        yield from zip(*(c.to_pylist() for c in whole.columns), strict=True)
+    def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
+        """The entries of a batch that were not touched since; they are prepared now."""
+        keys = self._keys(whole)
+        self.places = dict(zip(keys, whole.column(PLACE).to_pylist(), strict=True)) | self.places
+        parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
+        for key, value in zip(keys, columns.assembled(self.layout, parts), strict=True):
+            if key not in self.touched:
+                yield key, self.near.setdefault(key, value)
+
+    def _keys(self, batch: pa.RecordBatch) -> list[Any]:
+        return list(zip(*(batch.column(columns.KEY + c.name).to_pylist() for c in self.layout.keys), strict=True))
+
+    def due(self, column: str, after: int, until: int) -> list[Any]:
+        """The keys that may wait for a time in `(after, until]`, brought near."""
+        for file in self.chain:
+            batch, times = self._times(file, column)
+            if batch is not None:
+                rows = np.flatnonzero((times > after) & (times <= until) & owned(batch, file.groups & self.groups))
+                some = batch.take(pa.array(rows))
+                self.prepare(self._keys(some), some.column(PLACE).to_pylist())
+        at = self.layout.place(column)
+        return [k for k, value in self.near.items() if value[at] is not None and value[at] <= until]
+
+    def wake(self, column: str, after: int) -> None:
+        """Notes the earliest time behind `after` for which a key waits; some key may not wait any more."""
+        at = self.layout.place(column)
+        waits = [self.near[k][at] for k in self.touched if k in self.near]
+        times = [w for w in waits if w is not None and w > after]
+        for file in self.chain:
+            batch, kept = self._times(file, column)
+            if batch is not None:
+                ahead = kept[(kept > after) & owned(batch, file.groups & self.groups)]
+                times += [int(ahead.min())] if len(ahead) else []
+        self.wakes[column] = min(times, default=FOREVER)
+
+    def _times(self, file: StateFile, column: str) -> tuple[pa.RecordBatch | None, Any]:
+        opened = open_file(Path(self.files.base), file)
+        if columns.VALUE + column not in opened.batch.schema.names:
+            return None, None
+        batch = opened.whole()
+        return batch, batch.column(columns.VALUE + column).fill_null(FOREVER).to_numpy()
 
     def _whole(self, file: StateFile) -> pa.RecordBatch:
         """A file, without the groups for which it does not count any more."""
@@ -129,19 +193,26 @@ class FileState:
         return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
 
     def save(self) -> None:
-        """Writes what changed, or a note that nothing did; either tells the driver that the task is done."""
+        """Writes what changed, and the note that tells the driver that the task is done."""
         base = Path(self.files.base)
-        if not self.touched:
-            put_safely(base / self.files.folder / f"{self.task}.same", [])
-            return
+        file, older = self._write(base) if self.touched else (None, [])
+        note = {
+            "file": None if file is None else asdict(file),
+            "older": [f.path for f in older],
+            "event": self._wake(EVENT),
+            "clock": self._wake(CLOCK),
+        }
+        put_safely(base / self.files.folder / f"{self.task}.json", [json.dumps(note).encode()])
+
+    def _wake(self, column: str) -> int | None:
+        time = self.wakes.get(column, FOREVER)
+        return time if time < FOREVER else None
+
+    def _write(self, base: Path) -> tuple[StateFile, list[StateFile]]:
         batch, older = self._written()
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
         size, crc = write_file(base / path, batch)
-        note = {
-            "file": asdict(StateFile(path, size, crc, batch.num_rows, self.groups)),
-            "older": [f.path for f in older],
-        }
-        put_safely(base / self.files.folder / f"{self.task}.json", [json.dumps(note).encode()])
+        return StateFile(path, size, crc, batch.num_rows, self.groups), older
 
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
         """What is to be written: the touched keys, and the newest files below that are not much larger."""
@@ -149,135 +220,36 @@ class FileState:
         batch, left = self._changes(), list(self.chain)
         while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
             older.append(left.pop())
-        if older:
+        if older or not left:
             batch = merged([*(self._whole(f) for f in reversed(older)), batch], self.groups, last=not left)
         return batch, older
 
     def _changes(self) -> pa.RecordBatch:
-        keys = list(self.touched)
-        values = [self.near.get(k, _GONE) for k in keys]
-        return sorted_table(
-            [self.places[k] for k in keys],
-            [pickle.dumps(k, 5) for k in keys],
-            [None if v is _GONE else _dumps(v) for v in values],
-        )
+        """The touched keys, sorted by place; those that are gone come with whatever values."""
+        places = np.fromiter(map(self.places.__getitem__, self.touched), np.int64, len(self.touched))
+        order = np.argsort(places)
+        touched = list(self.touched)
+        keys = [touched[i] for i in order.tolist()]
+        here = [k in self.near for k in keys]
+        gone = not all(here)
+        values = [self.near[k] for k in keys if k in self.near]
+        made = columns.encode_values(self.layout, values)
+        if gone:
+            made = [(name, _spread(array, here)) for name, array in made]
+            made.append((columns.GONE, pa.array([not h for h in here], pa.bool_())))
+        named = [columns.KEY + c.name for c in self.layout.keys]
+        names = [PLACE, *named, *(name for name, _ in made)]
+        arrays = [pa.array(places[order]), *columns.encode_keys(self.layout, keys), *(array for _, array in made)]
+        return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _dumps(value: Any) -> bytes:
-    """A value as bytes; one whose class travelled by value takes the longer way."""
-    try:
-        return pickle.dumps(value, 5)
-    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
-        from pyspark import cloudpickle
-
-        return bytes(cloudpickle.dumps(value, 5))
+def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:
+    names = batch.schema.names
+    typed, pickled = columns.VALUE + column.name, columns.PICKLED + column.name
+    return (batch.column(typed) if typed in names else None, batch.column(pickled) if pickled in names else None)
 
 
-@dataclass
-class StateStore:
-    """The driver's side: knows the versions, hands out files to tasks, publishes manifests."""
-
-    folder: Path
-    keep: int = 10
-    run: str = ""
-    shapes: dict[str, str] = field(default_factory=dict)
-    staged: dict[str, StepFiles] = field(default_factory=dict)
-
-    def manifest(self, version: int) -> Path:
-        """Where the manifest of a version is."""
-        return self.folder / "versions" / f"{version}.json"
-
-    def read(self, version: int) -> dict[str, list[StateFile]]:
-        """The files of a version, by step. Version -1 is empty."""
-        if version < 0:
-            return {}
-        path = self.manifest(version)
-        if not path.exists():
-            raise StateError(
-                f"state version {version} is not there ({path}); the checkpoint and the state do not belong together. "
-                f"Restore both, or start afresh with --fresh"
-            )
-        body, _, crc = path.read_text().rpartition("\n")
-        if f"{zlib.crc32(body.encode()):08x}" != crc:
-            raise StateError(f"the manifest {path} is damaged; restore it, or start afresh with --fresh")
-        found = json.loads(body)
-        self._check_shapes(found.get("shapes", {}))
-        return {step: [StateFile(**f) for f in files] for step, files in found["steps"].items()}
-
-    def _check_shapes(self, kept: dict[str, str]) -> None:
-        """What a step keeps must still be what it kept."""
-        for step, shape in self.shapes.items():
-            if kept.get(step, shape) != shape:
-                raise StateError(
-                    f"step {step!r} kept its state as {kept[step]}; now it wants {shape}. Give the changed step a name of its "
-                    f"own, which begins with no state, or start afresh with --fresh"
-                )
-
-    def begin(self, version: int, steps: dict[str, int], base: int) -> dict[str, StepFiles]:
-        """What the tasks of each step read (version `base`) and where they write, for `version`."""
-        before = self.read(base)
-        self.staged = {
-            step: StepFiles(str(self.folder), tuple(before.get(step, ())), f"files/{version}-{self.run}/{step}", tasks)
-            for step, tasks in steps.items()
-        }
-        return self.staged
-
-    def publish(self, version: int) -> None:
-        """Makes a version real: every task must have reported, then the manifest is put in place."""
-        steps = {step: [asdict(f) for f in self._files(step, files)] for step, files in self.staged.items()}
-        body = json.dumps({"version": version, "groups": GROUPS, "shapes": self.shapes, "steps": steps})
-        put_safely(self.manifest(version), [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
-        self._forget(version - self.keep)
-
-    def _files(self, step: str, files: StepFiles) -> list[StateFile]:
-        """The files of the new version: those of the one before, less what was merged, and the new ones on top."""
-        folder = self.folder / files.folder
-        done = {p.name for p in folder.iterdir()} if folder.exists() else set()
-        strays = sorted(n for n in done if n.endswith(".json") and int(n.removesuffix(".json")) >= files.tasks)
-        if strays:
-            raise StateError(
-                f"step {step!r} has {files.tasks} tasks, but {len(strays)} more wrote state; nothing is kept of this batch"
-            )
-        silent = [t for t in range(files.tasks) if f"{t}.json" not in done and f"{t}.same" not in done]
-        if silent:
-            raise StateError(
-                f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
-            )
-        kept, made = list(files.read), []
-        for task in (t for t in range(files.tasks) if f"{t}.json" in done):
-            note = json.loads((folder / f"{task}.json").read_text())
-            made.append(StateFile(**note["file"]))
-            mine = groups_of(task, files.tasks)
-            kept = [replace(f, groups=f.groups & ~mine) if f.path in note["older"] else f for f in kept]
-        return [f for f in kept if f.groups] + made
-
-    def _forget(self, version: int) -> None:
-        """Drops a version, and the files that only it needed."""
-        path = self.manifest(version)
-        if version < 0 or not path.exists():
-            return
-        path.unlink()
-        try:
-            needed = {self.folder / f.path for v in self.versions() for files in self.read(v).values() for f in files}
-        except StateError:  # a manifest that nobody needs now; what it names stays
-            return
-        for folder in (self.folder / "files").iterdir():
-            if int(folder.name.split("-")[0]) <= version:
-                _sweep(folder, needed)
-
-    def versions(self) -> list[int]:
-        """The versions that are there, oldest first."""
-        folder = self.folder / "versions"
-        return sorted(int(p.stem) for p in folder.glob("*.json")) if folder.exists() else []
-
-
-def _sweep(folder: Path, needed: set[Path]) -> None:
-    """Removes the files of a version that no manifest names, and the folders that are empty then."""
-    for step in folder.iterdir():
-        for file in step.iterdir():
-            if file not in needed:
-                file.unlink()
-        if not any(step.iterdir()):
-            step.rmdir()
-    if not any(folder.iterdir()):
-        folder.rmdir()
+def _spread(array: Any, here: list[bool]) -> Any:
+    """The values at the places that are here, null at the others."""
+    at = np.cumsum(here) - 1
+    return array.take(pa.array(at, mask=~np.array(here)))

@@ -27,8 +27,11 @@ from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
+from penstock.kernels.tables import MemoryTable
+from penstock.kernels.times import Times
 from penstock.kernels.topology import unsaved
 from penstock.spark.states import FileState, StepFiles
+from penstock.spark.tables import FileTable
 
 MARK = "penstock-failure:"
 _KEPT: OrderedDict[str, Any] = OrderedDict()
@@ -58,6 +61,7 @@ class Stage:
     grouped: bool = False
     routed: bool = False
     states: dict[str, StepFiles] = field(default_factory=dict)
+    times: dict[str, Times] = field(default_factory=dict)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Runs the stage over the batches of a partition."""
@@ -82,7 +86,8 @@ class _Task:
         self.stage, self.work = stage, _unpacked(stage)
         context = TaskContext.get()
         self.partition = context.partitionId() if context else 0
-        self.states: dict[str, Any] = {s: FileState(f, self.partition) for s, f in stage.states.items()}
+        self.stores = {name: kind for n in self.work.nodes for name, kind in n.stores.items()}
+        self.states: dict[str, Any] = {s: self._opened(s, f) for s, f in stage.states.items()}
         self.seen = 0
         self.batch: pa.RecordBatch | None = None
         self.pipeline = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
@@ -95,7 +100,8 @@ class _Task:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.pipeline.open(Context(self.partition, self._tasks(), state=self._state))
+        self.pipeline.open(Context(self.partition, self._tasks(), state=self._state, table=self._table))
+        self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
         for batch in batches:
             self.batch = batch
             for port, chunk in self._chunks(batch):
@@ -114,7 +120,7 @@ class _Task:
         try:
             state.save()
         except (pickle.PicklingError, TypeError, AttributeError) as error:
-            if not isinstance(self.work.graph.node(step), Bolt):
+            if not isinstance(self.work.graph.by_name.get(step), Bolt):
                 raise
             raise unsaved(step, state.near.values(), error, cloudpickle.dumps) from None
 
@@ -124,12 +130,21 @@ class _Task:
             return first.tasks
         return next((f.tasks for f in self.stage.states.values()), 1)
 
+    def _opened(self, store: str, files: StepFiles) -> Any:
+        return FileTable(files, self.partition) if self.stores[store] == "rows" else FileState(files, self.partition)
+
     def _state(self, step: str) -> Any:
         return self.states.setdefault(step, MemoryState())
+
+    def _table(self, name: str) -> Any:
+        return self.states.setdefault(name, MemoryTable())
 
     def _chunks(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         if self.stage.routed:
             yield from self._routed(batch)
+            return
+        if self.stage.grouped and len(self.work.inputs) > 1:
+            yield from self._several(batch)
             return
         port = self.work.inputs[0]
         places = None
@@ -137,6 +152,15 @@ class _Task:
             places = batch.column(batch.num_columns - 1).to_pylist()
             batch = batch.select(range(batch.num_columns - 1))
         yield port, Chunk(self.work.graph.output(port).schema, batch=batch, places=places)
+
+    def _several(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
+        """Records of several inputs, by key: `__input` says which, a struct holds each, and the place comes last."""
+        for at, port in enumerate(self.work.inputs):
+            mine = batch.filter(pc.equal(batch.column(0), at))
+            if mine.num_rows:
+                records = pa.RecordBatch.from_struct_array(mine.column(1 + at))
+                places = mine.column(mine.num_columns - 1).to_pylist()
+                yield port, Chunk(self.work.graph.output(port).schema, batch=records, places=places)
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""

@@ -83,9 +83,9 @@ class Driver:
             self.log.append((source, record))
             self.run.push(source, record)
 
-    def barrier(self) -> Results:
-        """Ends a batch, and gives all that has come out so far."""
-        self.run.barrier()
+    def barrier(self, *, end: bool = False) -> Results:
+        """Ends a batch, and gives all that has come out so far. `end` says that the input is over: all time has passed."""
+        self.run.barrier(end=end)
         self.safe = len(self.log)
         return self.results()
 
@@ -122,7 +122,7 @@ def run_local(
     for source, records in _inputs(driver.graph, inputs or {}).items():
         for record in records:
             _step(driver, source, record)
-    results = driver.barrier()
+    results = driver.barrier(end=True)
     driver.close()
     return results
 

@@ -48,11 +48,12 @@ def run_spark(
     cuts: int | Mapping[str, list[int]] | None = None,
     folder: Path | None = None,
     parallelism: int | None = None,
+    drain: bool = True,
 ) -> Results:
     """Runs a flow on Spark over lists and gives what came out of each sink.
 
     Without `cuts` the run is bounded. With `cuts` it is live: a number cuts every input into so many batches, a mapping
-    says for each source behind which records a batch ends.
+    says for each source behind which records a batch ends. At its end all time has passed, unless `drain` is false.
     """
     from penstock.spark.run import RunOptions, run_bounded, run_live
 
@@ -63,7 +64,7 @@ def run_spark(
         run_bounded(changed, spark, RunOptions(parallelism=parallelism))
         return collected.results()
     with tempfile.TemporaryDirectory(prefix="penstock-test-") as made:
-        options = RunOptions(checkpoint=folder or Path(made), once=True, parallelism=parallelism)
+        options = RunOptions(checkpoint=folder or Path(made), once=True, parallelism=parallelism, drain=drain)
         run_live(changed, spark, options).wait(pause=0.02)
     return collected.results()
 

@@ -34,8 +34,20 @@ class Flow:
         return Graph(self.name, tuple(self._nodes.values()))
 
     @names_step
-    def source(self, name: str, endpoint: Endpoint, schema: Any = None) -> Stream:
-        """Records from outside."""
+    def source(
+        self, name: str, /, endpoint: Endpoint, schema: Any = None, *, event_time: Any = None, **timing: Any
+    ) -> Stream:
+        """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it."""
+        read = self._source(name, endpoint, schema)
+        if event_time is not None:
+            return read.event_time(f"{name}.time", event_time, **timing)
+        if timing:
+            raise FlowError(
+                f"source {name!r} ({user_line()}): {', '.join(timing)} needs event_time='a field' beside it"
+            )
+        return read
+
+    def _source(self, name: str, endpoint: Endpoint, schema: Any) -> Stream:
         if not isinstance(endpoint, Endpoint):
             raise FlowError(
                 f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...); {endpoint!r} came"

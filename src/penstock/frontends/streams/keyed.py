@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, SchemaError
 from penstock.frontends.streams.naming import names_step
+from penstock.frontends.streams.ordering import KeyedOrdering
+from penstock.frontends.streams.windows import Windowing
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate, aggregate_of
 from penstock.graph.caller import user_line
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KeyedStream:
+class KeyedStream(Windowing, KeyedOrdering):
     """A stream seen by key. Its aggregates are running totals: whenever a key's total changes, it is given again."""
 
     source: Stream

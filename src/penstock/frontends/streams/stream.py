@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName, nearest
+from penstock.frontends.streams.joins import Joining
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.naming import names_step
+from penstock.frontends.streams.ordering import Ordering
+from penstock.frontends.streams.timing import Timing
 from penstock.graph import types as t
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
@@ -30,11 +33,13 @@ from penstock.graph.nodes import (
     Repartition,
     Select,
     Sink,
+    Timed,
     Union,
     Where,
     WithColumns,
 )
 from penstock.graph.schema import Schema, returned_schema, schema_of
+from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.flow import Flow
@@ -44,7 +49,7 @@ PER_KEY = ("aggregate", "count", "process", "reduce", "sum")
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(Timing, Joining, Ordering):
     """A stream of records between two steps. Each method adds a step and gives the stream that comes out of it."""
 
     flow: Flow
@@ -59,6 +64,11 @@ class Stream:
     def updates(self) -> tuple[str, ...] | None:
         """The key fields when each record replaces the last of its key (a running total); None otherwise."""
         return self.flow.output(self.port).updates
+
+    @property
+    def event_time_of(self) -> Timed | None:
+        """Where the event time of its records is; None when nothing says so."""
+        return self.flow.output(self.port).event_time
 
     @names_step
     def map(self, name: str, function: Callable[[Any], Any], schema: Any = None) -> Stream:
@@ -87,8 +97,9 @@ class Stream:
             )
         if "out" in (side or {}):
             raise FlowError("'out' is the main output; give the side output another name")
-        sides = tuple(Output(schema_of(s), n) for n, s in (side or {}).items())
-        return self.flow.add(FlatMap(name, (self.port,), (Output(made), *sides), function, line=user_line()))
+        sides = tuple(self._side(n, schema_of(s)) for n, s in (side or {}).items())
+        main = Output(made, event_time=self._time_in(made))
+        return self.flow.add(FlatMap(name, (self.port,), (main, *sides), function, line=user_line()))
 
     @names_step
     def filter(self, name: str, function: Callable[[Any], Any]) -> Stream:
@@ -157,7 +168,9 @@ class Stream:
                     f"{self.port} has ({self.schema}), {stream.port} has ({stream.schema}). Use select to bring them together"
                 )
         ports = tuple(s.port for s in (self, *others))
-        return self.flow.add(Union(name, ports, (Output(self.schema),), line=user_line()))
+        times = {s.event_time_of for s in (self, *others)}
+        output = Output(self.schema, event_time=self.event_time_of if len(times) == 1 else None)
+        return self.flow.add(Union(name, ports, (output,), line=user_line()))
 
     @names_step
     def branch(self, name: str, /, **conditions: str | Expr | Callable[[Any], Any]) -> Branches:
@@ -168,7 +181,7 @@ class Stream:
             )
         self._need_records(name, "branch")
         written = tuple((n, self._condition(name, c)) for n, c in conditions.items())
-        outputs = tuple(Output(self.schema, n) for n in (*conditions, OTHERWISE))
+        outputs = tuple(Output(self.schema, n, event_time=self.event_time_of) for n in (*conditions, OTHERWISE))
         self.flow.add(Branch(name, (self.port,), outputs, written, line=user_line()))
         return Branches({o.name: Stream(self.flow, Port(name, o.name)) for o in outputs})
 
@@ -249,8 +262,20 @@ class Stream:
         raise AttributeError(f"a stream has no {name!r}{hint}")
 
     def _add(self, node: type[Node], name: str, schema: Schema, *settings: Any) -> Stream:
-        made = Output(schema, updates=self.updates)
+        made = Output(schema, updates=self.updates, event_time=self._time_in(schema, settings))
         return self.flow.add(node(name, (self.port,), (made,), *settings, line=user_line()))
+
+    def _time_in(self, schema: Schema, settings: tuple[Any, ...] = ()) -> Timed | None:
+        """The event time of a stream made of this one: kept while its column is there and nobody writes to it."""
+        timed = self.event_time_of
+        if timed is None or timed.column not in schema or schema.field(timed.column).type != t.TIMESTAMP:
+            return None
+        written = dict(settings[0]) if settings and isinstance(settings[0], tuple) else {}
+        changed = timed.column in written and to_sql(written[timed.column]) != quote(timed.column)
+        return None if changed or timed.column in settings[:1] else timed
+
+    def _side(self, name: str, schema: Schema) -> Output:
+        return Output(schema, name, event_time=self._time_in(schema))
 
     def _typed(self, step: str, name: str, written: Expr) -> t.Field:
         try:

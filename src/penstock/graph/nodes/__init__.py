@@ -1,6 +1,6 @@
 """The steps a flow is made of, a file per family."""
 
-from penstock.graph.nodes.base import Node, Output, Port, label
+from penstock.graph.nodes.base import Node, Output, Port, Timed, label
 from penstock.graph.nodes.endpoint import Endpoint, Sink, Source
 from penstock.graph.nodes.exchange import GROUPINGS, Grouping, Repartition
 from penstock.graph.nodes.join import JoinStatic
@@ -19,9 +19,11 @@ from penstock.graph.nodes.stateless import (
     Where,
     WithColumns,
 )
+from penstock.graph.nodes.time import BAD, EventTime
 from penstock.graph.nodes.topology import Bolt, Route
 
 __all__ = [
+    "BAD",
     "GROUPINGS",
     "AggregateBy",
     "AsRecords",
@@ -29,6 +31,7 @@ __all__ = [
     "Branch",
     "Combine",
     "Endpoint",
+    "EventTime",
     "Explode",
     "Feedback",
     "Filter",
@@ -49,6 +52,7 @@ __all__ = [
     "Select",
     "Sink",
     "Source",
+    "Timed",
     "Union",
     "Where",
     "WithColumns",

@@ -20,16 +20,25 @@ class Port:
 
 
 @dataclass(frozen=True)
+class Timed:
+    """Where the event time of a stream's records is: a timestamp column, and microseconds to add to it."""
+
+    column: str
+    shift: int = 0
+
+
+@dataclass(frozen=True)
 class Output:
     """A stream as a step gives it.
 
     `updates` names the key fields when each record replaces the earlier one of the same key (a running total),
-    and is None for a stream of independent records.
+    and is None for a stream of independent records. `event_time` says when its records happened, if anything does.
     """
 
     schema: Schema
     name: str = "out"
     updates: tuple[str, ...] | None = None
+    event_time: Timed | None = None
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,30 @@ class Node:
     kind: ClassVar[str] = "node"
     python: ClassVar[bool] = False
     keyed: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
+    """Whether the step does something when time moves, so that it may have work without records."""
+    ordered: ClassVar[bool] = False
+    """Whether a keyed step needs the records of a key in the order they came."""
 
     @property
     def runs_python(self) -> bool:
         """Whether the step's records pass through a Python worker."""
         return self.python
+
+    @property
+    def stores(self) -> dict[str, str]:
+        """What the step keeps from batch to batch: stores by name, each of "values" (one per key) or "rows" (in time)."""
+        return {self.name: "values"} if self.keyed else {}
+
+    @property
+    def hold(self) -> int:
+        """How far behind its own watermark the step may give records, in microseconds."""
+        return 0
+
+    def keys_of(self, place: int) -> tuple[str, ...]:
+        """The key fields of the input at a place."""
+        keys: tuple[str, ...] = getattr(self, "keys", ())
+        return keys
 
     def output(self, port: str = "out") -> Output:
         """The output of that name."""

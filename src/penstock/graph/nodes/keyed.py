@@ -60,6 +60,7 @@ class Process(Keyed):
     logic: Any
     kind: ClassVar[str] = "process"
     python: ClassVar[bool] = True
+    ordered: ClassVar[bool] = True
 
     def settings(self) -> dict[str, Any]:
         """The key and the class."""

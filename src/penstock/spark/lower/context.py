@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Plan
 from penstock.graph.nodes import Endpoint, Node, Port
+from penstock.graph.times import Times
 from penstock.spark.states import StepFiles
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Lowering:
     """A plan on its way to DataFrames, for one batch.
 
     `frames` has the frame of each stream made so far. `states` has the state files of the keyed steps; it is empty in a
-    bounded run, where state lives for the run alone.
+    bounded run, where state lives for the run alone. `times` has the times of each step in this batch, `observed` what Spark
+    notes of event times while the batch runs.
     """
 
     spark: SparkSession
@@ -36,6 +38,8 @@ class Lowering:
     tables: Callable[[Node, Endpoint], DataFrame]
     union: Union = lambda ports: None
     states: dict[str, StepFiles] = field(default_factory=dict)
+    times: dict[str, Times] = field(default_factory=dict)
+    observed: dict[str, Any] = field(default_factory=dict)
     frames: dict[Port, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
 

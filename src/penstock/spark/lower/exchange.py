@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.graph.nodes import Port, Repartition
@@ -11,6 +13,16 @@ from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class KeyedInput:
+    """One of several inputs of a keyed step: its frame, its fields as the text of a struct, their names, and the key."""
+
+    frame: DataFrame
+    struct: str
+    names: tuple[str, ...]
+    keys: tuple[str, ...]
 
 
 def repartition(at: Lowering, node: Repartition) -> None:
@@ -37,3 +49,25 @@ def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], task
     if ordered:
         moved = moved.sortWithinPartitions("__order")
     return moved.selectExpr(*columns, place_of(keys))
+
+
+def several_by_key(inputs: list[KeyedInput], tasks: int, *, ordered: bool) -> DataFrame:
+    """The records of several inputs at the task that owns their key: `__input` says which, a struct holds each."""
+    packed = [_packed(inputs, at, ordered) for at in range(len(inputs))]
+    keys = [f"__k{i}" for i in range(len(inputs[0].keys))]
+    moved = reduce(lambda one, other: one.unionByName(other), packed).repartition(tasks, *keys)
+    if ordered:
+        moved = moved.sortWithinPartitions("__input", "__order")
+    structs = [f"__i{i}" for i in range(len(inputs))]
+    return moved.selectExpr("__input", *structs, place_of(tuple(keys)))
+
+
+def _packed(inputs: list[KeyedInput], at: int, ordered: bool) -> DataFrame:
+    mine = inputs[at]
+    record = f"struct({', '.join(map(quote, mine.names))})"
+    structs = [
+        f"cast({record if i == at else 'null'} as struct<{each.struct}>) as __i{i}" for i, each in enumerate(inputs)
+    ]
+    keys = [f"{quote(k)} as __k{i}" for i, k in enumerate(mine.keys)]
+    order = ["monotonically_increasing_id() as __order"] if ordered else []
+    return mine.frame.selectExpr(f"{at} as __input", *structs, *keys, *order)

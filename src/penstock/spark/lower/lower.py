@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
-from penstock.spark.lower import exchange, join, keyed, stateless
+from penstock.spark.lower import exchange, join, keyed, stateless, time
 from penstock.spark.lower.context import Lower, Lowering
 from penstock.spark.lower.python import python_stage
 
@@ -21,6 +21,7 @@ NODES: dict[type, Lower] = {
     n.Parts: keyed.parts,
     n.AggregateBy: keyed.aggregate,
     n.JoinStatic: join.join_static,
+    n.EventTime: time.event_time,
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.plan import Stage
-from penstock.graph.nodes import AggregateBy, Bolt, Combine, Keyed, Node, Port, Process, Reduce
+from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port
 from penstock.spark import worker
 from penstock.spark.lower.context import Lowering
-from penstock.spark.lower.exchange import by_key, place_of
+from penstock.spark.lower.exchange import KeyedInput, by_key, place_of, several_by_key
 from penstock.spark.lower.topology import routed
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     bolt = isinstance(first, Bolt)
     frame = routed(at, first) if isinstance(first, Bolt) else _moved(at, first)
     digest, packed = at.packer.pack(at.plan, stage)
-    states = {n.name: at.states[n.name] for n in stage.nodes if n.name in at.states}
-    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states)
+    states = {store: at.states[store] for n in stage.nodes for store in n.stores if store in at.states}
+    times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
+    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times)
     made = frame.mapInArrow(function, at.packer.schemas.get(stage.name) or _schema(at, stage))
     at.packer.schemas.setdefault(stage.name, made.schema)
     _give(at, stage, made)
@@ -32,11 +33,19 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
         return frame.selectExpr("*", place_of(first.keys))
-    if isinstance(first, Process | Reduce | AggregateBy):
-        names = at.plan.graph.output(first.inputs[0]).schema.names
-        return by_key(frame, names, first.keys, at.tasks_of(first), ordered=isinstance(first, Process))
-    assert not isinstance(first, Keyed) or isinstance(first, Combine)
-    return frame
+    if not isinstance(first, Keyed):
+        return frame
+    if len(first.inputs) > 1:
+        return several_by_key(
+            [_keyed_input(at, first, i) for i in range(len(first.inputs))], at.tasks_of(first), ordered=first.ordered
+        )
+    names = at.plan.graph.output(first.inputs[0]).schema.names
+    return by_key(frame, names, first.keys, at.tasks_of(first), ordered=first.ordered)
+
+
+def _keyed_input(at: Lowering, node: Node, place: int) -> KeyedInput:
+    port = node.inputs[place]
+    return KeyedInput(at.frames[port], _struct(at, port), at.plan.graph.output(port).schema.names, node.keys_of(place))
 
 
 def _schema(at: Lowering, stage: Stage) -> str:

@@ -1,0 +1,114 @@
+"""Rows in time: what windows, joins and sorting steps keep. The second seam behind which state engines are put.
+
+A table holds Arrow rows, each with a place (a hash of its key whose last seven bits are the key group, in the field
+`__place`) and a time (in the field `__time`, microseconds). Rows are added, never changed; a batch reads those of a span of time
+or of some places, and rows behind a horizon are forgotten. Several rows may share place and time: what they mean together is
+the kernel's affair.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.kernels.times import FOREVER, NEVER
+
+PLACE, TIME = "__place", "__time"
+
+
+class TimeTable(Protocol):
+    """The rows of one step, as far as the task at hand owns them."""
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Keeps rows, which have the fields `__place` and `__time` among others. They can be read from the next batch on."""
+
+    def span(self, begin: int, end: int) -> pa.Table | None:
+        """The rows with `begin <= __time < end`, in no order; None when there are none."""
+
+    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+        """The rows at these places (a numpy array of int64) in a span of time; None when there are none."""
+
+    def forget(self, before: int) -> None:
+        """Drops the rows with `__time < before`; they are never seen again."""
+
+    def replace(self, rows: pa.Table | None) -> None:
+        """Puts rows in the place of all that is kept; for steps that keep little."""
+
+    def wake(self, time: int) -> None:
+        """Says that the step wants a batch when event time reaches `time`, although no record may come."""
+
+
+class MemoryTable:
+    """A table in memory; what the local runtime and bounded runs use."""
+
+    def __init__(self, rows: pa.Table | None = None, horizon: int = NEVER) -> None:
+        self.rows, self.horizon = rows, horizon
+        self.new: list[pa.RecordBatch] = []
+        self.wakes = FOREVER
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Keeps rows."""
+        if rows.num_rows:
+            self.new.append(rows)
+
+    def span(self, begin: int, end: int) -> pa.Table | None:
+        """The rows of a span of time."""
+        if self.rows is None:
+            return None
+        return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
+
+    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+        """The rows at some places in a span of time."""
+        found = self.span(begin, end)
+        return None if found is None else some(found, np.isin(places_of(found), places))
+
+    def forget(self, before: int) -> None:
+        """Drops rows by their time."""
+        self.horizon = max(self.horizon, before)
+
+    def replace(self, rows: pa.Table | None) -> None:
+        """Puts other rows in the place of all."""
+        self.rows, self.new = rows, []
+
+    def wake(self, time: int) -> None:
+        """Notes when the step wants to run again."""
+        self.wakes = min(self.wakes, time)
+
+    def settle(self) -> None:
+        """The end of a batch: what was added can be read, what was forgotten is gone."""
+        kept = [] if self.rows is None else [self.rows]
+        both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
+        whole = pa.concat_tables(both) if both else None
+        self.new, self.rows = [], None if whole is None else some(whole, times_of(whole) >= self.horizon)
+
+
+def column(rows: Any, name: str) -> Any:
+    """A column of integers as a numpy array."""
+    made = rows.column(name)
+    if isinstance(made, pa.ChunkedArray):
+        made = made.combine_chunks() if made.num_chunks != 1 else made.chunk(0)
+    return made.to_numpy(zero_copy_only=False)
+
+
+def times_of(rows: Any) -> Any:
+    """The times of rows."""
+    return column(rows, TIME)
+
+
+def places_of(rows: Any) -> Any:
+    """The places of rows."""
+    return column(rows, PLACE)
+
+
+def within(times: Any, begin: int, end: int) -> Any:
+    """Which times lie in a span."""
+    return (times >= begin) & (times < end)
+
+
+def some(rows: Any, flags: Any) -> Any:
+    """The rows whose flag is true; None when there are none."""
+    if flags.all():
+        return rows if rows.num_rows else None
+    return rows.filter(pa.array(flags)) if flags.any() else None

@@ -1,0 +1,50 @@
+"""The kernel of event time: reads the time of each record and notes how far time has come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.graph.nodes import BAD, EventTime
+from penstock.graph.schema import Schema
+from penstock.kernels.base import Kernel, Out
+from penstock.kernels.chunk import Chunk
+from penstock.kernels.expr import compile_expr
+from penstock.kernels.times import to_micros
+
+
+class EventTimeKernel(Kernel):
+    """For hosts without a JVM. `highs` has the latest time of each partition; the host takes it at the barrier."""
+
+    node: EventTime
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node)
+        self.time = compile_expr(node.time, schema)
+        names = node.output().schema.names
+        self.column, self.fresh = names.index(node.column), node.column not in schema
+        self.partition = schema.names.index(node.partition) if node.partition else None
+        self.highs: dict[str, int] = {}
+        self.bad = 0
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records with their time; bad ones apart."""
+        good, bad = [], []
+        for values in chunk.values():
+            moment = self.time(values)
+            if moment is None or to_micros(moment) > self.times.now + self.node.ahead:
+                bad.append(values)
+                continue
+            self._note(values, to_micros(moment))
+            good.append(self._with(values, moment))
+        self.bad += len(bad)
+        yield "out", Chunk.of(self.node.output().schema, good)
+        yield BAD, Chunk.of(self.node.output(BAD).schema, bad)
+
+    def _note(self, values: tuple[Any, ...], time: int) -> None:
+        partition = "" if self.partition is None else str(values[self.partition])
+        self.highs[partition] = max(time, self.highs.get(partition, time))
+
+    def _with(self, values: tuple[Any, ...], moment: Any) -> tuple[Any, ...]:
+        if self.fresh:
+            return (*values, moment)
+        return (*values[: self.column], moment, *values[self.column + 1 :])

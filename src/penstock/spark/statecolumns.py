@@ -1,0 +1,150 @@
+"""Columns of state files: keys and values of a store as Arrow arrays, and back.
+
+A file has `place`, then `key:NAME` for each part of the key, then `value:NAME` and, where values did not fit their type or have
+none, `pickled:NAME`. `gone` marks keys that are forgotten; it is there only when some are. A file may lack columns that
+the store has gained since: nothing is kept in them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+import zoneinfo
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.arrow import to_columns
+from penstock.kernels.state import ABSENT, Column, Layout, Packed
+
+KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
+_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError, TypeError, ValueError)
+_UTC = datetime.UTC
+_ZONES = (_UTC, zoneinfo.ZoneInfo("UTC"))
+Fits = Callable[[Any], bool]
+
+
+def filed(kind: Any) -> Any:
+    """The type in a file: texts and bytes may be more than 2 GiB together."""
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+
+
+def encode_keys(layout: Layout, keys: Iterable[Any]) -> list[Any]:
+    """An array for each part of the keys."""
+    parts = list(zip(*keys, strict=True)) or [()] * len(layout.keys)
+    return [pa.array(part, filed(c.type)) for part, c in zip(parts, layout.keys, strict=True)]
+
+
+def encode_values(layout: Layout, values: list[Any]) -> list[tuple[str, Any]]:
+    """Named arrays for the values."""
+    if layout.single:
+        return encode(layout.values[0], values)
+    parts = list(zip(*values, strict=True)) or [()] * len(layout.values)
+    return [made for column, part in zip(layout.values, parts, strict=True) for made in encode(column, part)]
+
+
+def encode(column: Column, values: Any) -> list[tuple[str, Any]]:
+    """The arrays of one column: typed, pickled, or both."""
+    if column.type is None:
+        return [(PICKLED + column.name, pa.array([_packed(v) for v in values], pa.large_binary()))]
+    whole = _typed(column, values)
+    if whole is not None:
+        return [(VALUE + column.name, whole)]
+    fits = [_typed(column, [v]) is not None for v in values]
+    typed = [v if fit else None for v, fit in zip(values, fits, strict=True)]
+    pickled = [None if fit else dumps(v) for v, fit in zip(values, fits, strict=True)]
+    made = _typed(Column(column.name, column.type, column.exact), typed)
+    return [(VALUE + column.name, made), (PICKLED + column.name, pa.array(pickled, pa.large_binary()))]
+
+
+def _typed(column: Column, values: Any) -> Any:
+    """The values as an array, or None when one does not fit. None itself fits where it is what nothing looks like."""
+    if column.exact is not None:
+        kinds = set(map(type, values))
+        if column.default is not None and type(None) in kinds:
+            return None
+        if not kinds <= {column.exact, type(None)} or not _ALSO.get(column.exact, _always)(values):
+            return None
+        if column.exact is decimal.Decimal:
+            values = [None if v is None else str(v) for v in values]
+    try:
+        return pa.array(values, filed(column.type))
+    except _UNFIT:
+        return None
+
+
+def _always(values: Any) -> bool:
+    return True
+
+
+def _in_utc(values: Any) -> bool:
+    return all(v is None or (v.tzinfo in _ZONES and not v.fold) for v in values)
+
+
+_ALSO: dict[type, Fits] = {datetime.datetime: _in_utc}
+
+
+def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
+    """The values of one column; either array may be missing."""
+    if column.type is None:
+        return [ABSENT] * rows if pickled is None else _unopened(pickled)
+    values = [column.default] * rows if typed is None else _values(column, typed)
+    if pickled is not None and pickled.null_count < rows:
+        for at in pc.indices_nonzero(pickled.is_valid()).to_pylist():
+            values[at] = pickle.loads(pickled[at].as_py())
+    return values
+
+
+def _unopened(pickled: Any) -> list[Any]:
+    if not pickled.null_count:
+        return list(map(Packed, pickled.to_pylist()))
+    return [ABSENT if v is None else Packed(v) for v in pickled.to_pylist()]
+
+
+def _values(column: Column, typed: Any) -> list[Any]:
+    values: list[Any] = to_columns(pa.record_batch([typed], ["v"]))[0]
+    if column.exact is decimal.Decimal:
+        values = [None if v is None else decimal.Decimal(v) for v in values]
+    elif column.exact is datetime.datetime:
+        values = [None if v is None else v.replace(tzinfo=_UTC) for v in values]
+    if column.default is not None and typed.null_count:
+        values = [column.default if v is None else v for v in values]
+    return values
+
+
+def assembled(layout: Layout, columns: list[list[Any]]) -> Iterable[Any]:
+    """Values from their columns."""
+    value: Any = columns[0] if layout.single else zip(*columns, strict=True)
+    return map(opened, value) if layout.single and layout.values[0].type is None else value
+
+
+def opened(value: Any) -> Any:
+    """A value out of its pickle."""
+    return pickle.loads(value) if type(value) is Packed else value
+
+
+def _packed(value: Any) -> bytes | None:
+    if value is ABSENT:
+        return None
+    return value if type(value) is Packed else dumps(value)
+
+
+def dumps(value: Any) -> bytes:
+    """A value as bytes; one whose class travelled by value takes the longer way."""
+    try:
+        return pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
+        from pyspark import cloudpickle
+
+        return bytes(cloudpickle.dumps(value, 5))
+
+
+def equal(one: Any, other: Any) -> Any:
+    """Where two arrays are equal, as a numpy array; null equals null."""
+    same = pc.equal(one, other)
+    if same.null_count:
+        same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
+    return same.to_numpy(zero_copy_only=False)
