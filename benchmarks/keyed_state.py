@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 NAME = "keyed-state"
 ABOUT = "a Python counter per key: 1 M records, 100 k keys, 4 batches, against groupBy().count() on RocksDB"
 KEYS, BATCHES = 100_000, 4
+FEWER = 10
+"""Spark's own Python state gets a tenth of the records over a tenth of the keys, or it would take minutes; rates are compared."""
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -28,6 +30,7 @@ class Counter(ps.Process):
     n = ps.value(int, default=0)
 
     def on_event(self, row: Any) -> Iterable[Any]:
+        """One more."""
         self.n += 1
         yield self.key, self.n
 
@@ -39,11 +42,11 @@ def graph(path: str) -> Graph:
     return flow.graph
 
 
-def records(spark: SparkSession, place: Path, many: int) -> str:
+def records(spark: SparkSession, place: Path, many: int, keys: int = KEYS) -> str:
     """A folder of parquet files, one for each batch."""
     for batch in range(BATCHES):
         part = spark.range(batch * many // BATCHES, (batch + 1) * many // BATCHES, 1, 1)
-        keyed = part.selectExpr(f"concat('key-', pmod(xxhash64(id), {KEYS})) as k")
+        keyed = part.selectExpr(f"concat('key-', pmod(xxhash64(id), {keys})) as k")
         keyed.write.mode("append").parquet(str(place / "records"))
     return str(place / "records")
 
@@ -68,3 +71,60 @@ def _stream(spark: SparkSession, path: str) -> DataFrame:
 def _finish(frame: DataFrame, place: Path, mode: str) -> None:
     query = frame.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
     query.option("checkpointLocation", str(place)).start().awaitTermination()
+
+
+def in_pandas(spark: SparkSession, path: str, place: Path) -> None:
+    """The same counter with Spark's own Python state."""
+    import pandas as pd
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    class Count(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self.n = handle.getValueState("n", "n bigint")
+
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+            before = self.n.get()[0] if self.n.exists() else 0
+            now = before + sum(len(each) for each in rows)
+            self.n.update((now,))
+            yield pd.DataFrame({"k": [key[0]], "n": [now]})
+
+        def close(self) -> None:
+            pass
+
+    shutil.rmtree(place, ignore_errors=True)
+    grouped = _stream(spark, path).groupBy("k")
+    made = grouped.transformWithStateInPandas(Count(), "k string, n bigint", "update", "none")
+    _finish(made, place, "update")
+
+
+def run(quick: bool) -> Result:
+    many, rounds = (200_000, 1) if quick else (1_000_000, 5)
+    spark = spark_session()
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    with folder() as place:
+        path, own = records(spark, place / "all", many), _by_value()
+        flow = graph(path)
+        runs = {
+            "native": lambda: native(spark, path, place / "native"),
+            "penstock": lambda: penstock(spark, flow, place / "flow"),
+        }
+        taken = alternate(runs, rounds, warm=2)
+        few = many // FEWER
+        part = records(spark, place / "some", few, KEYS // FEWER)
+        slow = alternate({"in_pandas": lambda: own(spark, part, place / "pandas")}, 1, warm=0)["in_pandas"][0]
+    seconds = medians(taken)
+    rates = {name: many / value for name, value in seconds.items()} | {"in_pandas": few / slow}
+    figures = {f"{name}_records_per_second": rate for name, rate in rates.items()}
+    bars = (
+        Bar("throughput over native groupBy().count()", paired_ratio(taken, "native", "penstock"), at_least=1.0),
+        Bar("throughput over transformWithStateInPandas", rates["penstock"] / rates["in_pandas"], at_least=20.0),
+    )
+    return Result(NAME, {"records": many, "records_in_pandas": few, **figures}, bars)
+
+
+def _by_value() -> Any:
+    """The query with Spark's Python state, its class sent to the workers as it is: they cannot import this folder."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    return in_pandas

@@ -4,6 +4,7 @@ from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.aggregates import Aggregator
+from penstock.graph.broadcast import BroadcastProcess
 from penstock.graph.components import END, Bolt, Spout, Tuple
 from penstock.graph.endpoints import (
     callback,
@@ -17,11 +18,23 @@ from penstock.graph.endpoints import (
     stdin,
     write_files,
 )
+from penstock.graph.endpoints_log import topic, write_topic
+from penstock.graph.endpoints_servers import (
+    postgres,
+    postgres_changes,
+    redis_stream,
+    write_http,
+    write_postgres,
+    write_redis,
+)
 from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
-from penstock.graph.logic import Process, list_of, map_of, value
+from penstock.graph.kafka import kafka, write_kafka
+from penstock.graph.logic import Process, Timer, list_of, map_of, value
+from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.graph.tagged import to
+from penstock.graph.windows import count_window, each, every, session, sliding, tumbling, whole
 from penstock.launcher import run
 from penstock.version import __version__
 
@@ -29,6 +42,7 @@ __all__ = [
     "END",
     "Aggregator",
     "Bolt",
+    "BroadcastProcess",
     "Expr",
     "Flow",
     "Process",
@@ -36,6 +50,7 @@ __all__ = [
     "Schema",
     "Spout",
     "Stream",
+    "Timer",
     "Topology",
     "Tuple",
     "__version__",
@@ -43,21 +58,39 @@ __all__ = [
     "col",
     "connector",
     "console",
+    "count_window",
+    "each",
+    "every",
     "expr",
     "files",
     "fn",
     "generate",
     "items",
+    "kafka",
     "list_of",
     "lit",
     "map_of",
+    "postgres",
+    "postgres_changes",
     "rate",
+    "redis_stream",
+    "retry",
     "run",
+    "session",
+    "sliding",
     "socket_lines",
     "sql",
     "stdin",
     "to",
+    "topic",
+    "tumbling",
     "value",
     "when",
+    "whole",
     "write_files",
+    "write_http",
+    "write_kafka",
+    "write_postgres",
+    "write_redis",
+    "write_topic",
 ]

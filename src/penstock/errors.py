@@ -80,6 +80,10 @@ class StateError(RunError):
     """Keyed state is missing, torn, or does not fit the flow."""
 
 
+class DeliveryError(RunError):
+    """A sink and the checkpoint do not fit together, or another driver has taken over; going on could lose or double."""
+
+
 class CheckpointError(RunError):
     """The checkpoint belongs to another flow, or is damaged."""
 

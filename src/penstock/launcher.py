@@ -17,8 +17,8 @@ def run(flow: Any, **options: Any) -> None:
             ps.run(flow, once=True)
 
     The options are those of `penstock run`: `batch`, `once`, `duration` ("20s", or seconds), `interval`, `checkpoint`, `fresh`,
-    `parallelism`, `master`, `conf` (a dict), `packages`, `py_files`, `properties_file`, `progress` ("auto", "plain", "none"),
-    `metrics_port`, `json_logs`, `log_level`. Under spark-submit its master and settings hold. Ctrl-C ends the run after the
+    `savepoint`, `drop_state` (names), `keep_versions`, `parallelism`, `master`, `conf` (a dict), `packages`, `py_files`,
+    `properties_file`, `progress` ("auto", "plain", "none"), `metrics_port`, `json_logs`, `log_level`. Under spark-submit its master and settings hold. Ctrl-C ends the run after the
     batch at hand. While a command such as `penstock run` or `penstock describe` loads the file, this does nothing.
     """
     if loading:

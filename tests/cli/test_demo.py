@@ -10,7 +10,7 @@ from rich.console import Console
 
 from penstock.cli.demo import Top
 from penstock.demo.posts import TOPICS, hashtags, post, weights
-from penstock.demo.trending import FADES, Score, trending
+from penstock.demo.trending import FADES, Score, posts_topic, trending
 from penstock.testing import run_local
 
 
@@ -27,7 +27,7 @@ def test_what_is_talked_about_shifts() -> None:
 def test_the_flow_counts_and_scores(tmp_path: Path) -> None:
     """Every hashtag's mentions are those of the posts; the score is at most as high."""
     shown: list[Any] = []
-    flow = trending(100, lambda rows, batch: shown.extend(rows), tmp_path, limit=300)
+    flow = trending(posts_topic(tmp_path / "log"), lambda rows, batch: shown.extend(rows), tmp_path)
     posts = [post(n, 100) for n in range(300)]
     results = run_local(flow, {"posts": posts})
     expected = [tag.tag for each in posts for tag in hashtags(each)]

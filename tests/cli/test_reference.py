@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -12,12 +13,22 @@ from penstock.cli.main import app
 from penstock.jobs.metrics import Metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group, by its callback
+
+
+def leaves(command: Any, name: str = "") -> dict[str, Any]:
+    """The commands that do something, by their full names: `run`, `topics create`."""
+    if not hasattr(command, "commands"):
+        return {name: command}
+    inner = [leaves(c, f"{name} {n}".strip()) for n, c in command.commands.items()]
+    return {n: c for found in inner for n, c in found.items()}
+
+
+COMMANDS = leaves(typer.main.get_command(app))
 
 
 def section(name: str) -> str:
     text = (DOCS / "reference" / "cli.md").read_text()
-    found = re.search(rf"^## {name}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^##+ {name}$(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL)
     assert found is not None, name
     return found[1]
 

@@ -237,3 +237,16 @@ def two_keys() -> ps.Flow:
     metered = numbers.key_by("k").process("meter", Meter, schema="k string, n bigint")
     metered.key_by(parity="n % 2").count("count").select("shown", "parity", "count").sink("out", ps.console())
     return flow
+
+
+@kept
+def windows() -> ps.Flow:
+    """Parts of native windows are made before the shuffle; late records that are read are found there too."""
+    flow = ps.Flow("windows")
+    events = flow.source("events", ps.items([], "k string, ts timestamp"), event_time="ts")
+    counts = events.key_by("k").window(ps.sliding("60s", every="10s")).count("count")
+    counts.sink("out", ps.console())
+    counts.side("late").sink("late", ps.console())
+    events.key_by("k").window(ps.session(lambda row: "5s")).count("visits").sink("visits-out", ps.console())
+    events.key_by("k").window(ps.tumbling("10s")).aggregate("own", longest=Longest).sink("own-out", ps.console())
+    return flow

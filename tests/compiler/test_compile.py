@@ -20,6 +20,7 @@ from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread, unread
 from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
+from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.errors import NameTaken
 from penstock.graph.nodes import AsRecords, Node, Port, Union
 from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, start
@@ -27,6 +28,7 @@ from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, star
 RULES: dict[Callable[[Plan], Plan], str] = {
     merge_with_state: "word_count",
     expand_sources: "generated",
+    window_parts: "windows",
     combine_early: "reduce_early",
     place: "native_between",
     prune_unread: "left_out",

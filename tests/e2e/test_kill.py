@@ -1,4 +1,4 @@
-"""A driver killed at any moment goes on where it was: nothing lost, nothing doubled."""
+"""A driver killed at any moment goes on where it was: nothing lost, nothing doubled, windows and all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from typing import Any
 
 import pytest
 
+from penstock.faults import AT_START, POINTS, SETTING
+
 pytestmark = pytest.mark.spark
 
+WORDS = 60
+SHORT = ("offsets written", "state staged", "manifest published", "after sink commit", "sinks written", "commit logged")
+"""Those that are tried in every run; the slow tier tries all."""
 PROGRAM = """
 import sys
 from collections.abc import Iterator
@@ -34,62 +39,118 @@ class Numbered(ps.Process):
 
 def flow_of(folder: Path) -> ps.Flow:
     flow = ps.Flow("kill")
-    lines = flow.source("lines", ps.files(folder / "in", "text", files_per_batch=1))
-    words = lines.flat_map("split", lambda r: r.value.split(), "word string")
-    words.key_by("word").process("number", Numbered, "word string, nth bigint").sink("numbered", ps.write_files(folder / "numbered", "json"))
-    words.key_by("word").count("n").sink("counts", ps.write_files(folder / "counts", "json"))
+    words = flow.source("words", ps.files(folder / "in", "json", "word string, ts timestamp", files_per_batch=1),
+                        event_time="ts", lateness="5s", idle=None)
+    def out(name: str) -> Any:
+        return ps.write_files(folder / name, "json")
+    words.key_by("word").process("number", Numbered, "word string, nth bigint").sink("numbered", out("numbered"))
+    words.key_by("word").count("n").sink("counts", out("counts"))
+    windows = words.key_by("word").window(ps.tumbling("10s")).count("times")
+    windows.sink("windows", out("windows"))
     return flow
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    run = run_live(flow_of(folder).graph, session("kill", "local[2,4]"), RunOptions(checkpoint=folder / "checkpoint", once=True))
+    options = RunOptions(checkpoint=folder / "checkpoint", once=True, drain=True)
+    run = run_live(flow_of(folder).graph, session("kill", "local[2,4]"), options)
     print("started", flush=True)
     run.wait()
     print("done", flush=True)
 """
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    """The program in a process group of its own."""
-    program = folder / "program.py"
-    program.write_text(PROGRAM)
-    command = [sys.executable, str(program), str(folder)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
+class Killed:
+    """A folder with input, a program over it, and what came out."""
+
+    def __init__(self, folder: Path, seed: int, files: int = 8) -> None:
+        self.folder, self.rolled = folder, random.Random(seed)
+        self.records = [self._record(i) for i in range(files * WORDS)]
+        (folder / "in").mkdir()
+        (folder / "program.py").write_text(PROGRAM)
+        for at in range(files):
+            lines = [json.dumps(r) for r in self.records[at * WORDS : (at + 1) * WORDS]]
+            (folder / "in" / f"{at:03d}.json").write_text("\n".join(lines) + "\n")
+
+    def _record(self, at: int) -> dict[str, Any]:
+        second = max(0, at // 4 - self.rolled.randint(0, 4))
+        return {"word": self.rolled.choice("abcdefgh"), "ts": f"2024-05-01T10:{second // 60:02d}:{second % 60:02d}Z"}
+
+    def start(self, crash: str = "") -> subprocess.Popen[str]:
+        """The program in a process group of its own."""
+        with self.output.open("w") as output:
+            return subprocess.Popen(
+                [sys.executable, str(self.folder / "program.py"), str(self.folder)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, **({SETTING: crash} if crash else {})},
+            )
+
+    @property
+    def output(self) -> Path:
+        """What the program says."""
+        return self.folder / "output.txt"
+
+    def kill_at(self, point: str) -> None:
+        """Runs until the driver dies at a named point (of a batch, or of the first that passes it)."""
+        process = self.start(point)
+        process.wait(timeout=200)
+        _end_group(process.pid)
+        assert process.returncode == -signal.SIGKILL, f"{point}: {self.output.read_text()}"
+
+    def kill_after(self, seconds: float) -> None:
+        """Runs for a while, then kills all of it."""
+        process = self.start()
+        while "started" not in self.output.read_text() and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(seconds)
+        _end_group(process.pid)
+        process.wait()
+
+    def finish(self) -> None:
+        """Runs to the end, and compares with what an uninterrupted run must give."""
+        last = self.start()
+        last.wait(timeout=200)
+        assert last.returncode == 0, self.output.read_text()
+        words = Counter(r["word"] for r in self.records)
+        assert {r["word"]: r["n"] for r in self.rows("counts")} == words
+        numbered = Counter((r["word"], r["nth"]) for r in self.rows("numbered"))
+        assert numbered == Counter((w, i) for w, n in words.items() for i in range(1, n + 1))
+        windows = Counter((r["word"], r["window_start"][11:18], r["times"]) for r in self.rows("windows"))
+        expected = Counter((r["word"], r["ts"][11:18]) for r in self.records)
+        assert windows == Counter((w, t, n) for (w, t), n in expected.items())
+
+    def rows(self, sink: str) -> list[dict[str, Any]]:
+        """The rows of a sink, in the order of the batches."""
+        files = sorted((self.folder / sink).glob("*.json"))
+        return [json.loads(line) for p in files for line in p.read_text().splitlines()]
 
 
-def wait_for_start(process: subprocess.Popen[str]) -> None:
-    """Returns when the flow runs."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.strip() == "started":
-            return
-    raise AssertionError("the program ended before it started")
+def _end_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a folder of JSON files, in the order of the batches."""
-    return [json.loads(line) for p in sorted(folder.glob("*.json")) for line in p.read_text().splitlines()]
+@pytest.mark.timeout(900)
+def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path) -> None:
+    """One flow, killed once at each point, each time a batch further."""
+    killed = Killed(tmp_path, seed=7)
+    for batch, point in enumerate(SHORT, start=1):
+        killed.kill_at(f"{point}@{batch}")
+    killed.finish()
 
 
-def test_kill_9_at_random_moments(tmp_path: Path) -> None:
-    rolled = random.Random(7)
-    (tmp_path / "in").mkdir()
-    texts = [" ".join(rolled.choices("abcdefgh", k=50)) for _ in range(12)]
-    for at, text in enumerate(texts):
-        (tmp_path / "in" / f"{at:03d}.txt").write_text(text + "\n")
-    for _ in range(3):
-        process = start(tmp_path)
-        wait_for_start(process)
-        time.sleep(rolled.uniform(0.2, 3.0))
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-    last = start(tmp_path)
-    output, _ = last.communicate(timeout=200)
-    assert last.returncode == 0, output
-    expected = Counter(" ".join(texts).split())
-    counts = {r["word"]: r["n"] for r in rows(tmp_path / "counts")}
-    assert counts == expected
-    numbered = Counter((r["word"], r["nth"]) for r in rows(tmp_path / "numbered"))
-    assert numbered == Counter((w, i) for w, n in expected.items() for i in range(1, n + 1))
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_at_random_moments_and_named_points(tmp_path: Path, seed: int) -> None:
+    """Twelve kills each: named points in any order, with random moments between them."""
+    killed = Killed(tmp_path, seed, files=24)
+    rolled = random.Random(seed)
+    for point in rolled.sample((*POINTS, *AT_START), 6):
+        killed.kill_at(point)
+        killed.kill_after(rolled.uniform(0.0, 0.8))
+    killed.finish()

@@ -332,8 +332,8 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     ),
     (
         ExpressionError,
-        rf"{STEP}: .*distinct cannot go on",
-        lambda f, s: s.key_by("word").aggregate("step", a="count(distinct n)"),
+        rf"{STEP}: .*distinct goes with count",
+        lambda f, s: s.key_by("word").aggregate("step", a="sum(distinct n)"),
     ),
     (
         ExpressionError,
@@ -364,7 +364,16 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     (NotYet, rf"{STEP}: map_batches over the running totals", lambda f, s: total(s).map_batches("step", same)),
     (NotYet, rf"{STEP}: branch over the running totals", lambda f, s: total(s).branch("step", a="total > 1")),
     (NotYet, rf"{STEP}: union over the running totals", lambda f, s: total(s).union("step", s)),
-    (NotYet, r"key_by over the running totals", lambda f, s: total(s).key_by("word")),
+    (
+        NotYet,
+        rf"{STEP}: this step over the running totals",
+        lambda f, s: total(s).key_by("word").top("step", 1, "total"),
+    ),
+    (
+        NotYet,
+        rf"{STEP}: max\(total\) over the running totals",
+        lambda f, s: total(s).key_by("word").aggregate("step", m="max(total)"),
+    ),
     (
         SchemaError,
         rf"{STEP}: 'total' gives running totals by word; the key field 'word' must stay",

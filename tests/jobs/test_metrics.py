@@ -55,6 +55,16 @@ def test_rows_batches_times_and_lag_add_up(served: tuple[Metrics, str]) -> None:
     assert found['penstock_lag{flow="words",source="lines",unit="files"}'] == 4
 
 
+def test_late_and_bad_records_and_the_watermark_are_shown(served: tuple[Metrics, str]) -> None:
+    metrics, address = served
+    for batch in range(2):
+        metrics(BatchReport(batch, late={"window": 3}, bad={"clicks.time": 1}, watermarks={"clicks.time": 5_500_000}))
+    found = fetch(address)
+    assert found['penstock_late_total{flow="words",step="window"}'] == 6
+    assert found['penstock_bad_time_total{flow="words",step="clicks.time"}'] == 2
+    assert found['penstock_watermark{flow="words",step="clicks.time"}'] == 5.5
+
+
 def test_a_taken_port_says_so(served: tuple[Metrics, str]) -> None:
     port = int(served[1].split(":")[2].split("/")[0])
     with pytest.raises(SetupError, match="--metrics-port 0 takes a free port"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,47 @@ def test_a_group_goes_on_where_it_committed(tmp_path: Path) -> None:
         assert consumer.poll() == []
         assert consumer.lag() == {T0: 0}
         assert log.groups.describe("g").lag == 7
+
+
+def test_what_was_read_slowly_is_committed_though_another_member_has_come(tmp_path: Path) -> None:
+    """A partition is given up at the next poll, not by the commit itself."""
+    with Log(tmp_path) as log:
+        log.create_topic("t", 2)
+        for partition in (0, 1):
+            log.producer().send_many("t", [b"x"] * 5, partition=partition)
+        slow = log.consumer("g", "t")
+        assert len(slow.poll()) == 10
+        with slow, log.consumer("g", "t") as other:
+            time.sleep(0.25)
+            slow.commit()
+            assert log.groups.committed("g") == {T0: 5, TopicPartition("t", 1): 5}
+            assert slow.poll() == []
+            time.sleep(0.25)
+            assert other.poll() == []
+            assert sorted(slow.assignment() + other.assignment()) == [T0, TopicPartition("t", 1)]
+
+
+def test_a_slow_on_revoke_may_use_the_consumer(tmp_path: Path) -> None:
+    """What it calls does not share out the partitions once more, however long it takes."""
+    revoked: list[list[TopicPartition]] = []
+    with Log(tmp_path) as log:
+        log.create_topic("t", 2)
+        fill(log, 1)
+
+        def on_revoke(lost: list[TopicPartition]) -> None:
+            time.sleep(0.25)
+            revoked.append(lost)
+            consumer.commit()
+            assert len(consumer.lag()) == 2
+
+        consumer = log.consumer("g", "t", on_revoke=on_revoke)
+        with consumer:
+            consumer.poll()
+            with log.consumer("g", "t"):
+                time.sleep(0.25)
+                consumer.poll()
+                assert len(revoked) == 1
+                assert len(consumer.assignment()) == 1
 
 
 def test_a_consumer_begins_where_it_is_told(log: Log) -> None:

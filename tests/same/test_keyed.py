@@ -104,6 +104,20 @@ def test_own_aggregates_beside_native_ones(same: Case) -> None:
     same.check(flow, {"words": given}, {"out": [("a", "AVOCADO", 3, 5.0), ("b", "BEAR", 3, 8 / 3)]})
 
 
+def test_an_aggregate_of_ones_own_alone(same: Case) -> None:
+    flow = ps.Flow("own-alone")
+    words = flow.source("words", ps.items([], "word string"))
+    words.key_by(first="substring(word, 1, 1)", n="length(word) % 2").aggregate("by-two", longest=Longest).sink(
+        "two", ps.console()
+    )
+    words.key_by(first="substring(word, 1, 1)").aggregate("alone", longest=Longest).sink("one", ps.console())
+    given = ["apple", "ant", "bee", "avocado", "bear", "b"]
+    same.check(flow, {"words": given}, {
+        "one": [("a", "AVOCADO"), ("b", "BEAR")],
+        "two": [("a", 1, "AVOCADO"), ("b", 1, "BEE"), ("b", 0, "BEAR")],
+    })  # fmt: skip
+
+
 class Numbered(ps.Process):
     """Numbers the records of a key, and remembers what it saw."""
 

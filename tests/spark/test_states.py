@@ -6,16 +6,20 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import StateError
+from penstock.kernels.state import Column, Layout
 from penstock.spark.statefile import map_file
-from penstock.spark.states import FileState
+from penstock.spark.states import FileState, StepFiles
 from penstock.spark.statestore import StateStore
 
 State = dict[Any, Any]
+LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Column("value"),), single=True)
+ONE = Layout((Column("name", pa.string()),), (Column("value"),), single=True)
 KEYS: State = {("k", g): g * 10 for g in range(128)}
 """A key in each group: the place of key g is 1000 hashes up, with g in its last seven bits."""
 
@@ -24,11 +28,17 @@ def place(key: Any) -> int:
     return int((1000 + key[1]) << 7 | key[1] % 128)
 
 
+def opened(files: StepFiles, task: int, layout: Layout = LAYOUT) -> FileState:
+    state = FileState(files, task)
+    state.describe(layout)
+    return state
+
+
 def write(store: StateStore, version: int, tasks: int, changes: State) -> None:
     """A batch in which each task changes the keys it owns; a value of None deletes."""
     files = store.begin(version, {"step": tasks}, version - 1)["step"]
     for task in range(tasks):
-        state = FileState(files, task)
+        state = opened(files, task)
         mine = {k: v for k, v in changes.items() if place(k) % 128 % tasks == task}
         state.prepare(list(mine), [place(k) for k in mine])
         for key, value in mine.items():
@@ -42,9 +52,9 @@ def whole(store: StateStore, version: int, tasks: int) -> State:
     files = store.begin(version + 1, {"step": tasks}, version)["step"]
     found: State = {}
     for task in range(tasks):
-        read = FileState(files, task)
+        read = opened(files, task)
         everything = dict(read.items())
-        asked = FileState(files, task)
+        asked = opened(files, task)
         keys = [k for k in KEYS if place(k) % 128 % tasks == task] + [k for k in everything if k not in KEYS]
         asked.prepare(keys, [place(k) for k in keys])
         assert {k: asked.get(k) for k in keys if asked.get(k) is not None} == everything
@@ -86,14 +96,14 @@ def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     for version, value in enumerate(("first", "second", "third")):
         files = store.begin(version, {"step": 1}, version - 1)["step"]
-        state = FileState(files, 0)
+        state = opened(files, 0, ONE)
         keys = [("a",), ("b",), (f"only {version}",)]
         state.prepare(keys, [77, 77, 77])
         for key in keys:
             state.put(key, f"{value} {key[0]}")
         state.save()
         store.publish(version)
-    state = FileState(store.begin(3, {"step": 1}, 2)["step"], 0)
+    state = opened(store.begin(3, {"step": 1}, 2)["step"], 0, ONE)
     state.prepare([("a",), ("b",), ("only 0",), ("only 9",)], [77] * 4)
     assert [state.get((k,)) for k in ("a", "b", "only 0", "only 9")] == ["third a", "third b", "first only 0", None]
 
@@ -120,7 +130,7 @@ def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
 def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     files = store.begin(0, {"step": 2}, -1)["step"]
-    state = FileState(files, 0)
+    state = opened(files, 0)
     state.prepare([("k", 0)], [0])
     state.put(("k", 0), 1)
     state.save()
@@ -215,7 +225,7 @@ def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -
 
 
 def test_a_key_at_a_task_that_does_not_own_it_is_refused(tmp_path: Path) -> None:
-    state = FileState(StateStore(tmp_path, run="r").begin(0, {"step": 2}, -1)["step"], 0)
+    state = opened(StateStore(tmp_path, run="r").begin(0, {"step": 2}, -1)["step"], 0)
     with pytest.raises(StateError, match="which it does not own"):
         state.prepare([("k", 1)], [place(("k", 1))])
 
@@ -224,12 +234,12 @@ def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -
     store = StateStore(tmp_path, run="r")
     files = store.begin(0, {"step": 1}, -1)["step"]
     for value in ("first", "second"):
-        state = FileState(files, 0)
+        state = opened(files, 0)
         state.prepare([("k", 0)], [0])
         state.put(("k", 0), value)
         state.save()
     store.publish(0)
-    again = FileState(store.begin(1, {"step": 1}, 0)["step"], 0)
+    again = opened(store.begin(1, {"step": 1}, 0)["step"], 0)
     assert list(again.items()) == [(("k", 0), "second")]
     assert len(list(tmp_path.rglob("*.state"))) == 2
 

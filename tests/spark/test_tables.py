@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 from penstock.errors import StateError
 from penstock.kernels.tables import MemoryTable
 from penstock.kernels.times import FOREVER, NEVER
+from penstock.spark.notes import read_note
 from penstock.spark.statefile import StateFile
 from penstock.spark.statestore import StateStore
 from penstock.spark.tables import FileTable
@@ -76,6 +76,8 @@ def test_any_history_reads_as_one_in_memory_would(data: st.DataObject) -> None:
         store, model, horizon = StateStore(Path(folder), keep=3, run="r"), MemoryTable(), 0
         for version in range(data.draw(st.integers(1, 10))):
             made = tables(store, version, data.draw(st.sampled_from([1, 2, 4, 16])))
+            for table in made:
+                table.small, table.many = data.draw(st.sampled_from([(20_000, 7), (10, 2), (0, 3)]))
             horizon = _one_batch(data, model, made, horizon)
             commit(store, version, made)
             model.settle()
@@ -178,6 +180,17 @@ def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
     assert len(whole(store, 59, tasks=2)) == 1059
 
 
+def test_large_files_are_left_alone_until_they_are_many(tmp_path: Path) -> None:
+    """So that each can be dropped whole when it is forgotten."""
+    store = StateStore(tmp_path, run="r")
+    for version in range(7):
+        add(store, version, 1, [(p, version, 0) for p in range(10_001)])
+    assert [f.rows for f in chain(store, 6)] == [10_001] * 7
+    add(store, 7, 1, [(p, 7, 0) for p in range(10_001)], before=4)
+    assert [f.low for f in chain(store, 7)] == [4, 5, 6, 7]
+    assert len(whole(store, 7)) == 4 * 10_001
+
+
 def test_a_batch_writes_only_what_it_adds(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     add(store, 0, 1, [(p, p, 0) for p in range(20_000)])
@@ -214,7 +227,7 @@ def test_the_note_says_when_the_step_wants_to_run_again(tmp_path: Path) -> None:
     first.wake(70)
     first.wake(60)
     commit(store, 0, [first, second])
-    notes = [json.loads((tmp_path / "files/0-r/step" / f"{t}.json").read_text()) for t in (0, 1)]
+    notes = [read_note(tmp_path / "files/0-r/step" / f"{t}.json") for t in (0, 1)]
     assert [n["event"] for n in notes] == [60, None]
     assert notes[1] == {"file": None, "older": [], "event": None, "clock": None}
 

@@ -19,7 +19,8 @@ from penstock.cli.display import Progress
 from penstock.cli.failure import handled
 from penstock.cli.options import option
 from penstock.cli.run import Watch, checked_progress, launch_options, spark_options, watched
-from penstock.demo.trending import FADES, Score, trending
+from penstock.demo.feed import PostFeed
+from penstock.demo.trending import FADES, Score, posts_topic, trending
 
 SHOWN = 10
 
@@ -81,7 +82,7 @@ def demo(
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
-    """Run a live demo: trending hashtags over generated posts. Ctrl-C stops it."""
+    """Run a live demo: posts go into the log, and trending hashtags come out. Ctrl-C stops it."""
     with handled(debug=debug):
         folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
         try:
@@ -94,8 +95,9 @@ def _run(
     folder: Path, output: Path | None, rate: int, duration: str, interval: str, master: str | None, progress: Progress
 ) -> None:
     top = Top()
-    flow = trending(rate, top, output or folder / "scores")
+    flow = trending(posts_topic(folder / "log"), top, output or folder / "scores")
     spark = spark_options(master, [], "", "", None)
     options = launch_options(False, False, duration, interval, folder / "checkpoint", False, None, spark)
     typer.echo(f"{flow.name}: {rate:,} posts a second; {'for ' + duration if duration else 'Ctrl-C stops it'}")
-    watched(flow.graph, options, Watch(progress, extra=top, lines_to=sys.stdout))
+    with PostFeed(folder / "log", rate):
+        watched(flow.graph, options, Watch(progress, extra=top, lines_to=sys.stdout))

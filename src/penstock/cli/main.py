@@ -1,4 +1,4 @@
-"""The command line: `penstock run`, `demo`, `describe`, `doctor`, `bench`, `version`."""
+"""The command line: `penstock run`, `state`, `savepoint`, `topics`, `produce`, `consume`, `groups`, `bridge`, `demo`, `describe`, `doctor`, `bench`, `version`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli import consume, produce
 from penstock.cli.bench import bench
+from penstock.cli.bridge import app as bridge
 from penstock.cli.demo import demo
 from penstock.cli.describe import describe
+from penstock.cli.dlq import app as dlq
 from penstock.cli.doctor import doctor
+from penstock.cli.groups import app as groups
+from penstock.cli.kafka import app as kafka
 from penstock.cli.run import run
+from penstock.cli.savepoint import savepoint
+from penstock.cli.state import app as state
+from penstock.cli.topics import app as topics
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -55,8 +63,12 @@ def _version_of(package: str) -> str:
         return "not installed"
 
 
-for _command in (run, demo, describe, doctor, bench, version):
+for _command in (run, savepoint, demo, describe, doctor, bench, version):
     app.command()(_command)
+for _group in (dlq, state, topics, groups, bridge, kafka):
+    app.add_typer(_group)
+for _module in (produce, consume):
+    _module.register(app)
 
 
 def main() -> None:

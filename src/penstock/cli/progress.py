@@ -12,6 +12,7 @@ from rich.text import Text
 
 from penstock.cli.duration import clock
 from penstock.graph.graph import Graph
+from penstock.graph.times import FOREVER, NEVER, to_moment
 from penstock.jobs.metrics import lags
 from penstock.spark.report import BatchReport
 
@@ -33,6 +34,9 @@ class Tally:
     rows_in: int = 0
     taken: Counter[str] = field(default_factory=Counter)
     given: Counter[str] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
+    bad: Counter[str] = field(default_factory=Counter)
+    dead: Counter[str] = field(default_factory=Counter)
     last: BatchReport | None = None
     first_began: float | None = None
     recent: deque[BatchReport] = field(default_factory=deque)
@@ -43,6 +47,9 @@ class Tally:
             self.first_began = report.finished - report.total
         self.last, self.batches, self.rows_in = report, self.batches + 1, self.rows_in + report.rows_in
         self.given.update(report.sources)
+        self.late.update(report.late)
+        self.bad.update(report.bad)
+        self.dead.update(report.dead)
         for step, (taken, given) in report.steps.items():
             self.taken[step] += taken
             self.given[step] += 0 if step in report.sources else given
@@ -110,6 +117,19 @@ def lag_text(report: BatchReport) -> str:
     return ", ".join(f"{source} {number(value)} {unit}" for source, unit, value in lags(report) if value)
 
 
+def time_text(report: BatchReport) -> str:
+    """How far event time has come, and the records that were late or bad and that nobody reads; empty without event time.
+
+    >>> time_text(BatchReport(0, late={"per_minute": 2}, watermarks={"clicks.time": 1_700_000_000_000_000}))
+    'watermark 2023-11-14 22:13:20, late 2 (per_minute)'
+    """
+    reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]
+    shown = [f"watermark {to_moment(min(reached)):%Y-%m-%d %H:%M:%S}"] if reached else []
+    for word, counts in (("late", report.late), ("bad time", report.bad), ("dead letters", report.dead)):
+        shown += [f"{word} {number(many)} ({step})" for step, many in counts.items()]
+    return ", ".join(shown)
+
+
 def plain_line(tally: Tally) -> str:
     """The last batch on one line."""
     report = tally.last
@@ -120,7 +140,8 @@ def plain_line(tally: Tally) -> str:
         parts.append(f"{number(report.rows_in)} rows in ({number(tally.rate())}/s)")
     parts += [f"{sink} {number(_rows(report, sink))}" for sink in tally.sinks if sink in report.steps]
     parts.append(f"{report.total:.2f} s ({phases_text(report)})")
-    return "  ".join([*parts, *([f"lag {lag_text(report)}"] if lag_text(report) else [])])
+    extra = [f"lag {lag_text(report)}" if lag_text(report) else "", time_text(report)]
+    return "  ".join([*parts, *filter(None, extra)])
 
 
 def summary(tally: Tally) -> str:
@@ -140,6 +161,9 @@ def summary(tally: Tally) -> str:
     if tally.rows_in:
         parts.append(f"{number(tally.rows_in)} rows in, {number(tally.mean_rate())} rows/s on average")
     parts += [f"{sink} {number(tally.given[sink])} rows" for sink in tally.sinks if sink in tally.given]
+    parts += [f"{number(many)} late in {step}" for step, many in tally.late.items()]
+    parts += [f"{number(many)} without a usable event time in {step}" for step, many in tally.bad.items()]
+    parts += [f"{number(many)} dead letters of {step}" for step, many in tally.dead.items()]
     return ", ".join(parts)
 
 
@@ -173,6 +197,8 @@ def _batch_line(report: BatchReport) -> Text:
             line.append(f"  {name} {seconds:.2f}", PHASES.get(name, "white"))
     if lag_text(report):
         line.append(f"\nlag {lag_text(report)}", "red")
+    if time_text(report):
+        line.append(f"\n{time_text(report)}", "red" if report.late or report.bad or report.dead else "dim")
     return line
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,10 +19,12 @@ from penstock.cli.options import option
 from penstock.cli.progress import Tally
 from penstock.errors import FlowError, PenstockError
 from penstock.graph.graph import Graph
+from penstock.graph.times import to_micros
 from penstock.jobs.launch import Launch, LaunchOptions, Mode, SparkOptions
 from penstock.jobs.logs import LEVELS, configure, event, log_batches, log_failure
 from penstock.jobs.metrics import Metrics
 from penstock.spark.report import Observer
+from penstock.spark.until import Until
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,25 @@ def run(  # noqa: PLR0913 - each is an option of the command
     batch: Annotated[bool, option("--batch", help="Run once over bounded data, as one batch.")] = False,
     once: Annotated[bool, option("--once", help="Process what is there, then stop; goes on where it was.")] = False,
     duration: Annotated[str, option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
+    batches: Annotated[int | None, option(min=1, help="Stop after so many batches.", show_default=False)] = None,
+    records: Annotated[int | None, option(min=1, help="Stop after so many records.", show_default=False)] = None,
+    until_time: Annotated[str, option(help="Stop when event time has come to this moment.")] = "",
+    until_idle: Annotated[str, option(help="Stop when no record has come for this time.")] = "",
+    drain: Annotated[bool, option("--drain", help="At the end let all time pass: windows close, timers fire.")] = False,
     interval: Annotated[str, option(help="Time between the starts of batches; 0s is as fast as it goes.")] = "0s",
+    batch_seconds: Annotated[float, option(min=0.1, help="How long a batch shall last, where a source adapts.")] = 2.0,
+    max_rows: Annotated[int | None, option(min=1, help="What such a source takes in for one batch.")] = None,
     checkpoint: Annotated[
         Path | None, option(help="Where the flow keeps its place.", show_default=".penstock/FLOW")
     ] = None,
     fresh: Annotated[bool, option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
+    savepoint: Annotated[
+        str, option("--from", metavar="SAVEPOINT", help="Begin from a savepoint: a name or a path.")
+    ] = "",
+    drop_state: Annotated[
+        list[str] | None, option("--drop-state", metavar="STEP", help="What this step keeps may go if it does not fit.")
+    ] = None,
+    keep_versions: Annotated[int, option(min=2, help="How many versions of the state are kept.")] = 20,
     parallelism: Annotated[int | None, option(min=1, help="Tasks of a keyed step.", show_default="cores")] = None,
     master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,
     conf: Annotated[list[str] | None, option("--conf", metavar="KEY=VALUE", help="A Spark setting.")] = None,
@@ -70,6 +87,9 @@ def run(  # noqa: PLR0913 - each is an option of the command
         spark = spark_options(master, conf or [], packages, py_files, properties_file)
         spark = replace(spark, log_level="info" if log_level == "debug" else "warn")
         options = launch_options(batch, once, duration, interval, checkpoint, fresh, parallelism, spark)
+        options = ending(options, batches, records, until_time, until_idle, drain)
+        options = replace(options, batch_seconds=batch_seconds, max_rows=max_rows)
+        options = beginning(options, savepoint, drop_state or (), keep_versions)
         watch = Watch("none" if quiet else checked_progress(progress), json_logs, log_level, metrics_port, metrics_host)
         _find_py_files(spark.py_files)
         loaded = load_flow(target)
@@ -83,9 +103,20 @@ def run_flow(flow: Any, **given: Any) -> None:
         raise FlowError(f"ps.run needs a flow, such as ps.Flow('name'); {flow!r} came")
     known = {
         "batch",
+        "batches",
+        "drain",
+        "drop_state",
+        "keep_versions",
         "once",
+        "savepoint",
+        "records",
+        "until",
+        "until_idle",
+        "until_time",
         "duration",
+        "batch_seconds",
         "interval",
+        "max_rows",
         "checkpoint",
         "fresh",
         "parallelism",
@@ -122,7 +153,7 @@ def _options_by_name(given: Mapping[str, Any]) -> LaunchOptions:
     joined = files if isinstance(files, str) else ",".join(map(str, files))
     spark = spark_options(given.get("master"), conf, given.get("packages", ""), joined, given.get("properties_file"))
     checkpoint = Path(given["checkpoint"]) if given.get("checkpoint") else None
-    return launch_options(
+    options = launch_options(
         given.get("batch", False),
         given.get("once", False),
         str(given.get("duration") or ""),
@@ -132,6 +163,19 @@ def _options_by_name(given: Mapping[str, Any]) -> LaunchOptions:
         given.get("parallelism"),
         spark,
     )
+    options = ending(
+        options,
+        given.get("batches"),
+        given.get("records"),
+        str(given.get("until_time") or ""),
+        str(given.get("until_idle") or ""),
+        given.get("drain", False),
+    )
+    dropped = given.get("drop_state") or ()
+    dropped = (dropped,) if isinstance(dropped, str) else dropped
+    options = beginning(options, str(given.get("savepoint") or ""), dropped, int(given.get("keep_versions") or 20))
+    pace = {"batch_seconds": float(given.get("batch_seconds") or 2.0), "max_rows": given.get("max_rows")}
+    return replace(options, until=replace(options.until, test=given.get("until")), **pace)
 
 
 def _watch_by_name(given: Mapping[str, Any]) -> Watch:
@@ -205,6 +249,34 @@ def launch_options(
     mode: Mode = "batch" if batch else "once" if once else "live"
     span = seconds(duration) if duration else None
     return LaunchOptions(mode, checkpoint, fresh, seconds(interval), span, parallelism, spark=spark)
+
+
+def beginning(options: LaunchOptions, savepoint: str, drop_state: Iterable[str], keep_versions: int) -> LaunchOptions:
+    """The options, with what the run begins from."""
+    dropped = tuple(drop_state)
+    if options.mode == "batch" and (savepoint or dropped):
+        raise typer.BadParameter("--batch begins from nothing: --from and --drop-state do not go with it")
+    return replace(options, savepoint=savepoint, drop_state=dropped, keep_versions=keep_versions)
+
+
+def ending(
+    options: LaunchOptions, batches: int | None, records: int | None, time: str, idle: str, drain: bool
+) -> LaunchOptions:
+    """The options, with what ends the run."""
+    if options.mode == "batch" and (batches or records or time or idle):
+        raise typer.BadParameter(
+            "--batch ends with its data: --batches, --records, --until-time, --until-idle do not go with it"
+        )
+    quiet = seconds(idle) if idle else None
+    return replace(options, until=Until(batches, records, _moment(time), quiet), drain=drain)
+
+
+def _moment(text: str) -> int | None:
+    """A moment such as 2024-05-01T12:00, in microseconds; in UTC unless it says otherwise."""
+    try:
+        return to_micros(datetime.datetime.fromisoformat(text)) if text else None
+    except ValueError:
+        raise typer.BadParameter(f"--until-time takes a moment such as 2024-05-01T12:00:00; {text!r} came") from None
 
 
 def spark_options(

@@ -13,6 +13,7 @@ from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
+from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.errors import FlowError
 from penstock.graph.graph import Graph
 
@@ -26,6 +27,7 @@ class Rewrite(Protocol):
 
 BOTH: tuple[Rewrite, ...] = (
     expand_sources,
+    window_parts,
     combine_early,
     place,
     prune_unread,

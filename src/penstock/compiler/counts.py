@@ -10,11 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AsRecords, Branch, Combine, Node, Parts, Port, Repartition, Select, Union, WithColumns
+from penstock.graph.nodes import (
+    AsRecords,
+    Branch,
+    Combine,
+    Node,
+    Parts,
+    Port,
+    Repartition,
+    Select,
+    Union,
+    WindowParts,
+    WithColumns,
+)
 
 Counts = dict[str, tuple[int, int]]
 EQUAL = (Select, WithColumns, Union, Branch, AsRecords, Repartition)
 """Steps that give as many records as they take."""
+HALVES = (Parts, Combine, WindowParts)
+"""The halves before the shuffle that the compiler made of a step."""
 
 
 def complete(graph: Graph, taken: Mapping[str, int], given: Mapping[str, int]) -> Counts:
@@ -68,11 +82,11 @@ class _Known:
 
     def of_user_steps(self) -> Counts:
         """Both numbers of each step; the halves that the compiler made of a step count as one."""
-        first = {n.of.name: n.name for n in self.graph.nodes if isinstance(n, Parts | Combine)}
+        first = {n.of.name: n.name for n in self.graph.nodes if isinstance(n, HALVES)}
         made: Counts = {}
         for node in self.graph.nodes:
             taken = self.taken.get(first.get(node.name, node.name), self.taken.get(node.name))
             given = self.given.get(node.name)
-            if not isinstance(node, Parts | Combine) and taken is not None and (given is not None or not node.outputs):
+            if not isinstance(node, HALVES) and taken is not None and (given is not None or not node.outputs):
                 made[node.name] = (taken, taken if given is None else given)
         return made

@@ -13,7 +13,7 @@ from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
 from penstock.graph.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce
+from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
 
 
 def describe(graph: Graph, *, live: bool = True) -> Description:
@@ -70,7 +70,8 @@ class _Described:
         if node.name not in self.numbers:
             return ""
         stage = self._stage_of(node.name)
-        if node.kind == "map" and self.graph.by_name[node.name].kind == "source":
+        written = self.graph.by_name.get(node.name)
+        if node.kind == "map" and written is not None and written.kind == "source":
             return "source+python"
         state = "+state" if self.live and node.keyed else ""
         native = isinstance(node, AggregateBy) and node.combined == "columns"
@@ -117,6 +118,8 @@ class _Described:
         """Whether the records of a key are put together before they move, so that less moves."""
         if isinstance(node, Parts) or (isinstance(node, AggregateBy) and not node.runs_python):
             return True
+        if isinstance(node, Window):
+            return node.parts
         return isinstance(node, AggregateBy | Reduce) and isinstance(self.plan.graph.node(node.inputs[0].step), Combine)
 
     def warnings(self) -> list[Description]:

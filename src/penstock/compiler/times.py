@@ -8,7 +8,7 @@ from functools import cached_property
 
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import EventTime, Node, Source
-from penstock.graph.times import NEVER, Times
+from penstock.graph.times import FOREVER, NEVER, Times
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,17 @@ class Timeline:
                 found[node.name] = (found[node.name][0], held + node.hold)
         return found
 
-    def times(self, late: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int) -> dict[str, Times]:
-        """The times of each step, from where each event time stood and stands."""
-        return {n.name: self._times(n, late, watermark, before, now) for n in self.graph.nodes}
+    def times(
+        self, late: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int, *, ended: bool = False
+    ) -> dict[str, Times]:
+        """The times of each step, from where each event time stood and stands; `ended` says that the input is over."""
+        timeless = Times(watermark=FOREVER if ended else NEVER, before=before, now=now)
+        return {n.name: self._times(n, late, watermark, timeless) for n in self.graph.nodes}
 
-    def _times(self, node: Node, late: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int) -> Times:
+    def _times(self, node: Node, late: Mapping[str, int], watermark: Mapping[str, int], timeless: Times) -> Times:
         names, _ = self.behind[node.name]
         held = max((self.behind[p.step][1] for p in node.inputs), default=0)
         if isinstance(node, EventTime) or not names:
-            return Times(before=before, now=now)
+            return timeless
         lowest = [min(at.get(n, NEVER) for n in names) for at in (late, watermark)]
-        return Times(lowest[0], lowest[1], before, now).held(held)
+        return Times(lowest[0], lowest[1], timeless.before, timeless.now).held(held)

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.errors import Impossible, PenstockError
+from penstock.graph.delivery import AT_LEAST_ONCE, WEAKER
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
 
@@ -37,6 +38,7 @@ class Place:
     schema: Schema
     folder: Path
     once: bool = False
+    flow: str = ""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -59,6 +61,9 @@ class SourceConnector:
             f"source {place.step!r}: {place.endpoint.kind!r} has no end, so a bounded run would not finish; "
             f"give it a limit, or run it live"
         )
+
+    def reached(self, place: Place, offset: Any) -> None:
+        """Called when all batches up to an offset (as the source's own text of it) are through."""
 
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
         """Where outside a record came from, for an error message; empty when the source cannot tell."""
@@ -83,13 +88,33 @@ class Spot:
 class Batch:
     """What a sink may know of the batch at hand. `id` grows by one and stays the same when a batch runs again.
 
-    `lineage` is the life the id belongs to: a live flow has one until it starts afresh, bounded runs share one.
+    `lineage` is the life the id belongs to: a live flow has one until it starts afresh, bounded runs share one. The
+    `fingerprint` is that of the offsets the batch is made of, `offsets` their text.
     """
 
     id: int
     sink: str
     options: dict[str, Any] = field(default_factory=dict)
     lineage: str = "bounded"
+    delivery: str = AT_LEAST_ONCE
+    fingerprint: str = ""
+    offsets: str = ""
+
+
+@dataclass(frozen=True)
+class SinkPlace:
+    """What a sink may know before the first batch: its name, options and schema, the lineage, and what is asked of it.
+
+    `updates` names the key fields when its records replace earlier ones of the same key.
+    """
+
+    sink: str
+    flow: str
+    options: dict[str, Any]
+    schema: Schema
+    lineage: str
+    delivery: str = AT_LEAST_ONCE
+    updates: tuple[str, ...] | None = None
 
 
 class Staged:
@@ -105,7 +130,17 @@ class Staged:
 
 
 class SinkConnector:
-    """Writes something."""
+    """Writes something. `holds` says which deliveries it can promise, the strongest first."""
+
+    holds: ClassVar[tuple[str, ...]] = WEAKER
+
+    def refuses(self, place: SinkPlace) -> str:
+        """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
+        return ""
+
+    def open(self, place: SinkPlace) -> Any:
+        """Called once before the first batch. A sink with a ledger gives the last entry of this lineage."""
+        return None
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Does all that can fail, and shows nothing yet."""

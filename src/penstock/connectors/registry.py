@@ -1,32 +1,39 @@
-"""Which connector serves which kind of endpoint."""
+"""Which connector serves which kind of endpoint. Each is imported when it is first asked for: some need libraries of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from penstock.connectors.base import SinkConnector, SourceConnector
-from penstock.connectors.console import CallbackSink, ConsoleSink, NothingSink
-from penstock.connectors.feed import StdinSource
-from penstock.connectors.files import FilesSink, FilesSource
-from penstock.connectors.memory import ItemsSource, RateSource, SocketSource
-from penstock.connectors.spout import SpoutSource
 from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
 
-SOURCES: dict[str, Callable[[], SourceConnector]] = {
-    "files": FilesSource,
-    "items": ItemsSource,
-    "rate": RateSource,
-    "socket": SocketSource,
-    "spout": SpoutSource,
-    "stdin": StdinSource,
+SOURCES: dict[str, str] = {
+    "files": "files:FilesSource",
+    "items": "memory:ItemsSource",
+    "kafka": "kafka:KafkaSource",
+    "log": "log_source:LogSource",
+    "postgres": "postgres_source:PostgresSource",
+    "postgres_changes": "postgres_changes:PostgresChanges",
+    "rate": "memory:RateSource",
+    "redis_stream": "redis_source:RedisStreamSource",
+    "socket": "memory:SocketSource",
+    "spout": "spout:SpoutSource",
+    "stdin": "feed:StdinSource",
 }
-SINKS: dict[str, Callable[[], SinkConnector]] = {
-    "console": ConsoleSink,
-    "write_files": FilesSink,
-    "callback": CallbackSink,
-    "nothing": NothingSink,
+SINKS: dict[str, str] = {
+    "callback": "console:CallbackSink",
+    "console": "console:ConsoleSink",
+    "nothing": "console:NothingSink",
+    "write_files": "files_sink:FilesSink",
+    "write_kafka": "kafka_sink:KafkaSink",
+    "write_http": "http:HttpSink",
+    "write_log": "log_sink:LogSink",
+    "write_postgres": "postgres:PostgresSink",
+    "write_redis": "redis_sink:RedisSink",
 }
+"""Kind of endpoint to `module:Class`, the module being one of this package."""
 
 
 def source_connector(step: str, endpoint: Endpoint) -> SourceConnector:
@@ -35,7 +42,8 @@ def source_connector(step: str, endpoint: Endpoint) -> SourceConnector:
         return endpoint.connector
     if endpoint.kind not in SOURCES:
         raise Impossible(f"source {step!r}: a {endpoint.kind} cannot be read; {nearest(endpoint.kind, SOURCES)}")
-    return SOURCES[endpoint.kind]()
+    made: SourceConnector = connector_class(SOURCES[endpoint.kind])()
+    return made
 
 
 def sink_connector(step: str, endpoint: Endpoint) -> SinkConnector:
@@ -44,4 +52,15 @@ def sink_connector(step: str, endpoint: Endpoint) -> SinkConnector:
         return endpoint.connector
     if endpoint.kind not in SINKS:
         raise Impossible(f"sink {step!r}: a {endpoint.kind} cannot be written; {nearest(endpoint.kind, SINKS)}")
-    return SINKS[endpoint.kind]()
+    made: SinkConnector = connector_class(SINKS[endpoint.kind])()
+    return made
+
+
+def connector_class(name: str) -> Any:
+    """The class that an entry names.
+
+    >>> connector_class("console:ConsoleSink").__name__
+    'ConsoleSink'
+    """
+    module, _, cls = name.partition(":")
+    return getattr(import_module(f"penstock.connectors.{module}"), cls)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import penstock as ps
-from penstock.demo.posts import hashtags, post
+from penstock.demo.feed import TOPIC
+from penstock.demo.posts import hashtags
+from penstock.graph.nodes import Endpoint
 
 FADES = 8.0
 """A mention counts half after so many seconds."""
@@ -39,16 +40,15 @@ class Trend(ps.Process):
         yield Score(self.key, self.mentions, self.score, self.second)
 
 
-def trending(rate: int, show: Callable[[list[Any], Any], None], folder: Path, limit: int | None = None) -> ps.Flow:
-    """Trending hashtags over `rate` generated posts a second; `show` gets the scores that changed, batch by batch."""
+def posts_topic(path: Path) -> Endpoint:
+    """The topic into which the demo's people post."""
+    return ps.topic(TOPIC, "author string, text string, second double", path=path, group="trending")
+
+
+def trending(posts_from: Endpoint, show: Callable[[list[Any], Any], None], folder: Path) -> ps.Flow:
+    """Trending hashtags over posts; `show` gets the scores that changed, batch by batch."""
     flow = ps.Flow("trending-hashtags")
-    source = ps.generate(
-        functools.partial(post, rate=rate),
-        "author string, text string, second double",
-        rows_per_second=rate,
-        limit=limit,
-    )
-    posts = flow.source("posts", source)
+    posts = flow.source("posts", posts_from)
     tags = posts.flat_map("hashtags", hashtags, schema="tag string, second double")
     counted = tags.key_by("tag").aggregate("count", mentions="count(*)", second="max(second)")
     scores = counted.as_records("changes").key_by("tag").process("trend", Trend())

@@ -1,19 +1,23 @@
-"""Aggregates: what a keyed step keeps of many records.
+"""Aggregates: what a step keeps of many records.
 
 An aggregate must be able to go on from where it stood, so each is described by parts that merge: an average
-keeps a sum and a count. `PARTS` is the one table that says how.
+keeps a sum and a count. `RECIPES` is the one table that says how.
 """
 
 from __future__ import annotations
 
+import decimal
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.expr import Alias, Call, Expr, as_expr, to_sql, type_of_expr
+from penstock.graph.expr import Alias, Call, Column, Expr, Literal, as_expr, to_sql, type_of_expr
 from penstock.graph.schema import Schema, schema_of
+
+Kinds = tuple[t.DataType, ...]
 
 
 class Aggregator:
@@ -45,87 +49,238 @@ class Aggregator:
         return so_far
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of an aggregate: a native aggregate over a batch, and how two of them merge."""
-
-    sql: str
-    merge: str
+def _first_kind(kinds: Kinds) -> t.DataType:
+    return kinds[0]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How an aggregate is made: its parts (with `{}` for the argument), its result type and how parts give it."""
-
-    parts: tuple[Part, ...]
-    type: Callable[[t.DataType], t.DataType]
-    finish: str = "first"
+def _always(kind: t.DataType) -> Callable[[Kinds], t.DataType]:
+    return lambda _: kind
 
 
-def _sum_type(kind: t.DataType) -> t.DataType:
+def _sum_kind(kinds: Kinds) -> t.DataType:
+    kind = kinds[0]
     if isinstance(kind, t.Decimal):
         return t.Decimal(min(38, kind.precision + 10), kind.scale)
     return t.BIGINT if kind in t.INTEGERS else t.DOUBLE
 
 
-def _average_type(kind: t.DataType) -> t.DataType:
-    return t.DOUBLE
+def _list_kind(kinds: Kinds) -> t.DataType:
+    return t.Array(kinds[0])
 
 
-def _always(kind: t.DataType) -> Callable[[t.DataType], t.DataType]:
-    return lambda _: kind
+def _pair_kind(kinds: Kinds) -> t.DataType:
+    """A value and what it is ordered by."""
+    return t.Struct((t.Field("o", kinds[1]), t.Field("v", kinds[0])))
 
 
-ROWS = "__rows"
-"""The field beside the parts of a live aggregate that says how many records they were made of."""
+def _pairs_kind(kinds: Kinds) -> t.DataType:
+    return t.Array(_pair_kind(kinds))
+
+
+_MOMENTS = t.Struct((t.Field("n", t.BIGINT), t.Field("mean", t.DOUBLE), t.Field("m2", t.DOUBLE)))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of an aggregate.
+
+    `sql` is the native aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number; `begin` names what a
+    single record makes of it, `merge` how two of them go together (`kernels/aggregates.py` has both); `type` is that of the part.
+    """
+
+    sql: str
+    merge: str
+    begin: str = "value"
+    type: Callable[[Kinds], t.DataType] = _first_kind
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an aggregate is made: its parts, its result type, and how the parts give it."""
+
+    parts: tuple[Part, ...]
+    type: Callable[[Kinds], t.DataType]
+    finish: str = "first"
+    needs: str = "anything"
+    """What the argument must be: a `number`, a `boolean`, a `plain` value, or anything."""
+
+
+def _count(sql: str, begin: str) -> Part:
+    return Part(sql, "add", begin, _always(t.BIGINT))
+
+
+_DOUBLE = "cast({0} as double)"
+_PAIR = "named_struct('o', {1}, 'v', {0})"
+_KNOWN = " filter (where {1} is not null)"
+_SET = Part("sort_array(collect_set({0}))", "unite", "list", _list_kind)
+_SPREAD = Part(
+    f"named_struct('n', count({{0}}), 'mean', avg({_DOUBLE}), 'm2', var_pop({_DOUBLE}) * count({{0}}))",
+    "moments",
+    "moments",
+    _always(_MOMENTS),
+)
+_DOUBLES = Part(f"sort_array(collect_list({_DOUBLE}))", "sorted", "doubles", _always(t.Array(t.DOUBLE)))
+
+
+def _spread(finish: str) -> Recipe:
+    return Recipe((_SPREAD,), _always(t.DOUBLE), finish, "number")
+
 
 RECIPES: dict[str, Recipe] = {
-    "count": Recipe((Part("count({})", "add"),), _always(t.BIGINT)),
-    "count_if": Recipe((Part("count_if({})", "add"),), _always(t.BIGINT)),
-    "sum": Recipe((Part("sum({})", "add"),), _sum_type),
-    "min": Recipe((Part("min({})", "least"),), lambda kind: kind),
-    "max": Recipe((Part("max({})", "greatest"),), lambda kind: kind),
-    "avg": Recipe((Part("sum(cast({} as double))", "add"), Part("count({})", "add")), _average_type, "ratio"),
-    "bool_and": Recipe((Part("bool_and({})", "least"),), _always(t.BOOLEAN)),
-    "bool_or": Recipe((Part("bool_or({})", "greatest"),), _always(t.BOOLEAN)),
-    "collect_set": Recipe((Part("sort_array(collect_set({}))", "unite"),), t.Array),
+    "count": Recipe((_count("count({0})", "known"),), _always(t.BIGINT)),
+    "count_if": Recipe((_count("count_if({0})", "true"),), _always(t.BIGINT), needs="boolean"),
+    "sum": Recipe((Part("sum({0})", "add", type=_sum_kind),), _sum_kind, needs="number"),
+    "min": Recipe((Part("min({0})", "least"),), _first_kind, needs="plain"),
+    "max": Recipe((Part("max({0})", "greatest"),), _first_kind, needs="plain"),
+    "avg": Recipe(
+        (Part(f"sum({_DOUBLE})", "add", "double", _always(t.DOUBLE)), _count("count({0})", "known")),
+        _always(t.DOUBLE),
+        "ratio",
+        "number",
+    ),
+    "bool_and": Recipe((Part("bool_and({0})", "least"),), _always(t.BOOLEAN), needs="boolean"),
+    "bool_or": Recipe((Part("bool_or({0})", "greatest"),), _always(t.BOOLEAN), needs="boolean"),
+    "min_by": Recipe((Part(f"min({_PAIR}){_KNOWN}", "least_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
+    "max_by": Recipe(
+        (Part(f"max({_PAIR}){_KNOWN}", "greatest_pair", "pair", _pair_kind),), _first_kind, "value", "plain"
+    ),
+    "collect_set": Recipe((_SET,), _list_kind, needs="plain"),
+    "count_distinct": Recipe((_SET,), _always(t.BIGINT), "size", "plain"),
+    "collect_list": Recipe(
+        (Part("sort_array(collect_list({0}))", "sorted", "list", _list_kind),), _list_kind, needs="plain"
+    ),
+    "collect_list_by": Recipe(
+        (
+            Part(
+                f"sort_array(collect_list({_PAIR}) filter (where {{0}} is not null))",
+                "sorted_pairs",
+                "pairs",
+                _pairs_kind,
+            ),
+        ),
+        _list_kind,
+        "values",
+        "plain",
+    ),
+    "top": Recipe(
+        (Part("slice(sort_array(collect_list({0}), false), 1, {n})", "top", "list", _list_kind),),
+        _list_kind,
+        needs="plain",
+    ),
+    "percentile": Recipe((_DOUBLES,), _always(t.DOUBLE), "percentile", "number"),
+    "approx_count_distinct": Recipe(
+        (Part("hll_sketch_agg({0}, 12)", "hll", "hll", _always(t.BINARY)),), _always(t.BIGINT), "hll", "plain"
+    ),
+    "approx_percentile": Recipe(
+        (Part(f"kll_sketch_agg_double({_DOUBLE})", "kll", "kll", _always(t.BINARY)),),
+        _always(t.DOUBLE),
+        "kll",
+        "number",
+    ),
+    "stddev_samp": _spread("stddev_samp"),
+    "stddev_pop": _spread("stddev_pop"),
+    "var_samp": _spread("var_samp"),
+    "var_pop": _spread("var_pop"),
 }
-_OTHER_NAMES = {"mean": "avg", "every": "bool_and", "any": "bool_or", "some": "bool_or"}
+
+FINISH: dict[str, str] = {
+    "first": "{0}",
+    "ratio": "case when {1} > 0 then {0} / {1} end",
+    "value": "{0}.v",
+    "values": "transform({0}, x -> x.v)",
+    "size": "size({0})",
+    "percentile": "case when size({0}) > 0 then "
+    "(1 - pmod((size({0}) - 1) * {n}, 1)) * element_at({0}, cast(floor((size({0}) - 1) * {n}) as int) + 1) + "
+    "pmod((size({0}) - 1) * {n}, 1) * element_at({0}, cast(ceil((size({0}) - 1) * {n}) as int) + 1) end",
+    "hll": "hll_sketch_estimate({0})",
+    "kll": "case when kll_sketch_get_n_double({0}) > 0 then kll_sketch_get_quantile_double({0}, {n}) end",
+    "stddev_samp": "case when {0}.n > 1 then sqrt({0}.m2 / ({0}.n - 1)) end",
+    "stddev_pop": "case when {0}.n > 0 then sqrt({0}.m2 / {0}.n) end",
+    "var_samp": "case when {0}.n > 1 then {0}.m2 / ({0}.n - 1) end",
+    "var_pop": "case when {0}.n > 0 then {0}.m2 / {0}.n end",
+}
+"""The results of parts as SQL, with `{0}`, `{1}` for the parts and `{n}` for the number."""
+
+_OTHER_NAMES = {
+    "mean": "avg",
+    "every": "bool_and",
+    "any": "bool_or",
+    "some": "bool_or",
+    "first": "min_by",
+    "first_value": "min_by",
+    "last": "max_by",
+    "last_value": "max_by",
+    "array_agg": "collect_list",
+    "top_k": "top",
+    "median": "percentile",
+    "percentile_approx": "approx_percentile",
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+    "variance": "var_samp",
+}
+_NUMBERED = ("top", "percentile", "approx_percentile")
+"""Aggregates that take a number beside the argument."""
+SKETCHES = ("approx_count_distinct", "approx_percentile")
+ROWS = "__rows"
+"""The field beside the parts of an aggregate that says how many records they were made of."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of a keyed step: a native one (`call` of `argument`), or the user's own."""
+    """One aggregate of a step: a native one (`call` of `arguments`, and a number), or the user's own."""
 
     name: str
     type: t.DataType
     call: str = ""
-    argument: Expr | None = None
+    arguments: tuple[Expr, ...] = ()
+    kinds: Kinds = ()
+    number: float | None = None
     own: Aggregator | None = None
 
     def __str__(self) -> str:
         if self.own is not None:
             return type(self.own).__qualname__
-        return f"{self.call}({to_sql(self.argument) if self.argument is not None else '*'})"
+        written = [*map(to_sql, self.arguments)] or ["*"]
+        return f"{self.call}({', '.join([*written, *([f'{self.number:g}'] if self.number is not None else [])])})"
+
+    @property
+    def argument(self) -> Expr | None:
+        """Its first argument; None for count(*)."""
+        return self.arguments[0] if self.arguments else None
 
     @property
     def part_fields(self) -> tuple[t.Field, ...]:
-        """The fields that hold its parts between the two halves of a live aggregate."""
-        return tuple(t.Field(f"__{self.name}_{i}", self._part_type(p)) for i, p in enumerate(self.recipe.parts))
-
-    def _part_type(self, part: Part) -> t.DataType:
-        if part.sql.startswith("count"):
-            return t.BIGINT
-        return t.DOUBLE if "as double" in part.sql else self.type
+        """The fields that hold its parts between the two halves of an aggregate."""
+        return tuple(t.Field(f"__{self.name}_{i}", p.type(self.kinds)) for i, p in enumerate(self.recipe.parts))
 
     @property
     def recipe(self) -> Recipe:
         """How it is made; only native ones have a recipe."""
         return RECIPES[self.call]
 
+    def part_sql(self) -> list[str]:
+        """Its parts as native aggregates, each under the name of its field."""
+        written = [*map(to_sql, self.arguments)] or ["*"]
+        made = [p.sql.format(*written, n=self._number()) for p in self.recipe.parts]
+        return [f"cast({sql} as {x.type}) as {t.quote(x.name)}" for sql, x in zip(made, self.part_fields, strict=True)]
 
-def aggregate_of(name: str, given: Any, schema: Schema) -> Aggregate:
-    """An aggregate from what the user wrote: 'sum(amount)', an expression, or an Aggregator."""
+    def result_sql(self) -> str:
+        """Its result as a native expression over the fields of its parts."""
+        names = [t.quote(x.name) for x in self.part_fields]
+        made = FINISH[self.recipe.finish].format(*names, n=self._number())
+        return f"cast({made} as {self.type}) as {t.quote(self.name)}"
+
+    def _number(self) -> str:
+        if self.number is None:
+            return ""
+        return str(int(self.number)) if self.call == "top" else f"{self.number!r}D"
+
+
+def aggregate_of(name: str, given: Any, schema: Schema, time: str = "") -> Aggregate:
+    """An aggregate from what the user wrote: 'sum(amount)', an expression, or an Aggregator.
+
+    `time` names the event time of the stream, by which `first`, `last` and `collect_list` go.
+    """
     if isinstance(given, type) and issubclass(given, Aggregator):
         given = given()
     if isinstance(given, Aggregator):
@@ -135,7 +290,7 @@ def aggregate_of(name: str, given: Any, schema: Schema) -> Aggregate:
         written = written.expr
     if not isinstance(written, Call):
         raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)'; {to_sql(written)!r} came")
-    return _native(name, written, schema)
+    return _native(name, written, schema, time)
 
 
 def _own(name: str, given: Aggregator) -> Aggregate:
@@ -145,26 +300,97 @@ def _own(name: str, given: Aggregator) -> Aggregate:
     return Aggregate(name, kind, own=given)
 
 
-def _native(name: str, call: Call, schema: Schema) -> Aggregate:
-    function = _OTHER_NAMES.get(call.name.lower(), call.name.lower())
+def _native(name: str, call: Call, schema: Schema, time: str) -> Aggregate:
+    function, arguments, number = _meant(name, call, time)
+    if call.star:
+        return Aggregate(name, t.BIGINT, function)
+    if function in SKETCHES:
+        _check_sketches(name, call.name.lower())
+    if function == "approx_count_distinct" and type_of_expr(arguments[0], schema) not in (*t.INTEGERS, t.STRING):
+        arguments = (as_expr(f"cast({to_sql(arguments[0])} as string)"),)
+    kinds = tuple(type_of_expr(a, schema) for a in arguments)
+    recipe = RECIPES[function]
+    _check_kind(f"aggregate {name!r}: {call.name.lower()}", recipe.needs, arguments[0], kinds[0])
+    if len(kinds) > 1:
+        _check_kind(f"aggregate {name!r}: {call.name.lower()}", "plain", arguments[1], kinds[1])
+    return Aggregate(name, recipe.type(kinds), function, arguments, kinds, number)
+
+
+def _check_sketches(name: str, written: str) -> None:
+    if importlib.util.find_spec("datasketches") is None:
+        raise ExpressionError(
+            f"aggregate {name!r}: {written} needs the package datasketches; pip install 'penstock[sketches]'"
+        )
+
+
+def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], float | None]:
+    """Which recipe a call stands for, its arguments, and its number."""
+    written = call.name.lower()
+    function = _OTHER_NAMES.get(written, written)
     if function not in RECIPES:
         known = nearest(function, [*RECIPES, *_OTHER_NAMES])
         raise ExpressionError(
             f"aggregate {name!r}: no aggregate {call.name!r} that can go on from where it stood; {known}"
         )
+    arguments = list(call.args)
     if call.distinct:
+        if function != "count":
+            raise ExpressionError(f"aggregate {name!r}: distinct goes with count; use collect_set({_shown(arguments)})")
+        function = "count_distinct"
+    number = _number_of(name, written, function, arguments)
+    if function == "collect_list" and (len(arguments) == 2 or time):
+        function = "collect_list_by"
+    wanted = 2 if function in ("min_by", "max_by", "collect_list_by") else 1
+    if wanted == 2 and len(arguments) == 1 and written not in ("min_by", "max_by"):
+        arguments.append(_by_time(name, written, arguments, time))
+    lacking = function in _NUMBERED and number is None
+    if lacking or (not call.star and len(arguments) != wanted):
+        raise ExpressionError(f"aggregate {name!r}: {_takes(written, wanted)}; {len(call.args)} came")
+    return function, tuple(arguments), number
+
+
+def _takes(written: str, wanted: int) -> str:
+    if _OTHER_NAMES.get(written, written) in _NUMBERED and written != "median":
+        return f"{written} is written {written}({'3, score' if written.startswith('top') else 'ms, 0.99'})"
+    return f"{written} takes {'one argument' if wanted == 1 else 'two arguments, a value and what it goes by'}"
+
+
+def _shown(arguments: list[Expr]) -> str:
+    return ", ".join(map(to_sql, arguments))
+
+
+def _by_time(name: str, written: str, arguments: list[Expr], time: str) -> Expr:
+    if not time:
+        by = "min_by" if written.startswith("first") else "max_by"
         raise ExpressionError(
-            f"aggregate {name!r}: distinct cannot go on from where it stood; use size of collect_set(...)"
+            f"aggregate {name!r}: {written} goes by the event time, and this stream has none; say what it goes by: "
+            f"{by}({_shown(arguments)}, a_field), or give the stream an event time with .event_time(...)"
         )
-    if call.star:
-        return Aggregate(name, t.BIGINT, function)
-    if len(call.args) != 1:
-        raise ExpressionError(f"aggregate {name!r}: {function} takes one argument; {len(call.args)} came")
-    kind = type_of_expr(call.args[0], schema)
-    if function in ("sum", "avg") and not t.is_numeric(kind):
-        raise ExpressionError(f"aggregate {name!r}: {function} needs a number; {to_sql(call.args[0])} is {kind}")
-    if function in ("min", "max", "collect_set") and isinstance(kind, t.Array | t.Map | t.Struct):
-        raise ExpressionError(f"aggregate {name!r}: {function} needs a plain value; {to_sql(call.args[0])} is {kind}")
-    if function in ("count_if", "bool_and", "bool_or") and kind != t.BOOLEAN:
-        raise ExpressionError(f"aggregate {name!r}: {function} needs a boolean; {to_sql(call.args[0])} is {kind}")
-    return Aggregate(name, RECIPES[function].type(kind), function, call.args[0])
+    return Column(time)
+
+
+def _number_of(name: str, written: str, function: str, arguments: list[Expr]) -> float | None:
+    """Takes the number of `top(3, x)` or `percentile(x, 0.9)` out of the arguments."""
+    if written == "median":
+        return 0.5
+    if function not in _NUMBERED or len(arguments) != 2:
+        return None
+    given = arguments.pop(0 if function == "top" else 1)
+    value = getattr(given, "value", None) if isinstance(given, Literal) else None
+    number = float(value) if isinstance(value, int | float | decimal.Decimal) else None
+    if function == "top" and (number is None or number < 1 or number != int(number)):
+        raise ExpressionError(f"aggregate {name!r}: top is written top(3, score); {to_sql(given)} is not how many")
+    if function != "top" and (number is None or not 0 <= number <= 1):
+        raise ExpressionError(
+            f"aggregate {name!r}: {written} is written {written}(ms, 0.99); {to_sql(given)} is not in 0..1"
+        )
+    return number
+
+
+def _check_kind(where: str, needs: str, written: Expr, kind: t.DataType) -> None:
+    if needs == "number" and not t.is_numeric(kind):
+        raise ExpressionError(f"{where} needs a number; {to_sql(written)} is {kind}")
+    if needs == "boolean" and kind != t.BOOLEAN:
+        raise ExpressionError(f"{where} needs a boolean; {to_sql(written)} is {kind}")
+    if needs == "plain" and isinstance(kind, t.Array | t.Map | t.Struct):
+        raise ExpressionError(f"{where} needs a plain value; {to_sql(written)} is {kind}")

@@ -13,8 +13,31 @@ from penstock.graph.schema import Schema, schema_of
 
 FORMATS = ("text", "json", "csv", "parquet")
 TEXT = schema_of("value string")
-ONLY_READ = ("files", "generate", "items", "rate", "socket", "spout", "stdin")
-ONLY_WRITTEN = ("callback", "console", "nothing", "write_files")
+ONLY_READ = (
+    "files",
+    "generate",
+    "items",
+    "kafka",
+    "log",
+    "postgres",
+    "postgres_changes",
+    "rate",
+    "redis_stream",
+    "socket",
+    "spout",
+    "stdin",
+)
+ONLY_WRITTEN = (
+    "callback",
+    "console",
+    "nothing",
+    "write_files",
+    "write_http",
+    "write_kafka",
+    "write_log",
+    "write_postgres",
+    "write_redis",
+)
 
 
 def files(

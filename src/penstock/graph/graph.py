@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.errors import FlowError, LoopError, NameTaken, UnknownName, nearest
+from penstock.graph.bootstrap import Bootstrap
 from penstock.graph.nodes import Feedback, Node, Output, Port, Sink, Source
 
 
@@ -16,12 +17,15 @@ class Graph:
 
     name: str
     nodes: tuple[Node, ...]
+    bootstraps: tuple[Bootstrap, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_names()
         self._check_streams()
         self._check_feedback()
         self._check_loops()
+        for bootstrap in self.bootstraps:
+            bootstrap.check(self)
 
     @cached_property
     def by_name(self) -> dict[str, Node]:

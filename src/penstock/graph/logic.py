@@ -9,58 +9,29 @@
 
 from __future__ import annotations
 
-import copy
 import datetime
-import decimal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import FlowError
+from penstock.graph.cells import Cell, WatchedCell, list_of, map_of, span, value
+from penstock.graph.duration import micros
+from penstock.graph.times import FOREVER, to_micros, to_moment
 
-_NEVER_CHANGE = (bool, int, float, str, bytes, decimal.Decimal, datetime.date, type(None))
-
-
-class Cell:
-    """A piece of per-key state, declared in the body of a Process class."""
-
-    def __init__(self, kind: Any, default: Any) -> None:
-        self.kind = kind
-        self.default = default
-        self.name = ""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, logic: Any, owner: type | None = None) -> Any:
-        if logic is None:
-            return self
-        cells = logic._cells
-        if self.name not in cells:
-            if isinstance(self.default, _NEVER_CHANGE):
-                return self.default
-            cells[self.name] = copy.deepcopy(self.default)
-        return cells[self.name]
-
-    def __set__(self, logic: Any, given: Any) -> None:
-        logic._cells[self.name] = given
-
-    def __delete__(self, logic: Any) -> None:
-        logic._cells.pop(self.name, None)
+__all__ = ["Cell", "Process", "Timer", "check_logic", "list_of", "map_of", "value"]
 
 
-def value(kind: Any = object, default: Any = None) -> Any:
-    """One value per key."""
-    return Cell(kind, default)
+@dataclass(frozen=True)
+class Timer:
+    """A timer that fires: when it was set for, its name, and by which clock."""
+
+    at: datetime.datetime
+    name: str = ""
+    clock: str = "event"
 
 
-def list_of(kind: Any = object) -> Any:
-    """A list per key."""
-    return Cell(list[kind], [])
-
-
-def map_of(key: Any = object, item: Any = object) -> Any:
-    """A dict per key."""
-    return Cell(dict[key, item], {})
+CLOCKS = ("event", "processing")
 
 
 class Process:
@@ -70,9 +41,31 @@ class Process:
     attributes belong to the instance, which may be made anew at any time; set them in `on_open`.
     """
 
+    ttl: Any = None
+    """How long cells without a ttl of their own are kept after they were last written, by the clock; None: for ever."""
+
+    def __init_subclass__(cls) -> None:
+        """Gives the ttl of the class to its cells that have none."""
+        super().__init_subclass__()
+        for name, cell in cls.cells().items() if cls.ttl is not None else ():
+            if cell.ttl is None:
+                made = WatchedCell(cell.kind, cell.default, span(cls.ttl))
+                made.name = name
+                setattr(cls, name, made)
+
     def __init__(self) -> None:
-        self._cells: dict[str, Any] = {}
+        self._renew()
+
+    def _renew(self) -> None:
+        """Everything that belongs to a key, empty."""
         self.key: Any = None
+        self._cells: dict[str, Any] = {}
+        self._stamps: dict[str, int] = {}
+        self._timers: dict[tuple[str, str], int] = {}
+        self._dirty = False
+        self._now = 0
+        self._watermark: int | None = None
+        self._event_time: Callable[[], int | None] | None = None
 
     def on_open(self) -> None:
         """Called once before the first record of each instance."""
@@ -81,17 +74,102 @@ class Process:
         """Called for each record of the key; gives any number of records."""
         raise NotImplementedError
 
+    def on_timer(self, timer: Timer) -> Iterable[Any] | None:
+        """Called when a timer of the key fires; gives any number of records."""
+        raise NotImplementedError
+
     def on_close(self) -> None:
         """Called once after the last record of each instance."""
 
     def clear(self) -> None:
-        """Forgets all that is kept for the key at hand."""
+        """Forgets all that is kept for the key at hand, its timers too."""
+        for cell in self.cells().values():
+            if cell.plain:
+                vars(self).pop(cell.name, None)
+        self._dirty = True
         self._cells.clear()
+        self._stamps.clear()
+        self._timers.clear()
+
+    @property
+    def now(self) -> datetime.datetime:
+        """What the clock says; it stands still while a batch runs."""
+        return to_moment(self._now)
+
+    @property
+    def watermark(self) -> datetime.datetime | None:
+        """Where event time stands: no record before it is expected. None while nothing is known."""
+        return None if self._watermark is None else to_moment(self._watermark)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the input is over and all time has passed. A timer set now fires at once; do not set it again and again."""
+        return self._watermark is not None and self._watermark >= FOREVER
+
+    @property
+    def event_time(self) -> datetime.datetime | None:
+        """When the record or timer at hand happened; None where the stream has no event time."""
+        time = self._event_time() if self._event_time is not None else None
+        return None if time is None else to_moment(time)
+
+    def set_timer(self, at: Any, name: str = "", clock: str = "event") -> None:
+        """Has `on_timer` called for this key when time reaches `at`: a datetime, or a timedelta from now on.
+
+        A timer of the same name and clock is moved. One in the past fires at the end of this batch.
+        """
+        _check_clock(clock)
+        if not has_timers(self):
+            raise TypeError(f"{type(self).__qualname__} sets a timer but has no on_timer(self, timer)")
+        self._timers[clock, name] = self._moment(at, clock)
+        self._dirty = True
+
+    def _moment(self, at: Any, clock: str) -> int:
+        if isinstance(at, datetime.datetime):
+            return to_micros(at)
+        if not isinstance(at, datetime.timedelta):
+            raise TypeError(f"a timer is set for a datetime, or for a timedelta from now on; {at!r} came")
+        begin = self._now if clock == "processing" else self._event_time and self._event_time()
+        if begin is None:
+            raise ValueError("a timedelta in event time counts from the record at hand, which has no event time")
+        return begin + micros(at)
+
+    def cancel_timer(self, name: str = "", clock: str = "event") -> None:
+        """Takes a timer back; nothing happens when there is none."""
+        _check_clock(clock)
+        if self._timers.pop((clock, name), None) is not None:
+            self._dirty = True
+
+    def _wrote(self, cell: Cell) -> None:
+        self._dirty = True
+        if cell.ttl is not None:
+            self._stamps[cell.name] = self._now
+
+    def __delattr__(self, name: str) -> None:
+        cell = getattr(type(self), name, None)
+        if isinstance(cell, Cell) and cell.plain:
+            vars(self).pop(name, None)
+        else:
+            super().__delattr__(name)
 
     @classmethod
     def cells(cls) -> dict[str, Cell]:
         """The state the class declares, by name."""
         return {n: c for k in reversed(cls.__mro__) for n, c in vars(k).items() if isinstance(c, Cell)}
+
+
+def _check_clock(clock: str) -> None:
+    if clock not in CLOCKS:
+        raise ValueError(f"a timer runs by the clock 'event' or 'processing'; {clock!r} came")
+
+
+def has_timers(logic: Process) -> bool:
+    """Whether a class may set timers: it says what to do when one fires."""
+    return type(logic).on_timer is not Process.on_timer
+
+
+def minds_time(logic: Process) -> bool:
+    """Whether anything may happen to a key without a record: a timer fires, a cell is forgotten."""
+    return has_timers(logic) or any(cell.ttl is not None for cell in logic.cells().values())
 
 
 def check_logic(step: str, logic: Any) -> Process:
@@ -110,3 +188,20 @@ def check_logic(step: str, logic: Any) -> Process:
     if not hasattr(logic, "_cells"):
         raise FlowError(f"step {step!r}: {type(logic).__qualname__}.__init__ must call super().__init__()")
     return logic
+
+
+class Updating(Process):
+    """What `update_state` runs: a function of the record and of what was kept, which gives what to keep and records."""
+
+    state = value(object)
+
+    def __init__(self, function: Callable[[Any, Any], tuple[Any, Iterable[Any]]]) -> None:
+        super().__init__()
+        self.function = function
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        """Keeps what the function says; None forgets the key."""
+        self.state, made = self.function(row, self.state)
+        if self.state is None:
+            self.clear()
+        yield from made or ()

@@ -16,7 +16,7 @@ class Row(tuple[Any, ...]):
     names: ClassVar[tuple[str, ...]] = ()
 
     def __getitem__(self, at: Any) -> Any:
-        return tuple.__getitem__(self, self.place(at) if isinstance(at, str) else at)
+        return tuple.__getitem__(self, Row.place(self, at) if isinstance(at, str) else at)
 
     def place(self, name: str) -> int:
         """Where a field stands."""

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.compiler.compile import check_runnable
+from penstock.connectors.jars import endpoints_of, jars_of
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
 from penstock.jobs.logs import event
 from penstock.jobs.ship import penstock_itself, ship, user_modules
 from penstock.jobs.signals import StopSignals, stop_signals
+from penstock.spark.changes import Wanted
 from penstock.spark.java import use_java
 from penstock.spark.report import BatchReport, Observer
+from penstock.spark.restart import Restart, check_start
+from penstock.spark.savepoint import find
+from penstock.spark.until import Until
 
 if TYPE_CHECKING:
     from penstock.spark.live import LiveRun
@@ -50,6 +55,13 @@ class LaunchOptions:
     module: str = ""
     folder: Path | None = None
     spark: SparkOptions = field(default_factory=SparkOptions)
+    until: Until = field(default_factory=Until)
+    drain: bool = False
+    batch_seconds: float = 2.0
+    max_rows: int | None = None
+    savepoint: str = ""
+    drop_state: tuple[str, ...] = ()
+    keep_versions: int = 20
 
 
 class Launch:
@@ -79,6 +91,8 @@ class Launch:
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
         check_runnable(self.graph)
+        if self.options.mode != "batch":
+            self._check_place()
         event("starting", flow=self.graph.name, mode=self.options.mode)
         with stop_signals(self.ask_to_stop, self.force) as signals:
             self._start(signals)
@@ -86,6 +100,17 @@ class Launch:
                 self._bounded() if self.options.mode == "batch" else self._stream()
         seconds = round(time.monotonic() - self.began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
+
+    def _check_place(self) -> None:
+        """What is kept must fit the flow; said before Spark is started."""
+        place = self.options.checkpoint or Path(".penstock") / self.graph.name
+        nothing = Wanted(self.graph.name)
+        restart = Restart(place.absolute(), nothing, self._savepoint(), self.options.drop_state)
+        check_start(self.graph, restart, fresh=self.options.fresh)
+
+    def _savepoint(self) -> Path | None:
+        place = self.options.checkpoint or Path(".penstock") / self.graph.name
+        return find(self.options.savepoint, place.absolute(), self.graph.name) if self.options.savepoint else None
 
     def ask_to_stop(self) -> None:
         """Ends the run after the batch at hand; a run over bounded data is given up. Safe in a signal handler."""
@@ -121,6 +146,7 @@ class Launch:
                 given.master,
                 given.conf,
                 packages=given.packages,
+                jars=jars_of(endpoints_of(self.graph)),
                 properties_file=given.properties_file,
                 log_level=given.log_level,
             )
@@ -148,6 +174,13 @@ class Launch:
             parallelism=options.parallelism,
             by_value=(options.module,) if options.module else (),
             observers=self.observers,
+            until=options.until,
+            drain=options.drain,
+            batch_seconds=options.batch_seconds,
+            max_rows=options.max_rows,
+            savepoint=self._savepoint(),
+            drop_state=options.drop_state,
+            keep_versions=options.keep_versions,
         )
 
     def _stream(self) -> None:

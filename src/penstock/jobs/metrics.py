@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from penstock.errors import SetupError
+from penstock.graph.times import FOREVER, NEVER
 from penstock.spark.report import BatchReport
 
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -39,6 +40,12 @@ class Metrics:
         )
         self.last = client.Gauge("penstock_last_batch_timestamp", "When the last batch ended (Unix)", ["flow"], **own)
         self.lag = client.Gauge("penstock_lag", "What a source has waiting", ["flow", "source", "unit"], **own)
+        self.late = client.Counter(
+            "penstock_late", "Records that came too late, read by nobody", ["flow", "step"], **own
+        )
+        self.bad = client.Counter("penstock_bad_time", "Records without a usable event time", ["flow", "step"], **own)
+        self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
+        self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
 
     def __call__(self, report: BatchReport) -> None:
         """Takes in one batch."""
@@ -54,6 +61,15 @@ class Metrics:
             self.phases.labels(self.flow, phase).set(seconds)
         for source, unit, value in lags(report):
             self.lag.labels(self.flow, source, unit).set(value)
+        self._time(report)
+
+    def _time(self, report: BatchReport) -> None:
+        for counter, counts in ((self.late, report.late), (self.bad, report.bad), (self.dead, report.dead)):
+            for step, many in counts.items():
+                counter.labels(self.flow, step).inc(many)
+        for step, time in report.watermarks.items():
+            if NEVER < time < FOREVER:
+                self.watermark.labels(self.flow, step).set(time / 1_000_000)
 
     def serve(self, port: int, host: str = "127.0.0.1") -> int:
         """Answers at `http://host:port/metrics`, and gives the port (a free one when 0 is asked for)."""

@@ -39,6 +39,8 @@ class Kernel:
 
     leaving = False
     """Whether all that comes out leaves Python next; the host says so."""
+    guarded = False
+    """Whether the pass goes on without a record that the step fails on; the host says so."""
     times = Times()
     late = 0
     """Records that came too late and that nobody reads."""
@@ -72,7 +74,12 @@ class Kernel:
 
 
 class RecordFailed(Exception):
-    """The user's code failed on a record. The host knows where the record stood, and makes a StepError of it."""
+    """The user's code failed on a record. The host knows where the record stood, and makes a StepError of it.
+
+    `made` has what a keyed step gave for the records before it, which it has taken and cannot take again.
+    """
+
+    made: list[tuple[str, Chunk]] | None = None
 
     def __init__(self, node: Node, record: Any, at: int, error: BaseException) -> None:
         super().__init__(f"{node.name}: {error}")

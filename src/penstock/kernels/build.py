@@ -9,10 +9,18 @@ from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.schema import Schema
-from penstock.kernels import keyed, stateless
+from penstock.kernels import changes, keyed, ordering, ranking, stateless
 from penstock.kernels.base import Kernel
+from penstock.kernels.combine import combine_kernel
+from penstock.kernels.join_asof import AsOfJoinKernel
+from penstock.kernels.join_broadcast import BroadcastKernel, RulesKernel
+from penstock.kernels.join_interval import IntervalJoinKernel
+from penstock.kernels.join_window import WindowJoinKernel
+from penstock.kernels.process import ProcessKernel
+from penstock.kernels.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology import BoltKernel, RouteKernel
+from penstock.kernels.windows import window_kernel
 
 _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.Map: stateless.MapKernel,
@@ -30,12 +38,30 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Explode: stateless.ExplodeKernel,
     n.Branch: stateless.BranchKernel,
     n.AggregateBy: keyed.aggregate_kernel,
-    n.Combine: keyed.combine_kernel,
-    n.Reduce: keyed.ReduceKernel,
-    n.Process: keyed.ProcessKernel,
+    n.Combine: combine_kernel,
+    n.Reduce: ReduceKernel,
+    n.Fold: FoldKernel,
+    n.Process: ProcessKernel,
+    n.TimedProcess: ProcessKernel,
     n.EventTime: EventTimeKernel,
+    n.Rules: RulesKernel,
+    n.WithBroadcast: BroadcastKernel,
+    n.Distinct: ordering.DistinctKernel,
+    n.DistinctInTime: ordering.DistinctInTimeKernel,
+    n.Sort: ordering.SortKernel,
+    n.Top: ranking.TopKernel,
+    n.Changelog: changes.ChangelogKernel,
+    n.AsTable: changes.AsTableKernel,
+    n.Net: changes.NetKernel,
 }
-_OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {n.Bolt: BoltKernel, n.Route: RouteKernel}
+_OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
+    n.Bolt: BoltKernel,
+    n.Route: RouteKernel,
+    n.Window: window_kernel,
+    n.AsOfJoin: AsOfJoinKernel,
+    n.IntervalJoin: IntervalJoinKernel,
+    n.WindowJoin: WindowJoinKernel,
+}
 
 
 def kernel_of(node: n.Node, graph: Graph) -> Kernel:

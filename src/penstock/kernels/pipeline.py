@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from penstock.graph.nodes import Port
+from penstock.graph.nodes import LATE, LATE_RIGHT, Node, Port
+from penstock.graph.nodes.policy import FAIL
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.chunk import Chunk
+from penstock.kernels.guard import Guard, Letter
 from penstock.kernels.times import Times
 
 
@@ -36,7 +38,9 @@ class Pipeline:
             for place, port in enumerate(kernel.node.inputs):
                 self.wires.setdefault(port, []).append(Wire(at, place))
 
+        self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if _guarded(k.node)}
         for kernel in kernels:
+            kernel.guarded = kernel.node.name in self.guards
             kernel.leaving = not any(Port(kernel.node.name, o.name) in self.wires for o in kernel.node.outputs)
 
     def open(self, context: Context) -> None:
@@ -52,16 +56,27 @@ class Pipeline:
     def take(self, port: Port, chunk: Chunk) -> Iterator[tuple[Port, Chunk]]:
         """Pushes a chunk in at a port, as far as it goes."""
         for wire in self.wires.get(port, ()):
-            kernel = self.kernels[wire.to]
-            self.rows_in[kernel.node.name] += len(chunk)
-            yield from self._on(kernel, kernel.take(chunk, wire.place))
+            yield from self._take(self.kernels[wire.to], chunk, wire.place)
+
+    def take_at(self, step: str, chunk: Chunk) -> Iterator[tuple[Port, Chunk]]:
+        """Pushes a chunk into one step, past those that read the same stream."""
+        yield from self._take(next(k for k in self.kernels if k.node.name == step), chunk, 0)
+
+    def _take(self, kernel: Kernel, chunk: Chunk, place: int) -> Iterator[tuple[Port, Chunk]]:
+        self.rows_in[kernel.node.name] += len(chunk)
+        guard = self.guards.get(kernel.node.name)
+        given = kernel.take(chunk, place) if guard is None else guard.take(kernel, chunk, place)
+        yield from self._on(kernel, given)
 
     def _on(self, kernel: Kernel, given: Iterable[tuple[str, Chunk]]) -> Iterator[tuple[Port, Chunk]]:
         for name, chunk in given:
             if not len(chunk):
                 continue
-            self.rows_out[kernel.node.name] += len(chunk)
             port = Port(kernel.node.name, name)
+            if name in (LATE, LATE_RIGHT) and port not in self.outputs and port not in self.wires:
+                kernel.late += len(chunk)
+                continue
+            self.rows_out[kernel.node.name] += len(chunk)
             if port in self.outputs:
                 yield port, chunk
             yield from self.take(port, chunk)
@@ -77,7 +92,18 @@ class Pipeline:
         late = {f"{k.node.name}.late": k.late for k in self.kernels if k.late}
         return self.rows_in + Counter(before | late), self.rows_out
 
+    def letters(self) -> list[Letter]:
+        """The records that steps have put aside since they were last asked for."""
+        made = [letter for guard in self.guards.values() for letter in guard.letters]
+        for guard in self.guards.values():
+            guard.letters = []
+        return made
+
     def close(self) -> None:
         """Closes every kernel."""
         for kernel in self.kernels:
             kernel.close()
+
+
+def _guarded(node: Node) -> bool:
+    return node.on_error is not None and (node.on_error.action != FAIL or node.on_error.retries > 0)

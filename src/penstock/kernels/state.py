@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.graph.cells import Packed
 from penstock.kernels.times import FOREVER
+
+__all__ = ["ABSENT", "CLOCK", "EVENT", "GROUPS", "Column", "KeyedState", "Layout", "MemoryState", "Packed"]
 
 GROUPS = 128
 """Keys belong to key groups, tasks own groups; their number never changes."""
@@ -33,37 +36,33 @@ ABSENT = _Absent()
 """What stands in a pickled column where nothing is kept; None is a value like any other there."""
 
 
-class Packed(bytes):
-    """A value as its pickle: nobody has asked for it yet."""
-
-    __slots__ = ()
-
-
 @dataclass(frozen=True)
 class Column:
     """A part of a key or of a value.
 
     With an Arrow type it is kept as such; a value that does not fit is pickled beside it. `exact` is the Python type that
-    comes back from the column as it was; None says that all values fit. Without a type everything is pickled, and comes back
-    as `Packed`. `default` stands for nothing.
+    comes back from the column as it was; None says that all values fit. Without a type everything is pickled; if it is
+    `lazy` too, values come back as `Packed`. `default` stands for nothing.
     """
 
     name: str
     type: Any = None
     exact: type | None = None
     default: Any = None
+    lazy: bool = False
 
 
 @dataclass(frozen=True)
 class Layout:
     """How the keys and the values of a store look.
 
-    A key is a tuple. A value is a tuple too, unless it is `single`: then it is the one value itself.
+    A key is a tuple, unless it is `bare`: then it is the one part itself. A value is a tuple too, unless it is `single`.
     """
 
     keys: tuple[Column, ...]
     values: tuple[Column, ...]
     single: bool = False
+    bare: bool = False
 
     def place(self, name: str) -> int:
         """Where a column stands in a value."""
@@ -71,7 +70,13 @@ class Layout:
 
 
 class KeyedState(Protocol):
-    """The state of one step, as far as the task at hand owns it."""
+    """The state of one step, as far as the task at hand owns it.
+
+    A kernel in a hurry may write to `near` itself, and must then name the key in `touched`.
+    """
+
+    near: dict[Any, Any]
+    touched: dict[Any, None]
 
     def describe(self, layout: Layout) -> None:
         """Says how keys and values look; before anything else."""
@@ -106,7 +111,8 @@ class MemoryState:
 
     def __init__(self, kept: dict[Any, Any] | None = None) -> None:
         self.kept: dict[Any, Any] = kept if kept is not None else {}
-        self.get = self.kept.get
+        self.near, self.get = self.kept, self.kept.get
+        self.touched: dict[Any, None] = {}
         self.layout: Layout | None = None
         self.wakes: dict[str, int] = {}
 

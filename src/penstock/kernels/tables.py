@@ -30,6 +30,9 @@ class TimeTable(Protocol):
     def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows at these places (a numpy array of int64) in a span of time; None when there are none."""
 
+    def first(self, begin: int) -> int:
+        """A time at or behind `begin` before which no row from there on is kept; FOREVER when there is none."""
+
     def forget(self, before: int) -> None:
         """Drops the rows with `__time < before`; they are never seen again."""
 
@@ -63,6 +66,11 @@ class MemoryTable:
         """The rows at some places in a span of time."""
         found = self.span(begin, end)
         return None if found is None else some(found, np.isin(places_of(found), places))
+
+    def first(self, begin: int) -> int:
+        """The earliest time at or behind `begin`."""
+        found = self.span(begin, FOREVER)
+        return FOREVER if found is None else int(times_of(found).min())
 
     def forget(self, before: int) -> None:
         """Drops rows by their time."""

@@ -15,11 +15,12 @@ from typing import Any
 from penstock.compiler.times import Timeline
 from penstock.errors import Impossible, StepError, UnknownName, nearest
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Bolt, Port, Sink, Source
+from penstock.graph.nodes import Bolt, DeadLetters, Port, Sink, Source
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join import JoinKernel
+from penstock.kernels.letters import letter_rows
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records import BadRecord
 from penstock.kernels.spout import completed
@@ -75,6 +76,7 @@ class LocalRun:
         self.clock = clock or Clock()
         self.committed = committed or Committed()
         self.timeline = Timeline(graph)
+        self.batches = 0
         self._start()
 
     def _start(self) -> None:
@@ -101,10 +103,11 @@ class LocalRun:
         """The clock, in microseconds."""
         return round(self.clock() * 1_000_000)
 
-    def _begin(self) -> None:
+    def _begin(self, *, ended: bool = False) -> None:
         """A batch begins: event time will move to where the records before it have brought it."""
+        self.began = self.now
         self.marks.move(self.timeline.inputs, self.now)
-        times = self.timeline.times(self.late, self.marks.at, self.before, self.now)
+        times = self.timeline.times(self.late, self.marks.at, self.before, self.now, ended=ended)
         self.pipeline.begin(times.__getitem__)
 
     def _working(self) -> list[Any]:
@@ -112,7 +115,7 @@ class LocalRun:
 
     def _kernel(self, node: Any) -> Kernel:
         if node.kind == "join":
-            return JoinKernel(node, self.graph.output(node.inputs[0]).schema, self.tables(node.table))
+            return JoinKernel(node, self.graph.output(node.inputs[0]).schema, lambda: self.tables(node.table))
         return kernel_of(node, self.graph)
 
     def _state(self, step: str) -> MemoryState:
@@ -127,6 +130,8 @@ class LocalRun:
         if not isinstance(node, Source):
             known = [s.name for s in self.graph.sources]
             raise UnknownName(f"flow {self.graph.name!r} has no source {source!r}; {nearest(source, known)}")
+        if self.now != self.began:
+            self._begin()
         self.offsets[source] = self.offsets.get(source, 0) + 1
         self._push(Port(source), self._chunk(node, record), f"record {self.offsets[source]} of {source!r}")
 
@@ -166,7 +171,7 @@ class LocalRun:
         if end:
             self.marks.end(self.timeline.inputs)
         if end or self.marks.at != self.late:
-            self._begin()
+            self._begin(ended=end)
             self._batch()
         self._begin()
 
@@ -187,6 +192,7 @@ class LocalRun:
         try:
             for out, made in self.pipeline.barrier():
                 self._deliver(out, made)
+            self._deliver_letters()
         except RecordFailed as failed:
             raise StepError(failed.failure("the end of a batch")) from failed.error
 
@@ -201,7 +207,14 @@ class LocalRun:
         for table in self.tables_kept.values():
             table.settle()
 
+    def _deliver_letters(self) -> None:
+        rows = letter_rows(self.pipeline.letters(), self.graph.name, "local", self.batches, self.now)
+        for node in self.graph.sinks:
+            if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
+                self.results[node.name] += rows
+
     def _commit(self) -> None:
+        self.batches += 1
         self._move()
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
         states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})

@@ -125,13 +125,16 @@ class Consumer:
         return {place: r.position for place, r in self._reading.items()}
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """Commit the positions of all partitions (or these offsets) in one step; on disk on return."""
+        """Commit the positions of all partitions (or these offsets) in one step; on disk on return.
+
+        Partitions are not given up meanwhile: what this consumer has read it can also commit.
+        """
         self._check_open()
         if self.group is None:
             raise LogError("a consumer without a group has nowhere to commit to; give it a group")
         offsets = self.positions() if offsets is None else offsets
         for place in offsets:
-            self._read(*place)
+            self._held(*place)
         if offsets:
             self._groups.commit(self.group, offsets)
 
@@ -199,6 +202,9 @@ class Consumer:
     def _read(self, topic: str, partition: int) -> _Reading:
         self._check_open()
         self._rebalance()
+        return self._held(topic, partition)
+
+    def _held(self, topic: str, partition: int) -> _Reading:
         found = self._reading.get(TopicPartition(topic, partition))
         if found is None:
             held = ", ".join(map(str, sorted(self._reading))) or "none"
@@ -222,18 +228,27 @@ class Consumer:
         return records
 
     def _rebalance(self) -> None:
-        """Give up partitions that are another member's share now, and take those that are ours and free."""
+        """Give up partitions that are another member's share now, and take those that are ours and free.
+
+        What `on_revoke` calls does not come back in here.
+        """
         if self._member is None or time.monotonic() - self._looked < _REBALANCE:
             return
-        self._looked = time.monotonic()
-        wanted = self._member.wanted(self._all)
-        lost = sorted(self._member.held - wanted)
+        self._looked = float("inf")
+        try:
+            self._share_out(self._member)
+        finally:
+            self._looked = time.monotonic()
+
+    def _share_out(self, member: Member) -> None:
+        wanted = member.wanted(self._all)
+        lost = sorted(member.held - wanted)
         if lost and self._on_revoke is not None:
             self._on_revoke(lost)
         for place in lost:
             self._reading.pop(place).close()
-            self._member.release(place)
-        self._begin([p for p in sorted(wanted - self._member.held) if self._member.claim(p)])
+            member.release(place)
+        self._begin([p for p in sorted(wanted - member.held) if member.claim(p)])
 
     def _begin(self, places: Iterable[TopicPartition]) -> None:
         """Start to read partitions; what was committed is looked up after they were claimed, not before."""

@@ -104,7 +104,7 @@ class Groups:
     def reset(self, group: str, topic: str, to: str | int, partition: int | None = None) -> dict[TopicPartition, int]:
         """Move the committed offsets to "earliest", "latest" or an offset; only while no member lives."""
         places = self._places(topic, partition)
-        return self._reset(group, {p: _resolve(self._partition(p), to) for p in places})
+        return self.move(group, {p: _resolve(self._partition(p), to) for p in places})
 
     def reset_to_time(
         self, group: str, topic: str, timestamp: int, partition: int | None = None
@@ -114,18 +114,19 @@ class Groups:
         for place in self._places(topic, partition):
             offset = self._partition(place).offset_for_time(timestamp)
             found[place] = self._partition(place).end() if offset is None else offset
-        return self._reset(group, found)
+        return self.move(group, found)
+
+    def move(self, group: str, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Move the committed offsets to these, all in one step; only while no member lives."""
+        self._refuse_live(group)
+        self.commit(group, offsets)
+        return offsets
 
     def delete(self, group: str) -> None:
         """Forget a group; only while no member lives."""
         path = self._existing(group)
         self._refuse_live(group)
         shutil.rmtree(path)
-
-    def _reset(self, group: str, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        self._refuse_live(group)
-        self.commit(group, offsets)
-        return offsets
 
     def _refuse_live(self, group: str) -> None:
         members = live_members(self.path(group))

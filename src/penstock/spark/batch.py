@@ -4,43 +4,43 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.accumulators import AccumulatorParam
-
 from penstock.compiler.counts import complete
 from penstock.compiler.plan import Plan
 from penstock.connectors.base import Batch, Place, SinkConnector, Staged
-from penstock.connectors.registry import sink_connector, source_connector
-from penstock.graph.nodes import Endpoint, Node, Port, Sink
+from penstock.connectors.registry import source_connector
+from penstock.errors import RunError
+from penstock.faults import passing
+from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
 from penstock.graph.times import Times
+from penstock.kernels.guard import Letter
+from penstock.kernels.join_refresh import Freshness
+from penstock.kernels.letters import letter_rows
+from penstock.spark.counting import CountsParam
+from penstock.spark.letterbox import LetterBox
 from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
+from penstock.spark.replay import Replays
 from penstock.spark.report import BatchReport
+from penstock.spark.sinks import Sinks
 from penstock.spark.statestore import StateStore
 from penstock.spark.timekeeper import Timekeeper
-from penstock.spark.worker import add_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class CountsParam(AccumulatorParam[Any]):
-    """Adds up the rows in and out that tasks report."""
-
-    def zero(self, value: Any) -> Any:
-        """Nothing yet."""
-        return (Counter(), Counter())
-
-    def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802 - Spark's name
-        """Two reports together."""
-        return add_counts(value1, value2)
+MOST_LETTERS = 10_000
+"""Dead letters of one batch beyond which it is the flow that is broken."""
+BOX = "dead-letters"
+"""The letter box in the checkpoint folder."""
 
 
 @dataclass
@@ -54,10 +54,11 @@ class BatchRunner:
     folder: Path
     lineage: str
     keeper: Timekeeper
+    sinks: Sinks
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
-    _sinks: dict[str, SinkConnector] = field(default_factory=dict)
     _tables: dict[str, DataFrame] = field(default_factory=dict)
+    _fresh: dict[str, Freshness] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
     _counts: Any = None
 
@@ -68,15 +69,16 @@ class BatchRunner:
         base: int,
         frames: dict[Port, DataFrame],
         union: Union = lambda ports: None,
+        letters: Iterable[Letter] = (),
     ) -> BatchReport:
         """One batch, from the state of version `base` to that of version `batch`.
 
-        `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up.
+        `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up. `letters` are dead
+        letters that were found before.
         """
         self._seconds = {}
-        counts = self._counter(spark)
-        before = counts.value
-        at = Lowering(spark, self.plan, self.packer, self.tasks, self.live, counts, self._table, union, frames=frames)
+        at = self._lowering(spark, batch, frames, union)
+        at.counts.value = (Counter(), Counter(), list(letters))
         staged: dict[str, Staged] = {}
         try:
             with self._timed("plan"):
@@ -85,22 +87,48 @@ class BatchRunner:
                 lower(at)
             with self._timed("compute"):
                 self._stage(at, batch, staged)
+                passing("state staged", batch)
             with self._timed("state"):
                 bad = self._publish(batch, at)
+                passing("manifest published", batch)
             with self._timed("sinks"):
-                for work in staged.values():
-                    work.commit()
+                self.sinks.commit(staged, batch)
+                for own in (*self.loops, BOX):
+                    if own in staged:
+                        staged[own].commit()
         except BaseException:
             _abort(staged)
             raise
         finally:
             at.release()
-        return self._report(batch, _difference(counts.value, before), staged, bad)
+        return self._report(batch, at.counts.value, staged, bad)
+
+    def _lowering(self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union) -> Lowering:
+        replays = Replays(self.folder / "replay").claim(batch)
+        counts = self._counter(spark)
+        rest = (counts, self._table, union, replays)
+        return Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
+
+    def attempt(self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame]) -> Exception | None:
+        """Tries a batch, and shows and keeps nothing; gives what went wrong, or None."""
+        at = self._lowering(spark, batch, dict(frames), lambda ports: None)
+        try:
+            at.states, at.times = self._states(batch, base), self._times(batch, base)
+            lower(at)
+            for sink in self.plan.graph.sinks:
+                if sink.inputs[0] in at.frames:
+                    at.input(sink).write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            return error
+        finally:
+            at.release()
+        return None
 
     def _counter(self, spark: SparkSession) -> Any:
-        """One accumulator for the whole run: Spark never forgets one."""
+        """One accumulator for the whole run, since Spark never forgets one; each batch begins with nothing in it."""
         if self._counts is None:
-            self._counts = spark.sparkContext.accumulator((Counter(), Counter()), CountsParam())
+            self._counts = spark.sparkContext.accumulator((Counter(), Counter(), []), CountsParam())
+        self._counts.value = (Counter(), Counter(), [])
         return self._counts
 
     def _states(self, batch: int, base: int) -> dict[str, Any]:
@@ -129,9 +157,9 @@ class BatchRunner:
         return {step: bad for step, (_, bad) in found.items() if bad}
 
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
-        for sink in self.plan.graph.sinks:
-            about = Batch(batch, sink.name, dict(sink.endpoint.options), self.lineage)
-            staged[sink.name] = self._sink(sink).stage(at.input(sink), about)
+        dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
+        for sink in (s for s in self.plan.graph.sinks if s not in dead):
+            staged[sink.name] = self.sinks.stage(sink, at.input(sink), batch)
         for loop in self.plan.graph.loops:
             if loop.fed_by is not None:
                 about = Batch(
@@ -142,17 +170,30 @@ class BatchRunner:
                 )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
 
-    def _sink(self, node: Sink) -> SinkConnector:
-        if node.name not in self._sinks:
-            self._sinks[node.name] = sink_connector(node.name, node.endpoint)
-        return self._sinks[node.name]
+        self._stage_letters(at, batch, dead, staged)
+
+    def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
+        """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""
+        letters = at.counts.value[2]
+        if len(letters) > MOST_LETTERS:
+            raise RunError(
+                f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
+                f"{MOST_LETTERS} in one batch are taken for a broken flow, not for bad records"
+            )
+        rows = letter_rows(letters, self.plan.graph.name, self.lineage, batch, self.keeper.now)
+        for sink in dead:
+            frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
+            staged[sink.name] = self.sinks.stage(sink, frame, batch)
+        if rows and not dead:
+            staged[BOX] = LetterBox(self.folder / BOX).stage(rows, batch)
 
     def _table(self, node: Node, endpoint: Endpoint) -> DataFrame:
-        """A static table: read at its first use, and kept."""
+        """A static table: read at its first use and kept, and read again when the step says so."""
         from pyspark.sql import SparkSession
 
-        if node.name not in self._tables:
+        if self._fresh.setdefault(node.name, Freshness(node)).stale(self.keeper.now):  # type: ignore[arg-type]
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+            _let_go(spark, self._tables.pop(node.name, None), endpoint)
             assert endpoint.schema is not None
             place = Place(node.name, endpoint, endpoint.schema, self.folder / "tables" / node.name)
             self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, place).persist()
@@ -167,7 +208,7 @@ class BatchRunner:
             self._seconds[phase] = time.perf_counter() - begin
 
     def _report(self, batch: int, counts: Any, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
-        taken, given = (dict(each) for each in counts)
+        taken, given = (dict(each) for each in counts[:2])
         late = {s.removesuffix(".late"): taken.pop(s) for s in list(taken) if s.endswith(".late")}
         given |= {s: given.get(s, 0) for s in taken if not s.endswith(".parts")}
         taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
@@ -184,19 +225,24 @@ class BatchRunner:
             fed=fed,
             late=late,
             bad=bad,
+            dead=dict(Counter(made.step for made in counts[2])),
             watermarks=dict(self.keeper.marks.at),
         )
 
     def close(self) -> None:
         """Closes the sinks and lets go of the tables."""
-        for sink in self._sinks.values():
-            sink.close()
+        self.sinks.close()
         for table in self._tables.values():
             table.unpersist()
 
 
-def _difference(after: Any, before: Any) -> Any:
-    return tuple(Counter(a) - Counter(b) for a, b in zip(after, before, strict=True))
+def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) -> None:
+    """Has Spark forget a table that is read again: what it keeps of the same path would be taken for new."""
+    if table is None:
+        return
+    table.unpersist(blocking=True)
+    if "path" in endpoint.options:
+        spark.catalog.refreshByPath(endpoint.options["path"])
 
 
 def _abort(staged: dict[str, Staged]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from penstock.errors import Failure, PenstockError, RunError, StateError, StepError
+from penstock.errors import DeliveryError, Failure, PenstockError, RunError, SetupError, StateError, StepError
 from penstock.spark.worker import decode
 
+_OWN: dict[str, type[PenstockError]] = {e.__name__: e for e in (StateError, RunError, DeliveryError, SetupError)}
+"""Errors of Penstock's own that a worker may raise beside those of steps."""
 _JAVA = re.compile(r"^(?:org|java|scala|py4j)\.[\w.$]+(?:Exception|Error): ?", re.MULTILINE)
 
 
@@ -18,9 +20,9 @@ def as_run_error(error: BaseException) -> PenstockError:
     found = decode(text)
     if found is not None:
         return StepError(Failure(**found))
-    state = re.search(r"penstock\.errors\.StateError: (.+)", text)
-    if state:
-        return StateError(state.group(1))
+    own = re.search(r"penstock\.errors\.(StateError|RunError|DeliveryError|SetupError): (.+)", text)
+    if own:
+        return _OWN[own.group(1)](own.group(2))
     return RunError(f"Spark stopped the flow: {_with_cause(error, headline(text))}")
 
 

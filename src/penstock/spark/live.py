@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
 from penstock.errors import PenstockError, StepError
+from penstock.faults import passing
+from penstock.graph.nodes import Source
+from penstock.graph.times import NEVER
 from penstock.spark.batch import BatchRunner
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.failures import as_run_error
+from penstock.spark.pace import Pace
 from penstock.spark.report import BatchReport
-from penstock.spark.sources import Sources
+from penstock.spark.search import searches, without_breakers
+from penstock.spark.sources import Parted, Sources
+from penstock.spark.until import Goal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.spark.run import RunOptions
+
+
+log = logging.getLogger("penstock")
+PACED = ("log",)
+"""Kinds of sources that can be told how much to take."""
 
 
 class Stopping(Exception):
@@ -41,10 +54,19 @@ class LiveRun:
         self.failure: PenstockError | None = None
         self.reports: dict[int, BatchReport] = {}
         self.last: BatchReport | None = None
+        self.pace = Pace(
+            sources.folder / "sources",
+            tuple(n.name for n in sources.nodes if isinstance(n, Source) and n.endpoint.kind in PACED),
+            options.batch_seconds,
+            options.max_rows,
+        )
+        self.pace.begin()
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._ended = self._given_up = False
         self._fed = self._drained = False
+        self._drains = options.drain and not options.once and sources.ticks is not None
+        self.goal = Goal(options.until)
         self._ran, self._ticked = 0, -1
         self.query = self._start()
         self.began = time.monotonic()
@@ -67,15 +89,26 @@ class LiveRun:
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:
-            if self._stopping.is_set():
+            if self._refuses():
                 raise Stopping
+            passing("offsets written", batch)
+            last = self.runner.keeper.ending
             try:
                 self.reports[batch] = self._run(frame, batch)
+                passing("sinks written", batch)
             except BaseException as error:
                 if self._given_up:
                     raise Stopping from None
                 self.failure = self._traced(as_run_error(error), frame, batch)
                 raise BatchFailed from None
+
+            if self.goal.ran() and not self._drains:
+                self._stopping.set()
+            self._drained |= last
+
+    def _refuses(self) -> bool:
+        """Whether no further batch shall run; a run that ends with all time passed has one more to go."""
+        return self._stopping.is_set() and (self._drained or not self._drains)
 
     def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
         if not isinstance(error, StepError):
@@ -85,12 +118,25 @@ class LiveRun:
     def _run(self, frame: DataFrame, batch: int) -> BatchReport:
         parted = self.sources.part(frame)
         try:
-            report = self.runner.run(frame.sparkSession, batch, batch - 1, parted.frames, parted.union)
+            report = self._run_or_search(frame.sparkSession, batch, parted)
             self._fed |= any(report.fed.values())
             self._ran += 1
             return report
         finally:
             parted.release()
+
+    def _run_or_search(self, spark: SparkSession, batch: int, parted: Parted) -> BatchReport:
+        """Runs the batch. If it fails and the flow keeps dead letters, the records that break it are found and put aside."""
+        try:
+            return self.runner.run(spark, batch, batch - 1, dict(parted.frames), parted.union)
+        except Exception as error:
+            if self._given_up or not searches(self.runner.plan.graph):
+                raise
+            found = without_breakers(self.runner, spark, batch, parted.frames)
+            if found is None:
+                raise
+            log.warning("batch %d failed (%s); it goes on without %d records", batch, _first(error), len(found[1]))
+            return self.runner.run(spark, batch, batch - 1, found[0], letters=found[1])
 
     def wait(self, pause: float = 0.1) -> None:
         """Returns when the run has ended; raises what ended it, if that was an error."""
@@ -100,6 +146,8 @@ class LiveRun:
                 self._fed = False
                 self.query = self._start()
                 self._watch(pause)
+            if self._drains and self.failure is None:
+                self._drain(pause)
         except KeyboardInterrupt:
             self._stopping.set()
         finally:
@@ -114,6 +162,14 @@ class LiveRun:
             self._tick()
             time.sleep(pause)
         self._tell()
+
+    def _drain(self, pause: float) -> None:
+        """One more batch, in which all time passes."""
+        assert self.sources.ticks is not None
+        self.runner.keeper.ending = True
+        self.sources.ticks.put()
+        while self.query.isActive and not self._drained and self.failure is None:
+            time.sleep(pause)
 
     def _tick(self) -> None:
         """Has a batch run although no record may come, if time has work to do and none has run since it was asked for."""
@@ -146,8 +202,16 @@ class LiveRun:
         self.failure = self.failure or self.sources.failure()
         if self.failure is not None:
             return True
+        if self.goal.reached(self._event_time(), working=self._busy.locked() or bool(self.reports)):
+            return True
         limit = self.options.duration
         return limit is not None and time.monotonic() - self.began >= limit
+
+    def _event_time(self) -> int:
+        """The event time that all steps have been brought to: that of the last batch, or of the next if none waits for it."""
+        keeper = self.runner.keeper
+        marks = keeper.late if keeper.due() else keeper.marks.at
+        return min(marks.values(), default=NEVER)
 
     def _raise_own(self) -> None:
         error = self.query.exception()
@@ -163,6 +227,7 @@ class LiveRun:
         if self._ended:
             return
         self._stopping.set()
+        self._drained = True
         deadline = time.monotonic() + patience
         if self._busy.acquire(timeout=patience):
             self._busy.release()
@@ -194,7 +259,11 @@ class LiveRun:
         for progress in self._progress():
             report = self.reports.pop(progress["batchId"], None)
             if report is not None:
+                passing("commit logged", report.batch)
+                self.sources.reached([s["endOffset"] for s in progress["sources"]])
                 self.last = self._completed(report, progress)
+                self.pace.learn(self.last)
+                self.goal.told(self.last)
                 for observer in self.options.observers:
                     observer(self.last)
 
@@ -218,7 +287,10 @@ class LiveRun:
             n.name: int(s["numInputRows"]) for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
         }
         steps = complete(self.runner.plan.graph, report.taken, given)
-        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag)
+        books = balance(self.runner.plan.graph, rows, steps, report.late, report.bad, report.dead)
+        for wrong in books.open:
+            log.warning("batch %d does not add up: %s", report.batch, wrong)
+        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books)
 
 
 def _log(times: dict[str, float]) -> float:
@@ -231,3 +303,7 @@ def _lag(source: Any) -> str:
         k: metrics[k] for k in ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding") if k in metrics
     }
     return ", ".join(f"{k}={v}" for k, v in shown.items())
+
+
+def _first(error: Exception) -> str:
+    return str(as_run_error(error)).split("\n", 1)[0]

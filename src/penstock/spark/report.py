@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.compiler.balance import Balance
+
 
 @dataclass(frozen=True)
 class BatchReport:
@@ -14,7 +16,7 @@ class BatchReport:
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
     back into loops. `late` and `bad` count records that came too late and that have no usable event time, where nobody reads
-    them; `watermarks` says how far the event time of each input has come, in microseconds.
+    them; `dead` counts those that steps have put aside; `watermarks` says how far the event time of each input has come, in microseconds.
     """
 
     batch: int
@@ -28,7 +30,14 @@ class BatchReport:
     fed: dict[str, int] = field(default_factory=dict, repr=False)
     late: dict[str, int] = field(default_factory=dict)
     bad: dict[str, int] = field(default_factory=dict)
+    dead: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
+    books: Balance | None = field(default=None, repr=False)
+
+    @property
+    def balance(self) -> dict[str, Any]:
+        """Where the records went, as `penstock.compiler.balance` counts; empty before the report is complete."""
+        return self.books.as_dict() if self.books is not None else {}
 
     @property
     def rows_in(self) -> int:
@@ -44,8 +53,8 @@ class BatchReport:
         """The report as plain values, ready for JSON."""
         steps = {name: {"in": i, "out": o} for name, (i, o) in self.steps.items()}
         seconds = {name: round(s, 4) for name, s in self.seconds.items()}
-        time = {"late": self.late, "bad": self.bad, "watermarks": self.watermarks}
-        shown = {name: values for name, values in time.items() if values}
+        time = {"late": self.late, "bad": self.bad, "dead": self.dead, "watermarks": self.watermarks}
+        shown = {name: values for name, values in {**time, "balance": self.balance}.items() if values}
         return {
             "batch": self.batch,
             "sources": self.sources,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections.abc import Iterable
@@ -11,27 +12,39 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.compile import check_runnable, compile_graph
 from penstock.compiler.plan import Plan
-from penstock.compiler.shapes import shape_of_state
 from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
-from penstock.connectors.files import FilesSink
+from penstock.connectors.files_sink import FilesSink
+from penstock.connectors.jars import endpoints_of, jars_of
 from penstock.errors import Impossible, PenstockError, StepError
+from penstock.faults import passing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Node, Port, Source
+from penstock.graph.nodes import Port
+from penstock.spark import bootstrap
 from penstock.spark.batch import BatchRunner
+from penstock.spark.changes import wanted_of
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.failures import as_run_error
+from penstock.spark.jars import use_jars
 from penstock.spark.live import LiveRun
+from penstock.spark.offsets import OffsetLog
 from penstock.spark.pack import Packer
 from penstock.spark.report import BatchReport, Observer
+from penstock.spark.restart import Restart
 from penstock.spark.session import power_of_two
+from penstock.spark.sinks import Sinks, reconcile
 from penstock.spark.sources import Sources
 from penstock.spark.statestore import StateStore
-from penstock.spark.ticks import NAME, Ticks
+from penstock.spark.ticks import Ticks
 from penstock.spark.timekeeper import Timekeeper
+from penstock.spark.until import Until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+BOUNDED = "bounded"
+"""The lineage that all bounded runs share."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +59,19 @@ class RunOptions:
     parallelism: int | None = None
     by_value: tuple[str, ...] = ()
     observers: tuple[Observer, ...] = field(default=())
+    batch_seconds: float = 2.0
+    """How long a batch shall last: sources that can be told take in as much as fits."""
+    max_rows: int | None = None
+    """What such a source takes in at most for one batch."""
     drain: bool = False
     """At the end of the run all time has passed: open windows close and timers fire."""
+    until: Until = field(default_factory=Until)
+    """When a live run ends of itself."""
+    savepoint: Path | None = None
+    """Where a flow that begins takes its state and its place from."""
+    drop_state: tuple[str, ...] = ()
+    """Steps and sources of which what is kept may go, where it does not fit any more."""
+    keep_versions: int = 20
 
 
 def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
@@ -58,21 +82,40 @@ def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = Non
     folder = options.checkpoint or Path(".penstock") / graph.name
     ticks = Ticks(folder.absolute() / "ticks") if Timeline(plan.graph).timed else None
     sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once, ticks)
-    read = [[n.name, _kind(n)] for n in sources.nodes]
-    checkpoint = Checkpoint(folder.absolute(), graph.name, [*read, *([[NAME, "ticks"]] if ticks else [])])
+    checkpoint = Checkpoint(Restart(folder.absolute(), wanted_of(plan), options.savepoint, options.drop_state))
     lineage = checkpoint.open(fresh=options.fresh)
-    runner = _runner(plan, spark, options, checkpoint.folder, lineage)
+    try:
+        if bootstrap.wanted(graph, checkpoint.folder):
+            bootstrap.fill(
+                graph, spark, checkpoint.folder, lambda p: _runner(p, spark, options, checkpoint.folder, BOUNDED)
+            )
+        runner = _runner(plan, spark, options, checkpoint.folder, lineage)
+        _reconcile(runner, checkpoint)
+    except BaseException:
+        checkpoint.close()
+        raise
     return LiveRun(spark, sources, runner, checkpoint, options)
 
 
-def _kind(node: Node) -> str:
-    return node.endpoint.kind if isinstance(node, Source) else "loop"
+def _reconcile(runner: BatchRunner, checkpoint: Checkpoint) -> None:
+    """Fences older drivers off the sinks, and brings the checkpoint in line with their ledgers."""
+    passing("reconcile", 0)
+    log = runner.sinks.offsets = OffsetLog(checkpoint.spark)
+    versions = runner.store.versions() if runner.store is not None else []
+    for done in reconcile(runner.sinks.open(), log, versions):
+        logging.getLogger("penstock").warning(done)
+    passing("reconciled", 0)
 
 
 def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> list[BatchReport]:
     """Runs a flow once over bounded data; gives the report of each round (one, unless the flow has a loop)."""
     options = options or RunOptions()
     check_runnable(graph)
+    if graph.bootstraps:
+        raise Impossible(
+            f"flow {graph.name!r}: a bounded run begins with nothing kept, so the bootstrap of {graph.bootstraps[0].step!r} has no "
+            f"place in it; let the step read the union of those records and the others, or run live"
+        )
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
 
@@ -84,12 +127,13 @@ class _Bounded:
         self.spark, self.options = spark, options
         self.plan = compile_graph(graph, live=False)
         self.folder = options.checkpoint or Path()
-        self.runner = _runner(self.plan, spark, options, self.folder, "bounded", live=bool(graph.loops))
+        self.runner = _runner(self.plan, spark, options, self.folder, BOUNDED, live=bool(graph.loops))
         self.runner.keeper.bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
     def run(self) -> list[BatchReport]:
         """All rounds."""
+        self.runner.sinks.open()
         adaptive = "false" if self.plan.graph.loops else "true"
         self.spark.conf.set("spark.sql.adaptive.enabled", adaptive)
         try:
@@ -144,10 +188,12 @@ def _steps(plan: Plan) -> frozenset[str]:
 def _runner(
     plan: Plan, spark: SparkSession, options: RunOptions, folder: Path, lineage: str, *, live: bool = True
 ) -> BatchRunner:
+    use_jars(spark, jars_of(endpoints_of(plan.graph)))
     tasks = options.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    shapes = {n.name: shape_of_state(n, plan.graph) for s in plan.stages if s.state for n in s.nodes if n.keyed}
-    run = f"{lineage}-{time.time_ns():x}"
-    store = StateStore(folder / "state", run=run, shapes=shapes) if live and plan.stateful else None
+    run, shapes = f"{lineage}-{time.time_ns():x}", wanted_of(plan).shapes
+    store = StateStore(folder / "state", options.keep_versions, run, shapes) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     keeper = Timekeeper(Timeline(plan.graph))
-    return BatchRunner(plan, Packer(options.by_value), power_of_two(tasks), live, folder, lineage, keeper, store, loops)
+    sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)
+    packer = Packer(options.by_value)
+    return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, keeper, sinks, store, loops)

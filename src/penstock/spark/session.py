@@ -7,12 +7,14 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.connectors.jars import Jar
 from penstock.errors import SetupError
 from penstock.spark.gateway import jvm_is_up, start_jvm
+from penstock.spark.jars import get_jars, has_jars
 from penstock.spark.java import use_java
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def session(
     settings: Mapping[str, str] | None = None,
     *,
     packages: str = "",
+    jars: Sequence[Jar] = (),
     properties_file: str | Path | None = None,
     log_level: str = "warn",
 ) -> SparkSession:
@@ -62,6 +65,8 @@ def session(
     given = {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
     if packages:
         given["spark.jars.packages"] = ",".join(filter(None, (given.get("spark.jars.packages"), packages)))
+    if jars and not jvm_is_up() and not has_jars(given, jars):
+        given["spark.jars"] = ",".join(filter(None, (given.get("spark.jars"), *map(str, get_jars(jars)))))
     where = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
     made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
     if not jvm_is_up():

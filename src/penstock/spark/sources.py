@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
@@ -97,7 +98,8 @@ class Sources:
     def _place(self, node: Node) -> Place:
         schema = node.output().schema
         if isinstance(node, Source):
-            return Place(node.name, node.endpoint, schema, self.folder / "sources" / node.name, self.once)
+            folder = self.folder / "sources" / node.name
+            return Place(node.name, node.endpoint, schema, folder, self.once, self.graph.name)
         folder = self.folder / "loops" / node.name
         return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
 
@@ -166,6 +168,12 @@ class Sources:
                 found = ""
             position = f"{found} ({position})" if found else position
         return StepError(replace(failure, position=position))
+
+    def reached(self, offsets: Sequence[Any]) -> None:
+        """Tells each connector how far the batches that are through have come."""
+        for node, offset in zip(self.nodes, offsets, strict=False):
+            if node.name in self.connectors and offset is not None:
+                self.connectors[node.name].reached(self._place(node), offset)
 
     def failure(self) -> PenstockError | None:
         """What went wrong in a source that works beside the query, if anything did."""

@@ -21,7 +21,15 @@ from penstock.kernels.arrow import to_columns
 from penstock.kernels.state import ABSENT, Column, Layout, Packed
 
 KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
-_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError, TypeError, ValueError)
+_UNFIT = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeError,
+    TypeError,
+    ValueError,
+)
 _UTC = datetime.UTC
 _ZONES = (_UTC, zoneinfo.ZoneInfo("UTC"))
 Fits = Callable[[Any], bool]
@@ -32,10 +40,16 @@ def filed(kind: Any) -> Any:
     return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
 
 
-def encode_keys(layout: Layout, keys: Iterable[Any]) -> list[Any]:
+def encode_keys(layout: Layout, keys: list[Any]) -> list[Any]:
     """An array for each part of the keys."""
-    parts = list(zip(*keys, strict=True)) or [()] * len(layout.keys)
+    parts = [keys] if layout.bare else list(zip(*keys, strict=True)) or [()] * len(layout.keys)
     return [pa.array(part, filed(c.type)) for part, c in zip(parts, layout.keys, strict=True)]
+
+
+def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
+    """The keys of a batch."""
+    parts = [batch.column(KEY + c.name).to_pylist() for c in layout.keys]
+    return parts[0] if layout.bare else list(zip(*parts, strict=True))
 
 
 def encode_values(layout: Layout, values: list[Any]) -> list[tuple[str, Any]]:
@@ -54,7 +68,7 @@ def encode(column: Column, values: Any) -> list[tuple[str, Any]]:
     if whole is not None:
         return [(VALUE + column.name, whole)]
     fits = [_typed(column, [v]) is not None for v in values]
-    typed = [v if fit else None for v, fit in zip(values, fits, strict=True)]
+    typed = [v if fit and v is not ABSENT else None for v, fit in zip(values, fits, strict=True)]
     pickled = [None if fit else dumps(v) for v, fit in zip(values, fits, strict=True)]
     made = _typed(Column(column.name, column.type, column.exact), typed)
     return [(VALUE + column.name, made), (PICKLED + column.name, pa.array(pickled, pa.large_binary()))]
@@ -66,6 +80,9 @@ def _typed(column: Column, values: Any) -> Any:
         kinds = set(map(type, values))
         if column.default is not None and type(None) in kinds:
             return None
+        if column.default is ABSENT and type(ABSENT) in kinds:
+            kinds.discard(type(ABSENT))
+            values = [None if v is ABSENT else v for v in values]
         if not kinds <= {column.exact, type(None)} or not _ALSO.get(column.exact, _always)(values):
             return None
         if column.exact is decimal.Decimal:
@@ -90,7 +107,7 @@ _ALSO: dict[type, Fits] = {datetime.datetime: _in_utc}
 def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
     """The values of one column; either array may be missing."""
     if column.type is None:
-        return [ABSENT] * rows if pickled is None else _unopened(pickled)
+        return [column.default] * rows if pickled is None else _unpickled(column, pickled)
     values = [column.default] * rows if typed is None else _values(column, typed)
     if pickled is not None and pickled.null_count < rows:
         for at in pc.indices_nonzero(pickled.is_valid()).to_pylist():
@@ -98,10 +115,11 @@ def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
     return values
 
 
-def _unopened(pickled: Any) -> list[Any]:
+def _unpickled(column: Column, pickled: Any) -> list[Any]:
+    load: Callable[[bytes], Any] = Packed if column.lazy else pickle.loads
     if not pickled.null_count:
-        return list(map(Packed, pickled.to_pylist()))
-    return [ABSENT if v is None else Packed(v) for v in pickled.to_pylist()]
+        return list(map(load, pickled.to_pylist()))
+    return [column.default if v is None else load(v) for v in pickled.to_pylist()]
 
 
 def _values(column: Column, typed: Any) -> list[Any]:
@@ -117,13 +135,7 @@ def _values(column: Column, typed: Any) -> list[Any]:
 
 def assembled(layout: Layout, columns: list[list[Any]]) -> Iterable[Any]:
     """Values from their columns."""
-    value: Any = columns[0] if layout.single else zip(*columns, strict=True)
-    return map(opened, value) if layout.single and layout.values[0].type is None else value
-
-
-def opened(value: Any) -> Any:
-    """A value out of its pickle."""
-    return pickle.loads(value) if type(value) is Packed else value
+    return columns[0] if layout.single else zip(*columns, strict=True)
 
 
 def _packed(value: Any) -> bytes | None:

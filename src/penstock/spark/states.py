@@ -7,7 +7,6 @@ column at a time.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -18,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.kernels.quiet import quiet
 from penstock.kernels.state import CLOCK, EVENT, GROUPS, Column, Layout
 from penstock.kernels.times import FOREVER
 from penstock.spark import statecolumns as columns
-from penstock.spark.statefile import PLACE, OpenFile, StateFile, close_removed, open_file, put_safely, write_file
+from penstock.spark.notes import put_note
+from penstock.spark.statefile import PLACE, OpenFile, StateFile, close_removed, open_file, write_file
 from penstock.spark.statemerge import bits, merged, owned
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
@@ -69,9 +70,8 @@ class FileState:
     def prepare(self, keys: list[Any], places: list[int] | None) -> None:
         """Looks up the keys that are not near yet, all at once."""
         assert places is not None
-        new = dict(zip(keys, places, strict=True))
-        if self.places:
-            new = {key: new[key] for key in new.keys() - self.places.keys()}
+        known = self.places
+        new = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
         if not new:
             return
         at = np.fromiter(new.values(), np.int64, len(new))
@@ -123,7 +123,9 @@ class FileState:
         if not len(at):
             return
         parts = [
-            columns.decode(c, file.taken(columns.VALUE + c.name, rows), file.taken(columns.PICKLED + c.name, rows), len(at))
+            columns.decode(
+                c, file.taken(columns.VALUE + c.name, rows), file.taken(columns.PICKLED + c.name, rows), len(at)
+            )
             for c in self.layout.values
         ]
         named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
@@ -147,15 +149,12 @@ class FileState:
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
         """The entries of a batch that were not touched since; they are prepared now."""
-        keys = self._keys(whole)
+        keys = columns.decode_keys(self.layout, whole)
         self.places = dict(zip(keys, whole.column(PLACE).to_pylist(), strict=True)) | self.places
         parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
         for key, value in zip(keys, columns.assembled(self.layout, parts), strict=True):
             if key not in self.touched:
                 yield key, self.near.setdefault(key, value)
-
-    def _keys(self, batch: pa.RecordBatch) -> list[Any]:
-        return list(zip(*(batch.column(columns.KEY + c.name).to_pylist() for c in self.layout.keys), strict=True))
 
     def due(self, column: str, after: int, until: int) -> list[Any]:
         """The keys that may wait for a time in `(after, until]`, brought near."""
@@ -164,7 +163,7 @@ class FileState:
             if batch is not None:
                 rows = np.flatnonzero((times > after) & (times <= until) & owned(batch, file.groups & self.groups))
                 some = batch.take(pa.array(rows))
-                self.prepare(self._keys(some), some.column(PLACE).to_pylist())
+                self.prepare(columns.decode_keys(self.layout, some), some.column(PLACE).to_pylist())
         at = self.layout.place(column)
         return [k for k, value in self.near.items() if value[at] is not None and value[at] <= until]
 
@@ -195,14 +194,15 @@ class FileState:
     def save(self) -> None:
         """Writes what changed, and the note that tells the driver that the task is done."""
         base = Path(self.files.base)
-        file, older = self._write(base) if self.touched else (None, [])
+        with quiet():
+            file, older = self._write(base) if self.touched else (None, [])
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
             "event": self._wake(EVENT),
             "clock": self._wake(CLOCK),
         }
-        put_safely(base / self.files.folder / f"{self.task}.json", [json.dumps(note).encode()])
+        put_note(base / self.files.folder / f"{self.task}.json", note)
 
     def _wake(self, column: str) -> int | None:
         time = self.wakes.get(column, FOREVER)

@@ -6,16 +6,16 @@ the same again.
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.shapes import fits
 from penstock.errors import StateError
 from penstock.kernels.state import GROUPS
-from penstock.spark.statefile import StateFile, put_safely
+from penstock.spark.notes import put_note, read_note
+from penstock.spark.statefile import StateFile
 from penstock.spark.states import StepFiles, groups_of
 
 
@@ -24,20 +24,22 @@ class StateStore:
     """The driver's side: knows the versions, hands out files to tasks, publishes manifests."""
 
     folder: Path
-    keep: int = 10
+    keep: int = 20
+    """How many versions are kept; two at least, because a batch that is not through runs again from the one before."""
     run: str = ""
     shapes: dict[str, str] = field(default_factory=dict)
     staged: dict[str, StepFiles] = field(default_factory=dict)
+    _named: dict[int, set[Path]] = field(default_factory=dict, repr=False)
 
     def manifest(self, version: int) -> Path:
         """Where the manifest of a version is."""
         return self.folder / "versions" / f"{version}.json"
 
     def read(self, version: int) -> dict[str, list[StateFile]]:
-        """The files of a version, by step. Version -1 is empty."""
-        if version < 0:
-            return {}
+        """The files of a version, by step. Version -1 is empty, unless a bootstrap has made it."""
         path = self.manifest(version)
+        if version < 0 and not path.exists():
+            return {}
         if not path.exists():
             raise StateError(
                 f"state version {version} is not there ({path}); the checkpoint and the state do not belong together. "
@@ -49,11 +51,7 @@ class StateStore:
 
     @staticmethod
     def _load(path: Path) -> dict[str, Any]:
-        body, _, crc = path.read_text(errors="replace").rpartition("\n")
-        if f"{zlib.crc32(body.encode()):08x}" != crc:
-            raise StateError(f"the manifest {path} is damaged; restore it, or start afresh with --fresh")
-        found: dict[str, Any] = json.loads(body)
-        return found
+        return read_note(path, "manifest")
 
     def time(self, version: int, *, missing: bool = False) -> dict[str, Any]:
         """What a version keeps of time; nothing when there is no such version, if it may be missing."""
@@ -63,10 +61,16 @@ class StateStore:
         found: dict[str, Any] = self._load(path).get("time", {})
         return found
 
+    def kept_shapes(self, version: int) -> dict[str, str]:
+        """The form of what each step keeps in a version."""
+        path = self.manifest(version)
+        shapes: dict[str, str] = self._load(path).get("shapes", {}) if path.exists() else {}
+        return shapes
+
     def _check_shapes(self, kept: dict[str, str]) -> None:
         """What a step keeps must still be what it kept."""
         for step, shape in self.shapes.items():
-            if kept.get(step, shape) != shape:
+            if not fits(kept.get(step, shape), shape):
                 raise StateError(
                     f"step {step!r} kept its state as {kept[step]}; now it wants {shape}. Give the changed step a name of its "
                     f"own, which begins with no state, or start afresh with --fresh"
@@ -97,9 +101,9 @@ class StateStore:
             "time": time or {},
             "wakes": wakes,
         }
-        body = json.dumps(made)
-        put_safely(self.manifest(version), [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
-        self._forget(version - self.keep)
+        put_note(self.manifest(version), made)
+        self._named.pop(version, None)
+        self._forget(version - max(2, self.keep))
         return wakes
 
     def _notes(self, step: str, files: StepFiles) -> dict[int, Any]:
@@ -116,26 +120,50 @@ class StateStore:
             raise StateError(
                 f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
             )
-        return {task: json.loads(path.read_text()) for task, path in sorted(done.items())}
+        notes = {task: read_note(path) for task, path in sorted(done.items())}
+        for path, size in ((n["file"]["path"], n["file"]["size"]) for n in notes.values() if n["file"] is not None):
+            there = (self.folder / path).stat().st_size if (self.folder / path).exists() else None
+            if there != size:
+                raise StateError(
+                    f"step {step!r}: {self.folder / path} should have {size} bytes and has {there}; nothing is kept of this batch"
+                )
+        return notes
 
-    def _forget(self, version: int) -> None:
-        """Drops a version, and the files that only it needed."""
-        path = self.manifest(version)
-        if version < 0 or not path.exists():
+    def _forget(self, last: int) -> None:
+        """Drops the versions up to one, and the files that only they needed."""
+        old = [v for v in self.versions() if v <= last]
+        if not old:
             return
-        path.unlink()
+        for version in old:
+            self.manifest(version).unlink()
+            self._named.pop(version, None)
         try:
-            needed = {self.folder / f.path for v in self.versions() for files in self.read(v).values() for f in files}
+            needed = set[Path]().union(*map(self._files_of, self.versions()))
         except StateError:  # a manifest that nobody needs now; what it names stays
             return
-        for folder in (self.folder / "files").iterdir():
-            if int(folder.name.split("-")[0]) <= version:
+        for folder in (self.folder / "files").glob("*"):
+            if _version_of(folder) <= last:
                 _sweep(folder, needed)
+
+    def _files_of(self, version: int) -> set[Path]:
+        """The files that a version names; manifests do not change while a flow runs, so each is read once."""
+        if version not in self._named:
+            self._named[version] = {self.folder / f.path for files in self.read(version).values() for f in files}
+        return self._named[version]
 
     def versions(self) -> list[int]:
         """The versions that are there, oldest first."""
         folder = self.folder / "versions"
         return sorted(int(p.stem) for p in folder.glob("*.json")) if folder.exists() else []
+
+
+def _version_of(folder: Path) -> int:
+    """The version that a folder of files was written for.
+
+    >>> _version_of(Path("files/12-a-b")), _version_of(Path("files/-1-a-b"))
+    (12, -1)
+    """
+    return int(folder.name[0] + folder.name[1:].split("-")[0])
 
 
 def _sweep(folder: Path, needed: set[Path]) -> None:

@@ -7,7 +7,6 @@ time instead, a span of 5 M rows would take no time instead of 12 ms, and a look
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -21,7 +20,9 @@ from penstock.errors import StateError
 from penstock.kernels.state import GROUPS
 from penstock.kernels.tables import MemoryTable, places_of, some, times_of, within
 from penstock.kernels.times import FOREVER, NEVER
-from penstock.spark.statefile import StateFile, close_removed, open_file, put_safely, write_file
+from penstock.spark.notes import put_note
+from penstock.spark.statefile import StateFile, close_removed, open_file, write_file
+from penstock.spark.statemerge import bits
 from penstock.spark.states import StepFiles, groups_of
 
 _MERGE_MOST = 1 << 30
@@ -30,6 +31,9 @@ _MERGE_MOST = 1 << 30
 
 class FileTable:
     """The rows of a task: files below, what this batch adds in memory."""
+
+    small, many = 20_000, 7
+    """Files are merged when they are small together, or as many as this."""
 
     def __init__(self, files: StepFiles, task: int) -> None:
         self.files, self.task = files, task
@@ -74,6 +78,19 @@ class FileTable:
         asked = np.unique(np.asarray(places, np.int64))
         found = (self._at_of(f, asked, begin, end) for f in self._of_time(begin, end))
         return together(part for part in found if part is not None)
+
+    def first(self, begin: int) -> int:
+        """The earliest time at or behind `begin`; a file tells it unread when all of its rows are."""
+        if self.instead is not None:
+            return self.instead.first(begin)
+        begin = max(begin, self.horizon)
+        return min((self._first_of(f, begin) for f in self._of_time(begin, FOREVER)), default=FOREVER)
+
+    def _first_of(self, file: StateFile, begin: int) -> int:
+        if file.low >= begin:
+            return file.low
+        times = times_of(open_file(Path(self.files.base), file).whole())
+        return int(times[times >= begin].min(initial=FOREVER))
 
     def forget(self, before: int) -> None:
         """Drops rows by their time."""
@@ -136,7 +153,7 @@ class FileTable:
             "clock": None,
         }
         path = Path(self.files.base) / self.files.folder / f"{self.task}.json"
-        put_safely(path, [json.dumps(note).encode()])
+        put_note(path, note)
 
     def _changed(self) -> bool:
         if self.new:
@@ -160,15 +177,21 @@ class FileTable:
         return self._write(rows if rows is not None else self._nothing()), done
 
     def _merged_with(self, new: pa.Table | None, left: list[StateFile]) -> list[StateFile]:
-        """Takes from `left` what goes into the new file: the newest files, as long as they are not much larger.
+        """Takes from `left` what goes into the new file: the newest files that are not much larger, if they are small or many.
 
-        Files that hold forgotten rows of some groups alone go too, because a file has one horizon for all.
+        A file that is left alone can be dropped whole one day. Files that hold forgotten rows of some groups alone go
+        too, because a file has one horizon for all.
         """
         rows, size = (0, 0) if new is None else (new.num_rows, new.nbytes)
         taken: list[StateFile] = []
-        while left and left[-1].rows <= 2 * rows and size + left[-1].size <= _MERGE_MOST:
-            taken.append(left.pop())
-            rows, size = rows + taken[-1].rows, size + taken[-1].size
+        for file in reversed(left):
+            if file.rows > 2 * rows or size + file.size > _MERGE_MOST:
+                break
+            taken.append(file)
+            rows, size = rows + file.rows, size + file.size
+        if rows > self.small and len(taken) < self.many:
+            taken = []
+        del left[len(left) - len(taken) :]
         most = int(self.horizons[self.mine].max())
         uneven = [f for f in left if self.horizon < most and f.low < most]
         left[:] = [f for f in left if f not in uneven]
@@ -191,17 +214,6 @@ class FileTable:
         """No rows, in the form of the newest file: written to say how far rows are forgotten."""
         rows = open_file(Path(self.files.base), self.chain[-1]).whole()
         return pa.Table.from_batches([rows.slice(0, 0)])
-
-
-def bits(groups: int) -> Any:
-    """Key groups as an array of flags.
-
-    >>> bits(0b101)[:4].tolist()
-    [True, False, True, False]
-    """
-    return np.unpackbits(np.frombuffer(groups.to_bytes(GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
-        bool
-    )
 
 
 def extent(rows: pa.Table) -> tuple[int, int]:

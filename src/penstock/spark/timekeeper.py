@@ -39,10 +39,11 @@ class Timekeeper:
             self.marks.resume(self.now)
             self._resumed = True
         self.marks.move(self.timeline.inputs, self.now)
-        if self.ending or self.bounded:
+        ended, self.ending = self.ending or self.bounded, False
+        if ended:
             self.marks.end(self.timeline.inputs)
-        self.ending = False
-        times = self.timeline.times(self.late, self.marks.at, int(kept.get("before", NEVER)), self.now)
+        before = int(kept.get("before", NEVER))
+        times = self.timeline.times(self.late, self.marks.at, before, self.now, ended=ended)
         return {s: _at_end(t) if self.bounded else t for s, t in times.items()}
 
     def finish(self, highs: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:

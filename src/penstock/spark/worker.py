@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -21,10 +21,11 @@ from penstock.errors import Failure
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Node, Port
 from penstock.graph.schema import Schema
-from penstock.kernels.arrow import arrow_schema
+from penstock.kernels.arrow import arrow_schema, to_columns
 from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
+from penstock.kernels.guard import Letter
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
@@ -62,6 +63,10 @@ class Stage:
     routed: bool = False
     states: dict[str, StepFiles] = field(default_factory=dict)
     times: dict[str, Times] = field(default_factory=dict)
+    replays: dict[str, list[Any]] = field(default_factory=dict)
+    """Dead letters that go to steps inside the stage again."""
+    whole: tuple[tuple[Port, bytes], ...] = ()
+    """Streams that every task gets as a whole, before its own records, as Arrow's bytes."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Runs the stage over the batches of a partition."""
@@ -102,6 +107,11 @@ class _Task:
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         self.pipeline.open(Context(self.partition, self._tasks(), state=self._state, table=self._table))
         self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
+        for port, data in self.stage.whole:
+            rows = pa.ipc.open_stream(data).read_all().combine_chunks()
+            list(self.pipeline.take(port, Chunk(self.work.graph.output(port).schema, columns=to_columns(rows))))
+        if self.partition == 0:
+            yield from self._replayed()
         for batch in batches:
             self.batch = batch
             for port, chunk in self._chunks(batch):
@@ -111,7 +121,22 @@ class _Task:
         self.pipeline.close()
         for step in self.stage.states:
             self._save(step)
-        self.stage.counts.add(self.pipeline.counts())
+        self.stage.counts.add((*self.pipeline.counts(), self._letters()))
+
+    def _replayed(self) -> Iterator[pa.RecordBatch]:
+        for step, rows in self.stage.replays.items():
+            port = self.work.graph.node(step).inputs[0]
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            chunk = Chunk(self.work.graph.output(port).schema, columns=columns)
+            yield from map(self._out, self.pipeline.take_at(step, chunk))
+
+    def _letters(self) -> list[Letter]:
+        """The records put aside, each with a number by which one that comes twice is known."""
+        first = self.work.nodes[0].name
+        return [
+            replace(made, number=f"partition {self.partition} of {first}, letter {at}")
+            for at, made in enumerate(self.pipeline.letters())
+        ]
 
     def _save(self, step: str) -> None:
         from pyspark import cloudpickle
@@ -245,8 +270,3 @@ def decode(text: str) -> dict[str, Any] | None:
     word = text.split(MARK, 1)[1].split(maxsplit=1)[0].strip("'\"\\")
     made: dict[str, Any] = json.loads(base64.b64decode(word))
     return made
-
-
-def add_counts(one: Any, other: Any) -> Any:
-    """Rows in and out of two tasks together."""
-    return (Counter(one[0]) + Counter(other[0]), Counter(one[1]) + Counter(other[1]))

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import UnknownName, nearest
+from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint
 from penstock.local.read import read_endpoint
-from penstock.local.run import Clock, LocalRun
+from penstock.local.run import Clock, Committed, LocalRun
 
 
 class Results(dict[str, list[Any]]):
@@ -26,14 +27,15 @@ class Results(dict[str, list[Any]]):
     def table(self, sink: str) -> dict[Any, Any]:
         """The last row of each key, for a sink that gets running totals."""
         self[sink]
-        keys = self.graph.output(self.graph.node(sink).inputs[0]).updates
+        output = self.graph.output(self.graph.node(sink).inputs[0])
+        keys, removes = output.updates, output.removes
         if keys is None:
             raise UnknownName(f"sink {sink!r} gets records, not running totals; look at results[{sink!r}]")
         made: dict[Any, Any] = {}
         for row in self[sink]:
             key = tuple(row[k] for k in keys)
             made[key[0] if len(key) == 1 else key] = row
-        return made
+        return {key: row for key, row in made.items() if not removes or not row[removes]}
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,19 @@ class Driver:
         self.given = dict(tables or {})
         self.log: list[tuple[str, Any]] = []
         self.safe = 0
-        self.run = LocalRun(self.graph, self._table, self.clock)
+        self.run = LocalRun(self.graph, self._table, self.clock, self._bootstrapped())
+
+    def _bootstrapped(self) -> Committed | None:
+        """What the flow's bootstraps leave in its steps; None when it has none."""
+        if not self.graph.bootstraps:
+            return None
+        past = LocalRun(bootstrap_graph(self.graph), self._table, self.clock)
+        for source in past.graph.sources:
+            for record in read_endpoint(source.endpoint, source.output().schema):
+                past.push(source.name, record)
+        past.barrier()
+        past.close()
+        return Committed(states=past.committed.states, tables=past.committed.tables)
 
     def _table(self, endpoint: Endpoint) -> Iterable[Any]:
         """The rows of a static table: those the test gave for a join, else those the endpoint names."""

@@ -59,7 +59,8 @@ def run_spark(
 
     graph: Graph = flow if isinstance(flow, Graph) else flow.graph
     collected = Collected(graph)
-    changed = Graph(graph.name, tuple(_tested(n, inputs or {}, tables or {}, cuts, collected) for n in graph.nodes))
+    nodes = tuple(_tested(n, inputs or {}, tables or {}, cuts, collected) for n in graph.nodes)
+    changed = Graph(graph.name, nodes, graph.bootstraps)
     if cuts is None:
         run_bounded(changed, spark, RunOptions(parallelism=parallelism))
         return collected.results()

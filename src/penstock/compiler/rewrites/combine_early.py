@@ -19,10 +19,19 @@ def combine_early(plan: Plan) -> Plan:
 
 def _split(node: Node) -> list[Node]:
     if isinstance(node, Reduce):
-        first = Combine(f"{node.name}.combine", node.inputs, (Output(node.output().schema),), node, line=node.line)
+        first = Combine(
+            f"{node.name}.combine",
+            node.inputs,
+            (Output(node.output().schema),),
+            node,
+            line=node.line,
+            on_error=node.on_error,
+        )
         return [first, replace(node, inputs=(Port(first.name),))]
     if isinstance(node, AggregateBy) and node.runs_python and not node.combined:
-        first = Combine(f"{node.name}.combine", node.inputs, (Output(_parts(node)),), node, line=node.line)
+        first = Combine(
+            f"{node.name}.combine", node.inputs, (Output(_parts(node)),), node, line=node.line, on_error=node.on_error
+        )
         return [first, replace(node, inputs=(Port(first.name),), combined="pickled")]
     return [node]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.compiler.plan import NATIVE, PYTHON, SINK, SOURCE, Plan, Stage
-from penstock.graph.nodes import Bolt, Feedback, Keyed, Node, Port, Repartition, Sink, Source
+from penstock.graph.nodes import Bolt, DeadLetters, Feedback, Keyed, Node, Port, Repartition, Sink, Source
 
 
 def place(plan: Plan) -> Plan:
@@ -17,7 +17,7 @@ def _stage(node: Node) -> Stage:
 
 
 def _host(node: Node) -> str:
-    if isinstance(node, Source | Feedback):
+    if isinstance(node, Source | Feedback | DeadLetters):
         return SOURCE
     if isinstance(node, Sink):
         return SINK
@@ -28,7 +28,7 @@ def _shuffle(node: Node) -> str:
     if getattr(node, "combined", "") == "columns":
         return ""
     if isinstance(node, Keyed):
-        return f"by {', '.join(node.keys)}"
+        return f"by {', '.join(node.keys)}" if node.keys else "to one task"
     if isinstance(node, Repartition):
         return f"by {', '.join(node.fields)}" if node.fields else "evenly"
     if isinstance(node, Bolt):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from penstock.compiler.plan import NATIVE, SOURCE, Plan, Stage
-from penstock.graph.nodes import Branch, Port
+from penstock.graph.nodes import Branch, Port, WindowParts
 
 CHEAP = 16
 """How many native steps are rather computed again than their result kept."""
@@ -67,6 +67,6 @@ class _Sharing:
 def _passes(stage: Stage, port: Port) -> int:
     """How often a stage goes over its input: a native branch once for each output, a union of it with itself twice."""
     first = next(n for n in stage.nodes if port in n.inputs)
-    if isinstance(first, Branch) and stage.host == NATIVE:
+    if isinstance(first, Branch | WindowParts) and stage.host == NATIVE:
         return len(stage.outputs)
     return first.inputs.count(port) if stage.host == NATIVE else 1

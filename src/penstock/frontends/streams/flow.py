@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from penstock.errors import FlowError, LoopError, NameTaken, SchemaError
+from penstock.errors import FlowError, LoopError, NameTaken, SchemaError, nearest
 from penstock.frontends.streams.naming import checked_name, names_step
 from penstock.frontends.streams.stream import Stream
+from penstock.graph.bootstrap import Bootstrap
 from penstock.graph.caller import user_line
+from penstock.graph.delivery import DELIVERIES
 from penstock.graph.endpoints import ONLY_WRITTEN
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint, Feedback, Node, Output, Port, Source
+from penstock.graph.kafka import partition_of
+from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Feedback, Node, Output, Port, Source, on_error_of
 from penstock.graph.schema import schema_of
 
 
@@ -24,14 +29,26 @@ class Flow:
     ['names', 'out']
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, delivery: str = "", on_error: Any = None) -> None:
         self.name = checked_name(name, "a flow")
+        if delivery and delivery not in DELIVERIES:
+            raise FlowError(f"flow {name!r}: no delivery {delivery!r}; {nearest(str(delivery), DELIVERIES)}")
+        self.delivery = delivery
+        self.on_error = None if on_error is None else on_error_of(on_error)
         self._nodes: dict[str, Node] = {}
+        self._bootstraps: dict[str, Bootstrap] = {}
 
     @property
     def graph(self) -> Graph:
         """The graph as it stands, checked as a whole."""
-        return Graph(self.name, tuple(self._nodes.values()))
+        return Graph(self.name, tuple(map(self._settled, self._nodes.values())), tuple(self._bootstraps.values()))
+
+    def _settled(self, node: Node) -> Node:
+        """A step with what the flow says of all steps, where it says nothing itself."""
+        open_to_it = node.runs_python or node.keyed or isinstance(node, Source)
+        if self.on_error is None or node.on_error is not None or not open_to_it:
+            return node
+        return replace(node, on_error=self.on_error)
 
     @names_step
     def source(
@@ -40,7 +57,7 @@ class Flow:
         """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it."""
         read = self._source(name, endpoint, schema)
         if event_time is not None:
-            return read.event_time(f"{name}.time", event_time, **timing)
+            return read.event_time(f"{name}.time", event_time, **{**partition_of(endpoint), **timing})
         if timing:
             raise FlowError(
                 f"source {name!r} ({user_line()}): {', '.join(timing)} needs event_time='a field' beside it"
@@ -66,6 +83,12 @@ class Flow:
         """The beginning of a loop: a stream that `feed` closes later. What is fed comes back one round later."""
         return self.add(Feedback(name, (), (Output(schema_of(schema)),), line=user_line()))
 
+    @names_step
+    def dead_letters(self, name: str, endpoint: Endpoint, *, delivery: str = "") -> None:
+        """Where the records go that steps put aside. Without it they are kept beside the flow's state: `penstock dlq list`."""
+        letters = self.add(DeadLetters(f"{name}.letters", (), (Output(DEAD),), line=user_line()))
+        letters.sink(name, endpoint, delivery=delivery)
+
     def feed(self, loop: Stream, stream: Stream) -> None:
         """Closes a loop: the records of `stream` come out of `loop`, one round later."""
         node = self._nodes[loop.port.step]
@@ -79,6 +102,34 @@ class Flow:
         if not stream.schema.types_equal(node.outputs[0].schema):
             raise SchemaError(f"{where} carries ({node.outputs[0].schema}); {stream.port} gives ({stream.schema})")
         self._nodes[node.name] = Feedback(node.name, (), node.outputs, fed_by=stream.port, line=node.line)
+
+    def bootstrap(self, step: str, records: Endpoint | Stream, schema: Any = None) -> None:
+        """Says what a step has seen before the flow's first record: bounded records of the form that the step reads.
+
+        `records` is an endpoint, such as `ps.files(...)`, or a stream, of this flow or of another. They pass through the step once,
+        before the first batch of a flow that begins; what it gives for them is dropped.
+        """
+        if step in self._bootstraps:
+            raise FlowError(f"step {step!r} has a bootstrap already ({self._bootstraps[step].line}); union the streams")
+        made = records
+        if isinstance(records, Endpoint):
+            reads = self._nodes[step].inputs if step in self._nodes else ()
+            form = schema or records.schema or (self.output(reads[0]).schema if reads else None)
+            made = Flow(self.name).source("records", records, form)
+        if not isinstance(made, Stream):
+            raise FlowError(f"bootstrap of {step!r} ({user_line()}) needs an endpoint or a stream; {records!r} came")
+        nodes = tuple(made.flow._above(made.port))
+        self._bootstraps[step] = Bootstrap(step, nodes, made.port, user_line())
+
+    def _above(self, port: Port) -> Iterator[Node]:
+        """The steps that a stream comes from, itself among them, in the order they were made."""
+        needed, waiting = set[str](), [port.step]
+        while waiting:
+            name = waiting.pop()
+            if name not in needed:
+                needed.add(name)
+                waiting += [p.step for p in self._nodes[name].inputs]
+        return (n for n in self._nodes.values() if n.name in needed)
 
     def add(self, node: Node) -> Stream:
         """Puts a step into the flow and gives its first stream."""

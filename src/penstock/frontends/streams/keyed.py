@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, SchemaError
+from penstock.frontends.streams.folding import Folding
 from penstock.frontends.streams.naming import names_step
-from penstock.frontends.streams.ordering import KeyedOrdering
+from penstock.frontends.streams.ordering import KeyedOrdering, net
 from penstock.frontends.streams.windows import Windowing
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate, aggregate_of
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
 from penstock.graph.expr import Expr, type_of_expr
-from penstock.graph.logic import check_logic
-from penstock.graph.nodes import AggregateBy, Output, Process, Reduce
+from penstock.graph.logic import check_logic, minds_time
+from penstock.graph.nodes import AggregateBy, Output, Process, Reduce, TimedProcess
 from penstock.graph.schema import Schema, returned_schema, schema_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KeyedStream(Windowing, KeyedOrdering):
+class KeyedStream(Windowing, KeyedOrdering, Folding):
     """A stream seen by key. Its aggregates are running totals: whenever a key's total changes, it is given again."""
 
     source: Stream
@@ -47,6 +48,8 @@ class KeyedStream(Windowing, KeyedOrdering):
         """Several aggregates at once: `aggregate("stats", n="count(*)", top="max(score)")`, or your own Aggregator."""
         if not aggregates:
             raise FlowError(f"step {name!r} ({user_line()}): aggregate needs at least one, such as n='count(*)'")
+        if self.source.updates is not None:
+            return net(self, name, aggregates)
         known = self._schema()
         made = tuple(self._aggregate(name, known, field, given) for field, given in aggregates.items())
         schema = Schema(known.only(self.keys).fields + tuple(t.Field(a.name, a.type) for a in made))
@@ -74,10 +77,14 @@ class KeyedStream(Windowing, KeyedOrdering):
         made = schema_of(schema) if schema is not None else returned_schema(type(checked).on_event, many=True)
         if made is None:
             raise SchemaError(f"step {name!r} ({user_line()}) must say what it gives: schema='user string, n bigint'")
-        sides = tuple(Output(schema_of(s), n) for n, s in (side or {}).items())
         stream = self._keyed(name)
-        outputs = (Output(made), *sides)
-        return stream.flow.add(Process(name, (stream.port,), outputs, self.keys, checked, line=user_line()))
+        sides = {n: schema_of(s) for n, s in (side or {}).items()}
+        outputs = tuple(Output(s, n, event_time=stream._time_in(s)) for n, s in {"out": made, **sides}.items())
+        node = TimedProcess if minds_time(checked) else Process
+        timed = stream.event_time_of
+        return stream.flow.add(
+            node(name, (stream.port,), outputs, self.keys, checked, event_time=timed, line=user_line())
+        )
 
     def __getattr__(self, name: str) -> Any:
         hint = (
@@ -94,6 +101,7 @@ class KeyedStream(Windowing, KeyedOrdering):
 
     def _keyed(self, name: str) -> Stream:
         """The stream with the computed keys as fields, by a native step that carries the keyed step's name."""
+        self.source._need_records(name, "this step")
         if not self.computed:
             return self.source
         return self.source.with_columns(f"{name}.key", **dict(self.computed))
@@ -104,7 +112,8 @@ class KeyedStream(Windowing, KeyedOrdering):
                 f"step {name!r} ({user_line()}): {field!r} is a key already; name the aggregate otherwise"
             )
         try:
-            return aggregate_of(field, given, schema)
+            timed = self.source.event_time_of
+            return aggregate_of(field, given, schema, timed.column if timed else "")
         except ExpressionError as error:
             raise ExpressionError(f"step {name!r} ({user_line()}): {error}") from None
 

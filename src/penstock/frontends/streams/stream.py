@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName, nearest
@@ -11,10 +11,12 @@ from penstock.frontends.streams.joins import Joining
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
+from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.graph import types as t
 from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
+from penstock.graph.delivery import checked_delivery
 from penstock.graph.endpoints import ONLY_READ
 from penstock.graph.expr import Alias, Expr, as_expr, name_of, to_sql, type_of_expr
 from penstock.graph.nodes import (
@@ -24,7 +26,6 @@ from penstock.graph.nodes import (
     Explode,
     Filter,
     FlatMap,
-    JoinStatic,
     Map,
     MapBatches,
     Node,
@@ -49,7 +50,7 @@ PER_KEY = ("aggregate", "count", "process", "reduce", "sum")
 
 
 @dataclass(frozen=True)
-class Stream(Timing, Joining, Ordering):
+class Stream(Timing, Joining, Ordering, Settable):
     """A stream of records between two steps. Each method adds a step and gives the stream that comes out of it."""
 
     flow: Flow
@@ -59,6 +60,10 @@ class Stream(Timing, Joining, Ordering):
     def schema(self) -> Schema:
         """The fields of its records."""
         return self.flow.output(self.port).schema
+
+    @property
+    def _node(self) -> Node:
+        return self.flow._nodes[self.port.step]
 
     @property
     def updates(self) -> tuple[str, ...] | None:
@@ -194,7 +199,6 @@ class Stream(Timing, Joining, Ordering):
 
     def key_by(self, *fields: str, **named: str | Expr) -> KeyedStream:
         """The stream by key, for the steps that keep something per key. Keys are fields, or expressions by name."""
-        self._need_records("key_by", "key_by")
         if not fields and not named:
             raise FlowError(f"key_by ({user_line()}) needs at least one field, such as key_by('user')")
         try:
@@ -207,34 +211,13 @@ class Stream(Timing, Joining, Ordering):
         return KeyedStream(self, (*fields, *named), computed)
 
     @names_step
-    def join(
-        self,
-        name: str,
-        table: Endpoint,
-        on: str | tuple[str, ...] | list[str],
-        *,
-        how: str = "inner",
-        schema: Any = None,
-    ) -> Stream:
-        """Each record with the rows of a static table that share its key; `how` is inner or left. Stays native."""
-        if not isinstance(table, Endpoint):
-            raise FlowError(f"a join is with a static table, such as ps.files(...); {table!r} came")
-        keys = (on,) if isinstance(on, str) else tuple(on)
-        made = _join_schema(name, self.schema, schema_of(schema) if schema else table.schema, keys, how)
-        self._need_records(name, "join")
-        table = Endpoint(
-            table.kind, table.options, schema_of(schema) if schema else table.schema, True, table.connector
-        )
-        return self._add(JoinStatic, name, made, table, keys, how)
-
-    @names_step
     def repartition(self, name: str, tasks: int, *fields: str) -> Stream:
         """Spreads the records over `tasks` tasks: evenly, or by fields so that equal values meet."""
         if tasks < 1:
             raise FlowError(f"step {name!r} ({user_line()}): at least one task is needed; {tasks} came")
         for field in fields:
             self.schema.field(field)
-        made = Output(self.schema, updates=self.updates)
+        made = replace(self.flow.output(self.port), name="out")
         return self.flow.add(Repartition(name, (self.port,), (made,), fields, parallelism=tasks, line=user_line()))
 
     @names_step
@@ -246,8 +229,8 @@ class Stream(Timing, Joining, Ordering):
         return self.flow.add(AsRecords(name, (self.port,), (Output(self.schema),), line=user_line()))
 
     @names_step
-    def sink(self, name: str, endpoint: Endpoint) -> None:
-        """Where the records go."""
+    def sink(self, name: str, endpoint: Endpoint, *, delivery: str = "") -> None:
+        """Where the records go, and how surely: exactly_once, at_least_once or at_most_once; as surely as it can if not said."""
         if not isinstance(endpoint, Endpoint):
             raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(); {endpoint!r} came")
         if endpoint.kind in ONLY_READ:
@@ -255,14 +238,16 @@ class Stream(Timing, Joining, Ordering):
                 f"sink {name!r} ({user_line()}): {endpoint.kind} can only be read; to write, take ps.write_files(...), "
                 f"ps.console() or ps.callback(...)"
             )
-        self.flow.add(Sink(name, (self.port,), (), endpoint, line=user_line()))
+        wanted = checked_delivery(name, endpoint, delivery or self.flow.delivery)
+        self.flow.add(Sink(name, (self.port,), (), endpoint, wanted, line=user_line()))
 
     def __getattr__(self, name: str) -> Any:
         hint = f"; it keeps something per key: stream.key_by('field').{name}(...)" if name in PER_KEY else ""
         raise AttributeError(f"a stream has no {name!r}{hint}")
 
     def _add(self, node: type[Node], name: str, schema: Schema, *settings: Any) -> Stream:
-        made = Output(schema, updates=self.updates, event_time=self._time_in(schema, settings))
+        removes = self.flow.output(self.port).removes
+        made = Output(schema, updates=self.updates, event_time=self._time_in(schema, settings), removes=removes)
         return self.flow.add(node(name, (self.port,), (made,), *settings, line=user_line()))
 
     def _time_in(self, schema: Schema, settings: tuple[Any, ...] = ()) -> Timed | None:
@@ -272,7 +257,8 @@ class Stream(Timing, Joining, Ordering):
             return None
         written = dict(settings[0]) if settings and isinstance(settings[0], tuple) else {}
         changed = timed.column in written and to_sql(written[timed.column]) != quote(timed.column)
-        return None if changed or timed.column in settings[:1] else timed
+        filled = bool(settings) and isinstance(settings[0], str) and settings[0] == timed.column
+        return None if changed or filled else timed
 
     def _side(self, name: str, schema: Schema) -> Output:
         return Output(schema, name, event_time=self._time_in(schema))
@@ -309,7 +295,8 @@ class Stream(Timing, Joining, Ordering):
             )
 
     def _need_keys(self, name: str, made: Schema) -> None:
-        lost = [k for k in self.updates or () if k not in made]
+        removes = self.flow.output(self.port).removes
+        lost = [k for k in (*(self.updates or ()), *([removes] if removes else [])) if k not in made]
         if lost:
             raise SchemaError(
                 f"step {name!r} ({user_line()}): {self.port.step!r} gives running totals by {', '.join(self.updates or ())}; "
@@ -358,20 +345,3 @@ def _check_key(field: t.Field) -> None:
             f"key_by ({user_line()}): a key is a plain value; {field.name!r} is {field.type}. "
             f"Pick a part of it or cast it, such as key_by(k='cast({field.name} as string)')"
         )
-
-
-def _join_schema(name: str, left: Schema, right: Schema | None, keys: tuple[str, ...], how: str) -> Schema:
-    where = f"step {name!r} ({user_line()})"
-    if how not in ("inner", "left"):
-        raise FlowError(f"{where}: how is 'inner' or 'left'; {how!r} came")
-    if right is None:
-        raise SchemaError(f"{where}: the table has no schema of its own; give schema=...")
-    for key in keys:
-        mine, theirs = left.field(key), right.field(key)
-        if str(mine.type) != str(theirs.type):
-            raise SchemaError(f"{where}: {key!r} is {mine.type} in the stream and {theirs.type} in the table; cast one")
-    added = tuple(f for f in right.fields if f.name not in keys)
-    both = [f.name for f in added if f.name in left]
-    if both:
-        raise SchemaError(f"{where}: stream and table both have {both[0]!r}; rename one with select first")
-    return Schema(left.fields + added)

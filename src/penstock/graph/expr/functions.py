@@ -185,9 +185,9 @@ FUNCTIONS.update({alias: FUNCTIONS[name] for alias, name in ALIASES.items()})
 
 _AGGREGATES_TEXT = """
     any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor bool_and bool_or
-    collect_list collect_set corr count count_if covar_pop covar_samp every first first_value histogram_numeric
+    collect_list collect_set corr count count_distinct count_if covar_pop covar_samp every first first_value histogram_numeric
     kurtosis last last_value listagg max max_by mean median min min_by mode percentile percentile_approx skewness
-    some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop var_samp variance
+    some std stddev stddev_pop stddev_samp string_agg sum top top_k try_avg try_sum var_pop var_samp variance
 """
 
 AGGREGATES = frozenset(_AGGREGATES_TEXT.split())

@@ -1,10 +1,21 @@
 """The steps a flow is made of, a file per family."""
 
-from penstock.graph.nodes.base import Node, Output, Port, Timed, label
+from penstock.graph.nodes.base import LATE, Node, Output, Port, Timed, label
 from penstock.graph.nodes.endpoint import Endpoint, Sink, Source
 from penstock.graph.nodes.exchange import GROUPINGS, Grouping, Repartition
-from penstock.graph.nodes.join import JoinStatic
-from penstock.graph.nodes.keyed import AggregateBy, Combine, Keyed, Parts, Process, Reduce
+from penstock.graph.nodes.join import (
+    LATE_RIGHT,
+    AsOfJoin,
+    IntervalJoin,
+    JoinStatic,
+    Rules,
+    StreamJoin,
+    WindowJoin,
+    WithBroadcast,
+)
+from penstock.graph.nodes.keyed import AggregateBy, Combine, Fold, Keyed, Parts, Process, Reduce, TimedProcess
+from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Net, Sort, Term, Top
+from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, DeadLetters, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
     AsRecords,
     Branch,
@@ -21,27 +32,43 @@ from penstock.graph.nodes.stateless import (
 )
 from penstock.graph.nodes.time import BAD, EventTime
 from penstock.graph.nodes.topology import Bolt, Route
+from penstock.graph.nodes.window import Window, WindowParts
 
 __all__ = [
     "BAD",
+    "DEAD",
+    "DEAD_LETTER",
     "GROUPINGS",
+    "LATE",
+    "LATE_RIGHT",
     "AggregateBy",
+    "AsOfJoin",
     "AsRecords",
+    "AsTable",
     "Bolt",
     "Branch",
+    "Changelog",
     "Combine",
+    "DeadLetters",
+    "Distinct",
+    "DistinctInTime",
     "Endpoint",
     "EventTime",
     "Explode",
     "Feedback",
     "Filter",
     "FlatMap",
+    "Fold",
     "Grouping",
+    "Held",
+    "IntervalJoin",
     "JoinStatic",
     "Keyed",
     "Map",
     "MapBatches",
+    "Net",
     "Node",
+    "OnError",
     "Output",
     "Parts",
     "Port",
@@ -49,12 +76,24 @@ __all__ = [
     "Reduce",
     "Repartition",
     "Route",
+    "Rules",
     "Select",
     "Sink",
+    "Sort",
     "Source",
+    "StreamJoin",
+    "Term",
     "Timed",
+    "TimedProcess",
+    "Top",
     "Union",
     "Where",
+    "Window",
+    "WindowJoin",
+    "WindowParts",
+    "WithBroadcast",
     "WithColumns",
     "label",
+    "on_error_of",
+    "retry",
 ]

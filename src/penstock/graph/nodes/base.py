@@ -7,6 +7,9 @@ from typing import Any, ClassVar
 
 from penstock.graph.schema import Schema
 
+LATE = "late"
+"""The output of records that came too late; where nobody reads it, they are counted."""
+
 
 @dataclass(frozen=True)
 class Port:
@@ -32,13 +35,15 @@ class Output:
     """A stream as a step gives it.
 
     `updates` names the key fields when each record replaces the earlier one of the same key (a running total),
-    and is None for a stream of independent records. `event_time` says when its records happened, if anything does.
+    and is None for a stream of independent records; `removes` names the boolean field that is true in a row which takes its key
+    out of the table, if rows can. `event_time` says when its records happened, if anything does.
     """
 
     schema: Schema
     name: str = "out"
     updates: tuple[str, ...] | None = None
     event_time: Timed | None = None
+    removes: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Node:
     outputs: tuple[Output, ...]
     line: str = field(default="", kw_only=True, compare=False)
     parallelism: int | None = field(default=None, kw_only=True)
+    on_error: Any = field(default=None, kw_only=True)
+    """What happens to a record the step fails on, a `policy.OnError`; None means what the flow says."""
 
     kind: ClassVar[str] = "node"
     python: ClassVar[bool] = False

@@ -57,11 +57,13 @@ class Source(Node):
 
 @dataclass(frozen=True)
 class Sink(Node):
-    """Records go out."""
+    """Records go out. `delivery` says how surely; empty means as surely as the sink can."""
 
     endpoint: Endpoint
+    delivery: str = ""
     kind: ClassVar[str] = "sink"
 
     def settings(self) -> dict[str, Any]:
-        """The endpoint's kind and options."""
-        return {"to": self.endpoint.kind, **self.endpoint.shown()}
+        """The endpoint's kind and options, and the delivery asked for."""
+        delivery = {"delivery": self.delivery} if self.delivery else {}
+        return {"to": self.endpoint.kind, **self.endpoint.shown(), **delivery}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from penstock.graph.aggregates import Aggregate
-from penstock.graph.nodes.base import Node, label
+from penstock.graph.nodes.base import Node, Timed, label
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,26 @@ class Reduce(Keyed):
 
 
 @dataclass(frozen=True)
+class Fold(Keyed):
+    """A Python function that takes a record into the running value of its key."""
+
+    init: Any
+    function: Callable[..., Any]
+    kind: ClassVar[str] = "fold"
+    python: ClassVar[bool] = True
+    ordered: ClassVar[bool] = True
+
+    def settings(self) -> dict[str, Any]:
+        """The key and the function."""
+        return {**super().settings(), "init": repr(self.init), "function": label(self.function)}
+
+
+@dataclass(frozen=True)
 class Process(Keyed):
-    """The user's own class, with state per key."""
+    """The user's own class, with state per key. `event_time` says where that of its records is."""
 
     logic: Any
+    event_time: Timed | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "process"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -65,6 +81,13 @@ class Process(Keyed):
     def settings(self) -> dict[str, Any]:
         """The key and the class."""
         return {**super().settings(), "class": label(self.logic)}
+
+
+@dataclass(frozen=True)
+class TimedProcess(Process):
+    """The same with timers, or with state that is forgotten after a time."""
+
+    timed: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.plan import Plan
 from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.times import Times
+from penstock.spark.replay import Replayed
 from penstock.spark.states import StepFiles
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Lowering:
     counts: Any
     tables: Callable[[Node, Endpoint], DataFrame]
     union: Union = lambda ports: None
+    replays: Replayed = field(default_factory=dict)
     states: dict[str, StepFiles] = field(default_factory=dict)
     times: dict[str, Times] = field(default_factory=dict)
     observed: dict[str, Any] = field(default_factory=dict)
@@ -44,8 +46,17 @@ class Lowering:
     kept: list[DataFrame] = field(default_factory=list)
 
     def input(self, node: Node, place: int = 0) -> DataFrame:
-        """The frame a step reads."""
-        return self.frames[node.inputs[place]]
+        """The frame a step reads, with the dead letters that are replayed to it."""
+        port = node.inputs[place]
+        return self.with_replays(node.name, place, port)
+
+    def with_replays(self, step: str, place: int, port: Port) -> DataFrame:
+        """A stream as a step reads it: its frame, and the records that go to this step again."""
+        rows = self.replays.pop((step, place), None)
+        if not rows:
+            return self.frames[port]
+        again = self.spark.createDataFrame(rows, self.frames[port].schema)
+        return self.frames[port].unionByName(again)
 
     def tasks_of(self, node: Node) -> int:
         """How many tasks a step runs as."""

@@ -36,6 +36,8 @@ def place_of(keys: tuple[str, ...]) -> str:
     Spark sends a record to task `hash(keys) mod tasks`. The group is the same hash modulo 128, so with a power of two of
     tasks all keys of a group go to task `group mod tasks`.
     """
+    if not keys:
+        return "0L as __place"
     columns = ", ".join(map(quote, keys))
     return f"(xxhash64({columns}) & {-GROUPS}L) | pmod(hash({columns}), {GROUPS}) as __place"
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import functions as f
 
-from penstock.graph.nodes import JoinStatic, Port
+from penstock.graph.nodes import JoinStatic, Port, WithBroadcast
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 
@@ -14,3 +15,12 @@ def join_static(at: Lowering, node: JoinStatic) -> None:
     table = f.broadcast(at.tables(node, node.table))
     joined = at.input(node).join(table, list(node.on), node.how)
     at.give(Port(node.name), joined.selectExpr(*map(quote, node.output().schema.names)))
+
+
+def rules_of(at: Lowering, node: WithBroadcast) -> tuple[tuple[Port, bytes], ...]:
+    """All rules as they stand in this batch: worked out first, in a job of their own, so that every event sees them."""
+    rules = at.input(node, 1).toArrow()
+    into = pa.BufferOutputStream()
+    with pa.ipc.new_stream(into, rules.schema) as writer:
+        writer.write_table(rules)
+    return ((node.inputs[1], into.getvalue().to_pybytes()),)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.graph.aggregates import ROWS, Aggregate
-from penstock.graph.expr import to_sql
+from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes import AggregateBy, Parts, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
@@ -29,22 +28,10 @@ def parts(at: Lowering, node: Parts) -> None:
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
     """The whole of a bounded aggregate."""
-    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *map(_result, node.aggregates))
+    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *(a.result_sql() for a in node.aggregates))
     at.give(Port(node.name), made)
 
 
 def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts, *more: str) -> DataFrame:
-    made = [f.expr(part) for part in (*(p for each in node.aggregates for p in _parts(each)), *more)]
+    made = [f.expr(part) for part in (*(p for each in node.aggregates for p in each.part_sql()), *more)]
     return at.input(reads).groupBy(*map(quote, node.keys)).agg(*made)
-
-
-def _parts(each: Aggregate) -> list[str]:
-    argument = to_sql(each.argument) if each.argument is not None else "*"
-    made = zip(each.part_fields, each.recipe.parts, strict=True)
-    return [f"cast({part.sql.format(argument)} as {x.type}) as {quote(x.name)}" for x, part in made]
-
-
-def _result(each: Aggregate) -> str:
-    names = [quote(x.name) for x in each.part_fields]
-    made = f"case when {names[1]} > 0 then {names[0]} / {names[1]} end" if each.recipe.finish == "ratio" else names[0]
-    return f"cast({made} as {each.type}) as {quote(each.name)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
-from penstock.spark.lower import exchange, join, keyed, stateless, time
+from penstock.spark.lower import exchange, join, keyed, stateless, time, window
 from penstock.spark.lower.context import Lower, Lowering
 from penstock.spark.lower.python import python_stage
 
@@ -22,6 +22,7 @@ NODES: dict[type, Lower] = {
     n.AggregateBy: keyed.aggregate,
     n.JoinStatic: join.join_static,
     n.EventTime: time.event_time,
+    n.WindowParts: window.window_parts,
 }
 
 
@@ -30,7 +31,8 @@ def lower(at: Lowering) -> None:
     for stage in at.plan.stages:
         if stage.host == SOURCE:
             for port in stage.outputs:
-                at.give(port, at.frames[port])
+                if port in at.frames:
+                    at.give(port, at.with_replays(port.step, 0, port))
         elif stage.host == PYTHON:
             python_stage(at, stage)
         elif stage.host == NATIVE:

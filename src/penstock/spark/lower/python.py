@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.plan import Stage
-from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port
+from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.spark import worker
+from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.exchange import KeyedInput, by_key, place_of, several_by_key
+from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.topology import routed
 
 if TYPE_CHECKING:
@@ -23,10 +25,12 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     digest, packed = at.packer.pack(at.plan, stage)
     states = {store: at.states[store] for n in stage.nodes for store in n.stores if store in at.states}
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
-    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times)
+    inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
+    whole = rules_of(at, first) if isinstance(first, WithBroadcast) else ()
+    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times, inside, whole)
     made = frame.mapInArrow(function, at.packer.schemas.get(stage.name) or _schema(at, stage))
     at.packer.schemas.setdefault(stage.name, made.schema)
-    _give(at, stage, made)
+    _give(at, stage, apart(at, stage, made))
 
 
 def _moved(at: Lowering, first: Node) -> DataFrame:
@@ -45,7 +49,9 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
 
 def _keyed_input(at: Lowering, node: Node, place: int) -> KeyedInput:
     port = node.inputs[place]
-    return KeyedInput(at.frames[port], _struct(at, port), at.plan.graph.output(port).schema.names, node.keys_of(place))
+    return KeyedInput(
+        at.input(node, place), _struct(at, port), at.plan.graph.output(port).schema.names, node.keys_of(place)
+    )
 
 
 def _schema(at: Lowering, stage: Stage) -> str:

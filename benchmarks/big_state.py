@@ -1,0 +1,144 @@
+"""A batch that touches 100 k keys, in a small state and in a large one; memory of the workers; a restart."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import penstock as ps
+from benchmarks.harness import Bar, Result, folder, spark_session
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Endpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "big-state"
+ABOUT = "a batch of 100 k keys in a state of 100 k and of 10 M keys, memory of the workers, and a restart"
+TOUCHED = 100_000
+CHUNK = 1_000_000
+"""How many keys a batch brings in while the state grows."""
+
+
+class Counter(ps.Process):
+    """Counts the records of a key."""
+
+    n = ps.value(int, default=0)
+
+    def on_event(self, row: Any) -> Iterable[Any]:
+        """One more."""
+        self.n += 1
+        yield self.key, self.n
+
+
+def graph(path: str) -> Graph:
+    flow = ps.Flow("big-state")
+    records = flow.source("records", ps.files(path, "parquet", "k bigint", files_per_batch=1))
+    records.key_by("k").process("count", Counter, schema="k bigint, n bigint").sink("out", Endpoint("nothing"))
+    return flow.graph
+
+
+def keys(spark: SparkSession, path: str, begin: int, end: int, step: int = 1) -> None:
+    """One file with these keys, which makes one batch."""
+    spark.range(begin, end, step, 1).toDF("k").write.mode("append").parquet(path)
+
+
+class Memory:
+    """The most memory that all Python workers together have had, in bytes: what is theirs alone and a fair share of the rest."""
+
+    def __init__(self) -> None:
+        self.most, self.over = 0, threading.Event()
+
+    def __enter__(self) -> Memory:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+
+    def _watch(self) -> None:
+        while not self.over.wait(0.2):
+            self.most = max(self.most, sum(map(resident, workers())))
+
+
+def workers() -> list[int]:
+    """The Python workers below this process."""
+    parents: dict[int, int] = {}
+    named: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status = (entry / "stat").read_text()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+            if b"pyspark.daemon" in command:
+                named.append(int(entry.name))
+    return [pid for pid in named if _below(pid, parents)]
+
+
+def _below(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents:
+        if pid == os.getpid():
+            return True
+        pid = parents[pid]
+    return False
+
+
+def resident(pid: int) -> int:
+    """Resident memory of a process; pages it shares with others count in part."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def batches(spark: SparkSession, flow: Graph, place: Path) -> list[float]:
+    """Runs what has come, and gives the seconds of each batch."""
+    from penstock.spark.run import RunOptions, run_live
+
+    reports: list[Any] = []
+    options = RunOptions(checkpoint=place, once=True, by_value=(__name__,), observers=(reports.append,))
+    run_live(flow, spark, options).wait(pause=0.02)
+    return [r.seconds["compute"] + r.seconds["state"] for r in reports if r.taken.get("count")]
+
+
+def run(quick: bool) -> Result:
+    large, rounds = (1_000_000, 3) if quick else (10_000_000, 5)
+    spark = spark_session()
+    with folder() as place, Memory() as memory:
+        path, flow = str(place / "records"), graph(str(place / "records"))
+        keys(spark, path, 0, TOUCHED)
+        for _ in range(rounds + 2):
+            keys(spark, path, 0, TOUCHED)
+        small = statistics.median(batches(spark, flow, place / "flow")[-rounds:])
+        for begin in range(TOUCHED, large, CHUNK):
+            keys(spark, path, begin, min(begin + CHUNK, large))
+        batches(spark, flow, place / "flow")
+        for at in range(rounds + 2):
+            keys(spark, path, at, large, large // TOUCHED)
+        big = statistics.median(batches(spark, flow, place / "flow")[-rounds:])
+        keys(spark, path, 1, large, large // TOUCHED)
+        restart = _restart(spark, flow, place / "flow")
+    figures = {"keys": large, "small_seconds": small, "large_seconds": big, "workers_mib": memory.most / 2**20}
+    bars = (
+        Bar("time of a batch, large over small state", big / small, at_most=2.0),
+        Bar("memory of all workers, GiB", memory.most / 2**30, at_most=1.5),
+        Bar("restart to first output, seconds", restart, at_most=30.0),
+    )
+    return Result(NAME, {**figures, "restart_seconds": restart}, bars)
+
+
+def _restart(spark: SparkSession, flow: Graph, place: Path) -> float:
+    """From the start of the flow to the end of its first batch, in workers that have seen nothing of the state yet."""
+    spark.conf.set("spark.python.worker.reuse", "false")
+    began = time.perf_counter()
+    batches(spark, flow, place)
+    return time.perf_counter() - began

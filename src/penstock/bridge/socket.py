@@ -1,0 +1,141 @@
+"""The socket bridge: each line that comes over TCP is a record, acknowledged with a line when it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from penstock.bridge.guard import Guard
+from penstock.bridge.intake import Closing
+from penstock.bridge.limits import Limits
+from penstock.bridge.records import BadInput, Given, Keys
+from penstock.bridge.server import Reader, Server, Writer, complain
+from penstock.log import Log
+
+_CHUNK = 256 << 10
+
+
+class Lines:
+    r"""Cuts what comes into lines.
+
+    >>> lines = Lines(most=10)
+    >>> lines.add(b"a\r\nb"), lines.add(b"c\n"), lines.rest
+    ([b'a'], [b'bc'], b'')
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.rest = b""
+        self.too_long = False
+
+    def add(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now; none behind one that is too long."""
+        *whole, self.rest = (self.rest + data).split(b"\n")
+        found: list[bytes] = []
+        for line in whole:
+            if len(line) > self._most:
+                self.too_long = True
+                return found
+            found.append(line.removesuffix(b"\r"))
+        self.too_long = len(self.rest) > self._most
+        return found
+
+
+class SocketBridge(Server):
+    """Takes lines over TCP; `acks` off is for programs that only send."""
+
+    stream_limit = _CHUNK
+
+    def __init__(
+        self,
+        log: Log,
+        topic: str,
+        *,
+        keys: Keys | None = None,
+        guard: Guard | None = None,
+        acks: bool = True,
+        limits: Limits | None = None,
+    ) -> None:
+        super().__init__(log, topic, limits)
+        self.keys, self.guard, self.acks = keys or Keys(), guard or Guard(), acks
+        self.refused = 0
+
+    def refusal(self) -> bytes:
+        """What a connection too many is told."""
+        return b"error too many connections; try again\n" if self.acks else b""
+
+    async def talk(self, reader: Reader, writer: Writer) -> None:
+        """Store lines as they come. What cannot be stored yet is not read, so the sender has to wait."""
+        lines = Lines(self.limits.body)
+        greeted = not self.guard.asks
+        while not self.stopping:
+            await self.intake.room.free()
+            data = await self._data(reader, writer, lines)
+            if not data:
+                break
+            found = lines.add(data)
+            if not greeted and found:
+                await self._greet(found.pop(0), writer)
+                greeted = True
+            if greeted and found and not await self._store(found, writer):
+                return
+            if lines.too_long:
+                await self._refuse(writer, f"a line has at most {self.limits.body} bytes")
+                return
+        if lines.rest:
+            await self._refuse(writer, "the last line had no end and was not stored")
+
+    async def _data(self, reader: Reader, writer: Writer, lines: Lines) -> bytes:
+        """What comes next; a line that has begun must end soon."""
+        if not lines.rest:
+            return await self.more(reader, writer, _CHUNK)
+        async with asyncio.timeout(self.limits.body_seconds(len(lines.rest))):
+            return await reader.read(_CHUNK)
+
+    async def _greet(self, line: bytes, writer: Writer) -> None:
+        word, _, token = line.partition(b" ")
+        if word != b"auth" or not self.guard.knows(token.decode(errors="replace").strip()):
+            await self._refuse(writer, "the first line must be: auth TOKEN")
+            raise ConnectionError
+        if self.acks:
+            await self.send(writer, b"ok\n")
+
+    async def _store(self, lines: list[bytes], writer: Writer) -> bool:
+        """Store lines, then acknowledge each; False when the log cannot take them, which ends the connection."""
+        answers: dict[int, str] = {}
+        rows, keys, values = list[int](), list[bytes | None](), list[bytes]()
+        for number, line in enumerate(lines):
+            try:
+                key, value = self.keys.pair(line)
+            except BadInput as error:
+                answers[number] = f"error {error}"
+                continue
+            rows.append(number)
+            keys.append(key)
+            values.append(value)
+        went = not rows or await self._put(Given(values, keys if self.keys.wanted else None), rows, answers)
+        self.refused += sum(text.startswith("error") for text in answers.values())
+        if self.acks:
+            told = "".join(f"{' '.join(answers[n].split())}\n" for n in range(len(lines)) if n in answers)
+            await self.send(writer, told.encode(errors="replace"))
+        return went
+
+    async def _put(self, given: Given, rows: list[int], answers: dict[int, str]) -> bool:
+        try:
+            for stored in await self.intake.put(given):
+                for at, row in enumerate(stored.rows):
+                    answers[rows[row]] = f"ok {stored.partition} {stored.offset + at}"
+        except (Closing, BadInput) as error:
+            text = str(error) or "the bridge is stopping"
+        except Exception as error:
+            complain(f"{self.topic} cannot be written: {error}")
+            text = "the log cannot be written now"
+        else:
+            return True
+        answers.update(dict.fromkeys(rows, f"error {text}"))
+        return False
+
+    async def _refuse(self, writer: Writer, text: str) -> None:
+        self.refused += 1
+        with suppress(OSError, TimeoutError):
+            await self.send(writer, f"error {text}\n".encode() if self.acks else b"")

@@ -1,0 +1,87 @@
+"""Splits windows of native aggregates in two: parts by key and pane, made by Spark before the shuffle, and what puts them together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.compiler.plan import Plan
+from penstock.errors import FlowError
+from penstock.graph import types as t
+from penstock.graph.aggregates import ROWS
+from penstock.graph.duration import micros
+from penstock.graph.expr import Expr
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import LATE, Map, Node, Output, Port, Window, WindowParts
+from penstock.graph.nodes.window import END, GAP, PANE, START
+from penstock.graph.schema import Schema
+from penstock.graph.windows import SessionWindow
+
+
+@dataclass(frozen=True)
+class WithGap:
+    """A function from a record to its values and the gap behind it."""
+
+    function: Callable[[Any], Any]
+    names: tuple[str, ...]
+
+    def __call__(self, row: Any) -> tuple[Any, ...]:
+        """The values and the gap."""
+        gap = micros(self.function(row), "the gap of a session")
+        if gap <= 0:
+            raise FlowError(f"the gap of a session is a span of time above zero; {gap!r} came")
+        return (*(getattr(row, n) for n in self.names), gap)
+
+
+def window_parts(plan: Plan) -> Plan:
+    """The plan of a graph in which windows of native aggregates have a `parts` step before them."""
+    graph = plan.graph
+    split = [n for n in graph.nodes if isinstance(n, Window) and _splits(graph, n)]
+    moved = {Port(n.name, LATE): Port(f"{n.name}.parts", LATE) for n in split}
+    nodes = [_rewired(made, moved) for node in graph.nodes for made in _split(graph, node)]
+    return Plan(Graph(graph.name, tuple(nodes)), plan.stages)
+
+
+def _splits(graph: Graph, node: Window) -> bool:
+    """Whether a step is split. Which records of a session are late shows only behind the shuffle, if they are asked for."""
+    asked = isinstance(node.spec, SessionWindow) and bool(graph.readers(Port(node.name, LATE)))
+    return node.native and not node.parts and not asked
+
+
+def _rewired(node: Node, moved: dict[Port, Port]) -> Node:
+    """A step that reads late records reads them where they are found."""
+    if not any(p in moved for p in node.inputs):
+        return node
+    return replace(node, inputs=tuple(moved.get(p, p) for p in node.inputs))
+
+
+def _split(graph: Graph, node: Node) -> list[Node]:
+    if not isinstance(node, Window) or not _splits(graph, node):
+        return [node]
+    before = _gaps(graph, node)
+    read = Port(before[-1].name) if before else node.inputs[0]
+    late = [o for o in node.outputs if o.name == LATE]
+    counted = not graph.readers(Port(node.name, LATE))
+    outputs = (Output(_schema(node)), *late)
+    first = WindowParts(f"{node.name}.parts", (read,), outputs, node, counted, line=node.line)
+    rest = replace(node, inputs=(Port(first.name),), outputs=node.outputs[:1], parts=True)
+    return [*before, first, rest]
+
+
+def _schema(node: Window) -> Schema:
+    keys = node.output().schema.only(node.keys).fields
+    bounds = (START, END) if isinstance(node.spec, SessionWindow) else (PANE,)
+    parts = (f for a in node.aggregates for f in a.part_fields)
+    times = (t.Field(b, t.BIGINT) for b in bounds)
+    return Schema((*keys, *times, *parts, t.Field(ROWS, t.BIGINT)), internal=True)
+
+
+def _gaps(graph: Graph, node: Window) -> list[Node]:
+    """The step that asks a Python function for the gap behind each record."""
+    if not isinstance(node.spec, SessionWindow) or isinstance(node.spec.gap, int | Expr):
+        return []
+    given = graph.output(node.inputs[0]).schema
+    schema = Schema((*given.fields, t.Field(GAP, t.BIGINT)), internal=True)
+    function = WithGap(node.spec.gap, given.names)
+    return [Map(f"{node.name}.gap", node.inputs, (Output(schema),), function, line=node.line)]

@@ -1,0 +1,172 @@
+"""File systems, as a sink of files needs them: this machine's disk, and whatever else Spark knows."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from penstock.errors import RunError
+
+
+class Disk(Protocol):
+    """What a sink of files asks of a file system."""
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Makes a file that is there whole or not at all; false when there was one of that name already."""
+
+    def read(self, path: str) -> bytes:
+        """The whole of a file."""
+
+    def settle(self, path: str) -> tuple[int, str]:
+        """Makes a file safe against a power cut, where it can; gives its size and checksum."""
+
+
+class LocalDisk:
+    """This machine's disk, without the way through the JVM."""
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+        return [p.name for p in Path(folder).glob(f"{glob.escape(prefix)}*")]
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+        Path(old).rename(new)
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+        if Path(path).is_dir():
+            shutil.rmtree(path)
+        else:
+            Path(path).unlink(missing_ok=True)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there."""
+        return Path(path).exists()
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Written aside, made safe, and linked, which fails if the name is taken."""
+        place = Path(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+        aside.write_bytes(data)
+        _fsync(aside)
+        try:
+            os.link(aside, place)
+        except FileExistsError:
+            return False
+        finally:
+            aside.unlink()
+        _fsync(place.parent)
+        return True
+
+    def read(self, path: str) -> bytes:
+        """The whole of a file."""
+        return Path(path).read_bytes()
+
+    def settle(self, path: str) -> tuple[int, str]:
+        """Calls fsync; the checksum is SHA-256."""
+        _fsync(Path(path))
+        with Path(path).open("rb") as file:
+            return Path(path).stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fsync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class HadoopDisk:
+    """Any file system that Spark knows."""
+
+    def __init__(self, spark: Any, path: str) -> None:
+        self.path_of = spark._jvm.org.apache.hadoop.fs.Path
+        self.files = self.path_of(path).getFileSystem(spark._jsc.hadoopConfiguration())
+        self.scheme = str(self.files.getUri().getScheme())
+
+    def names(self, folder: str, prefix: str) -> list[str]:
+        """The names in a folder that begin so."""
+        found = self.files.globStatus(self.path_of(folder, f"{prefix}*")) or []
+        return [status.getPath().getName() for status in found]
+
+    def move(self, old: str, new: str) -> None:
+        """Gives a file its final name."""
+        if not self.files.rename(self.path_of(old), self.path_of(new)):
+            raise RunError(f"{old} could not be renamed to {new}")
+
+    def remove(self, path: str) -> None:
+        """Removes a file or a folder, if it is there."""
+        self.files.delete(self.path_of(path), True)
+
+    def exists(self, path: str) -> bool:
+        """Whether a file is there."""
+        return bool(self.files.exists(self.path_of(path)))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Written aside and renamed, which fails if the name is taken."""
+        if self.exists(path):
+            return False
+        folder, _, name = path.rpartition("/")
+        aside = f"{folder}/.{name}.{uuid.uuid4().hex[:8]}"
+        out = self.files.create(self.path_of(aside))
+        out.write(bytearray(data))
+        out.hsync()
+        out.close()
+        made = bool(self.files.rename(self.path_of(aside), self.path_of(path)))
+        if not made:
+            self.remove(aside)
+        return made
+
+    def read(self, path: str) -> bytes:
+        """The whole of a file."""
+        stream = self.files.open(self.path_of(path))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def settle(self, path: str) -> tuple[int, str]:
+        """The file system keeps its own checksums."""
+        return int(self.files.getFileStatus(self.path_of(path)).getLen()), ""
+
+
+def plain_path(address: str) -> str:
+    """A path of this machine without the `file:` in front.
+
+    >>> plain_path("file:///data/a%20b"), plain_path("/data"), plain_path("s3a://bucket/x")
+    ('/data/a b', '/data', 's3a://bucket/x')
+    """
+    parts = urlsplit(address)
+    return unquote(parts.path) if parts.scheme == "file" else address
+
+
+def disk_of(path: str) -> tuple[Disk, str]:
+    """The file system a path lies on, and the path as that one takes it."""
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    if spark is not None:
+        hadoop = HadoopDisk(spark, path)
+        if hadoop.scheme != "file":
+            return hadoop, path
+    return LocalDisk(), plain_path(path)

@@ -1,0 +1,80 @@
+"""Bootstraps: what a step is to keep before the first record comes, from records that are there already.
+
+The step itself runs over them, so that it keeps what it would have kept had they come through the flow; what it gives for
+them is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.nodes import Endpoint, Node, Output, Port, Sink
+
+if TYPE_CHECKING:
+    from penstock.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Records for a step: the stream at `port`, which `nodes` make."""
+
+    step: str
+    nodes: tuple[Node, ...]
+    port: Port
+    line: str = ""
+
+    @property
+    def _where(self) -> str:
+        return f"bootstrap of step {self.step!r}{f' ({self.line})' if self.line else ''}"
+
+    def check(self, graph: Graph) -> None:
+        """The step must be there, read one stream of this form, and keep something."""
+        node = graph.by_name.get(self.step)
+        if node is None or not node.stores:
+            steps = [n.name for n in graph.nodes if n.stores]
+            what = "is not there" if node is None else "keeps nothing"
+            raise FlowError(
+                f"{self._where}: that step {what}; of those that keep something, {nearest(self.step, steps)}"
+            )
+        if len(node.inputs) != 1:
+            raise FlowError(
+                f"{self._where}: it reads {len(node.inputs)} streams; only a step that reads one can be filled"
+            )
+        keeps = [n.name for n in self.nodes if n.stores]
+        if keeps:
+            raise FlowError(
+                f"{self._where}: its records come from {keeps[0]!r}, which keeps something itself; use records that need no state"
+            )
+        wanted, given = graph.output(node.inputs[0]).schema, self._output().schema
+        if not given.types_equal(wanted):
+            raise SchemaError(f"{self._where} must give what the step reads, ({wanted}); ({given}) came")
+
+    def _output(self) -> Output:
+        node = next(n for n in self.nodes if n.name == self.port.step)
+        return node.output(self.port.name)
+
+    def branch(self, graph: Graph) -> tuple[Node, ...]:
+        """The step with these records before it and nothing behind it; all but the step under names of their own."""
+        node = graph.node(self.step)
+        event_time = graph.output(node.inputs[0]).event_time
+        own = {n.name: f"{self.step}.bootstrap.{n.name}" for n in self.nodes}
+        made = [
+            replace(n, name=own[n.name], inputs=tuple(Port(own[p.step], p.name) for p in n.inputs)) for n in self.nodes
+        ]
+        last = next(at for at, n in enumerate(made) if n.name == own[self.port.step])
+        outputs = tuple(
+            replace(o, event_time=event_time) if o.name == self.port.name else o for o in made[last].outputs
+        )
+        made[last] = replace(made[last], outputs=outputs)
+        step = replace(node, inputs=(Port(own[self.port.step], self.port.name),))
+        drop = Sink(f"{self.step}.bootstrap.drop", (Port(self.step, step.outputs[0].name),), (), Endpoint("nothing"))
+        return (*made, step, drop)
+
+
+def bootstrap_graph(graph: Graph) -> Graph:
+    """The flow that fills the steps of another one."""
+    from penstock.graph.graph import Graph as Made
+
+    return Made(graph.name, tuple(n for b in graph.bootstraps for n in b.branch(graph)))

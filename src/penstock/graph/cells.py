@@ -1,0 +1,101 @@
+"""Cells: the pieces of state that a process class declares for each key."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import decimal
+import pickle
+from typing import Any
+
+from penstock.graph.duration import micros
+
+PLAIN = (bool, int, float, str, bytes, decimal.Decimal, datetime.datetime, datetime.date)
+"""Kinds of values that never change in place; a state file has a typed column for each."""
+NEVER_CHANGE = (*PLAIN, type(None))
+
+
+class Packed(bytes):
+    """A value as its pickle: nobody has asked for it yet."""
+
+    __slots__ = ()
+
+
+class Cell:
+    """A piece of per-key state, declared in the body of a Process class.
+
+    A plain one stands among the attributes of the instance while its key is at hand, so that reading and writing it costs
+    nothing; this class is only asked for the default.
+    """
+
+    def __init__(self, kind: Any, default: Any, ttl: int | None = None) -> None:
+        self.kind = kind
+        self.default = default
+        self.ttl = ttl
+        self.name = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether its values never change in place, and nobody counts the time."""
+        return type(self) is Cell
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, logic: Any, owner: type | None = None) -> Any:
+        return self if logic is None else self.default
+
+    def __str__(self) -> str:
+        kind = self.kind.__qualname__ if type(self.kind) is type else str(self.kind)
+        return f"{self.name} {kind}"
+
+
+class WatchedCell(Cell):
+    """A cell whose values may change in place, or are forgotten after a time: each use of it is seen."""
+
+    def __get__(self, logic: Any, owner: type | None = None) -> Any:
+        if logic is None:
+            return self
+        cells = logic._cells
+        if self.name not in cells:
+            if isinstance(self.default, NEVER_CHANGE):
+                return self.default
+            cells[self.name] = copy.deepcopy(self.default)
+        made = cells[self.name]
+        if type(made) is Packed:
+            made = cells[self.name] = pickle.loads(made)
+        if not isinstance(made, NEVER_CHANGE):
+            logic._wrote(self)
+        return made
+
+    def __set__(self, logic: Any, given: Any) -> None:
+        logic._cells[self.name] = given
+        logic._wrote(self)
+
+    def __delete__(self, logic: Any) -> None:
+        if self.name in logic._cells:
+            del logic._cells[self.name]
+            logic._dirty = True
+        logic._stamps.pop(self.name, None)
+
+
+def value(kind: Any = object, default: Any = None, *, ttl: Any = None) -> Any:
+    """One value per key. With `ttl` it is forgotten so long after it was last written, by the clock."""
+    if ttl is None and kind in PLAIN and isinstance(default, NEVER_CHANGE):
+        return Cell(kind, default)
+    return WatchedCell(kind, default, span(ttl))
+
+
+def list_of(kind: Any = object, *, ttl: Any = None) -> Any:
+    """A list per key."""
+    return WatchedCell(list[kind], [], span(ttl))
+
+
+def map_of(key: Any = object, item: Any = object, *, ttl: Any = None) -> Any:
+    """A dict per key."""
+    return WatchedCell(dict[key, item], {}, span(ttl))
+
+
+def span(ttl: Any) -> int | None:
+    """A time to live in microseconds."""
+    return None if ttl is None else micros(ttl, "ttl")

@@ -1,0 +1,74 @@
+"""What to do with a record that a step cannot take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from penstock.errors import FlowError, nearest
+from penstock.graph import types as t
+from penstock.graph.duration import micros, shown
+from penstock.graph.nodes.base import Node
+from penstock.graph.schema import Schema
+
+FAIL, DEAD_LETTER, SKIP = "fail", "dead_letter", "skip"
+ACTIONS = (FAIL, DEAD_LETTER, SKIP)
+DEAD = Schema(
+    (
+        t.Field("id", t.STRING),
+        t.Field("time", t.TIMESTAMP),
+        t.Field("flow", t.STRING),
+        t.Field("step", t.STRING),
+        t.Field("cause", t.STRING),
+        t.Field("traceback", t.STRING),
+        t.Field("record", t.STRING),
+        t.Field("position", t.STRING),
+        t.Field("batch", t.BIGINT),
+        t.Field("payload", t.BINARY),
+    )
+)
+"""A dead letter. `record` is the record as text, `payload` its values, from which it can be replayed."""
+
+
+@dataclass(frozen=True)
+class OnError:
+    """What happens to a record that a step fails on: first so many retries, then the action.
+
+    >>> str(OnError("dead_letter", retries=3, backoff=100_000))
+    '3 retries (100ms, doubling), then dead_letter'
+    """
+
+    action: str
+    retries: int = 0
+    backoff: int = 0
+
+    def __str__(self) -> str:
+        again = f"{self.retries} retries ({shown(self.backoff)}, doubling), then " if self.retries else ""
+        return f"{again}{self.action}"
+
+
+def retry(times: int, backoff: Any = "100ms", then: str = FAIL) -> OnError:
+    """Tries a record again so many times, with a pause that doubles, before `then` is done.
+
+    >>> retry(3, "1s", then="skip").backoff
+    1000000
+    """
+    if not isinstance(times, int) or times < 1:
+        raise FlowError(f"retry needs a number of times; {times!r} came")
+    return replace(on_error_of(then), retries=times, backoff=micros(backoff, "the backoff of a retry"))
+
+
+def on_error_of(given: Any) -> OnError:
+    """A policy from what the user wrote: a word, or what `retry` gives."""
+    if isinstance(given, OnError):
+        return given
+    if given not in ACTIONS:
+        raise FlowError(f"no error policy {given!r}; {nearest(str(given), ACTIONS)}, or ps.retry(times, backoff)")
+    return OnError(str(given))
+
+
+@dataclass(frozen=True)
+class DeadLetters(Node):
+    """Where dead letters come out of the flow; only sinks may read it."""
+
+    kind: ClassVar[str] = "dead_letters"

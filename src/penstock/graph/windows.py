@@ -1,0 +1,281 @@
+"""Windows as the user names them: `tumbling("10s")`, `sliding("60s", every="10s")`, `session("5m")`, `count_window(100)`, `whole()`.
+
+All times are microseconds since 1970. A window over time is a pair (start, end); the end is not in it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import zoneinfo
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from penstock.errors import FlowError, nearest
+from penstock.graph.duration import micros, shown
+from penstock.graph.expr import Expr, as_expr, to_sql
+from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """Windows of a fixed size, one beginning at every step of `every`; tumbling when both are equal.
+
+    With a time zone they follow the clock on its walls: a day is from midnight to midnight, be it of 23 or of 25 hours.
+    """
+
+    size: int
+    every: int
+    offset: int = 0
+    timezone: str = ""
+
+    def __str__(self) -> str:
+        step = "" if self.every == self.size else f" every {shown(self.every)}"
+        offset = f" from {shown(self.offset)}" if self.offset else ""
+        return f"{shown(self.size)}{step}{offset}{f' in {self.timezone}' if self.timezone else ''}"
+
+    @cached_property
+    def pane(self) -> int:
+        """The largest span of which all windows are made whole."""
+        return math.gcd(self.size, self.every)
+
+    @property
+    def panes(self) -> int:
+        """How many windows hold a pane, at most."""
+        return -(-self.size // self.every)
+
+    def wall(self, time: int) -> int:
+        """What the clock on the wall shows at a time, in microseconds since its own 1970."""
+        return time if not self.timezone else wall_of(time, self.timezone)
+
+    def time(self, wall: int) -> int:
+        """When the clock on the wall shows a time: the first time it does."""
+        return wall if not self.timezone else time_of(wall, self.timezone)
+
+    def pane_of(self, time: int) -> int:
+        """Where the pane of a time begins, on the wall."""
+        wall = self.wall(time)
+        return wall - (wall - self.offset) % self.pane
+
+    def first_in(self, pane: int) -> int:
+        """Where the last window that holds a pane begins, on the wall."""
+        return pane - (pane - self.offset) % self.every
+
+    def open_from(self, mark: int) -> int:
+        """Where, on the wall, the first window begins that has not ended when event time stands at `mark`."""
+        if mark in (NEVER, FOREVER):
+            return mark
+        start = self.first_in(self.wall(mark) - self.size)
+        while self.time(start + self.size) <= mark:
+            start += self.every
+        while self.time(start - self.every + self.size) > mark:
+            start -= self.every
+        return start
+
+    def spans(self, pane: int) -> list[Span]:
+        """The windows that hold a pane.
+
+        >>> TimeWindow(60, 20).spans(40)
+        [(40, 100), (20, 80), (0, 60)]
+        """
+        last = self.first_in(pane)
+        starts = range(last, pane - self.size, -self.every)
+        return [(self.time(s), self.time(s + self.size)) for s in starts]
+
+
+@dataclass(frozen=True)
+class SessionWindow:
+    """Windows that go on as long as records come less than a gap apart.
+
+    The gap is a span (microseconds), an expression or a function of the record. A record stands for the span from its time to
+    the gap behind it; spans of a key that meet are one session.
+    """
+
+    gap: int | Expr | Callable[[Any], Any]
+
+    def __str__(self) -> str:
+        if isinstance(self.gap, int):
+            return f"session of {shown(self.gap)}"
+        return f"session of {to_sql(self.gap) if isinstance(self.gap, Expr) else getattr(self.gap, '__name__', 'own')}"
+
+
+@dataclass(frozen=True)
+class CountWindow:
+    """Windows of so many records of a key, one given at every step of `every` records."""
+
+    size: int
+    every: int
+
+    def __str__(self) -> str:
+        return f"{self.size} records" if self.every == self.size else f"{self.size} records every {self.every}"
+
+    @property
+    def pane(self) -> int:
+        """The largest number of records of which all windows are made whole."""
+        return math.gcd(self.size, self.every)
+
+
+@dataclass(frozen=True)
+class WholeWindow:
+    """One window for all time."""
+
+    def __str__(self) -> str:
+        return "all time"
+
+    span = (NEVER, FOREVER)
+
+
+WindowSpec = TimeWindow | SessionWindow | CountWindow | WholeWindow
+
+
+@dataclass(frozen=True)
+class Every:
+    """Gives early results when so much time has passed, by the clock."""
+
+    interval: int
+
+    def __str__(self) -> str:
+        return f"every {shown(self.interval)}"
+
+
+@dataclass(frozen=True)
+class Each:
+    """Gives early results when so many more records have come."""
+
+    records: int
+
+    def __str__(self) -> str:
+        return f"each {self.records} records"
+
+
+Early = Every | Each
+
+
+def tumbling(size: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
+    """Windows of a fixed size, one behind the other.
+
+    >>> str(tumbling("10s")), str(tumbling("1d", timezone="Europe/Berlin"))
+    ('10s', '1d in Europe/Berlin')
+    """
+    span = _positive(size, "the size of a window")
+    return TimeWindow(span, span, _offset(offset, span), _zone(timezone))
+
+
+def sliding(size: Any, every: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
+    """Windows of a fixed size, one beginning at every step of `every`; they overlap.
+
+    >>> str(sliding("60s", every="10s"))
+    '1m every 10s'
+    """
+    span, step = _positive(size, "the size of a window"), _positive(every, "every")
+    if step > span:
+        raise FlowError(
+            f"windows of {shown(span)} every {shown(step)} leave gaps in which records are lost; every is at most the size"
+        )
+    if span // math.gcd(span, step) > 10_000:
+        raise FlowError(
+            f"windows of {shown(span)} every {shown(step)} are made of too many pieces; take numbers that divide better"
+        )
+    return TimeWindow(span, step, _offset(offset, step), _zone(timezone))
+
+
+def session(gap: Any) -> SessionWindow:
+    """Windows that go on as long as records come less than a gap apart.
+
+    The gap is a span such as "5m", or, where it depends on the record, an expression of seconds such as `ps.col("limit")` or a
+    function of the record that gives a span.
+
+    >>> str(session("5m"))
+    'session of 5m'
+    """
+    if isinstance(gap, Expr):
+        return SessionWindow(gap)
+    if callable(gap):
+        return SessionWindow(gap)
+    return SessionWindow(_positive(gap, "the gap of a session"))
+
+
+def count_window(size: int, *, every: int | None = None) -> CountWindow:
+    """Windows of so many records of a key; with `every`, one over the last `size` records at every so many.
+
+    >>> str(count_window(100)), str(count_window(100, every=10))
+    ('100 records', '100 records every 10')
+    """
+    step = size if every is None else every
+    for number, what in ((size, "the size of a count window"), (step, "every")):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise FlowError(f"{what} is a number of records; {number!r} came")
+    if step > size:
+        raise FlowError(f"windows of {size} records every {step} leave records out; every is at most the size")
+    return CountWindow(size, step)
+
+
+def whole() -> WholeWindow:
+    """One window for all time. It needs `early`, or `mode="update"` or `"complete"`, since it ends with the input only."""
+    return WholeWindow()
+
+
+def every(interval: Any) -> Every:
+    """Early results, each time so much time has passed by the clock: `window(..., early=ps.every("5s"))`."""
+    return Every(_positive(interval, "the interval of early results"))
+
+
+def each(records: int) -> Each:
+    """Early results, each time so many more records have come: `window(..., early=ps.each(100))`."""
+    if not isinstance(records, int) or isinstance(records, bool) or records < 1:
+        raise FlowError(f"early results come each so many records; {records!r} came")
+    return Each(records)
+
+
+def gap_expression(gap: Any) -> Expr:
+    """The gap of a session as an expression of microseconds."""
+    return as_expr(f"cast({to_sql(gap)} * 1000000 as bigint)")
+
+
+@lru_cache(maxsize=1 << 14)
+def wall_of(time: int, zone: str) -> int:
+    """What the clock on the wall shows.
+
+    >>> wall_of(0, "Europe/Berlin") // 3_600_000_000
+    1
+    """
+    moment = to_moment(time)
+    offset = moment.astimezone(zoneinfo.ZoneInfo(zone)).utcoffset() or datetime.timedelta()
+    return time + offset // datetime.timedelta(microseconds=1)
+
+
+@lru_cache(maxsize=1 << 14)
+def time_of(wall: int, zone: str) -> int:
+    """The first time the clock on the wall shows a time; where it is moved past it, as long behind the move as it should be."""
+    naive = to_moment(wall).replace(tzinfo=None)
+    offset = naive.replace(tzinfo=zoneinfo.ZoneInfo(zone)).utcoffset() or datetime.timedelta()
+    return to_micros(naive) - offset // datetime.timedelta(microseconds=1)
+
+
+def _positive(given: Any, what: str) -> int:
+    span = micros(given, what)
+    if span <= 0:
+        raise FlowError(f"{what} must be above zero; {given!r} came")
+    return span
+
+
+def _offset(given: Any, step: int) -> int:
+    text = given.strip() if isinstance(given, str) else given
+    below = isinstance(text, str) and text.startswith("-")
+    span = micros(text[1:] if below else text, "offset")
+    return (-span if below else span) % step
+
+
+def _zone(name: str) -> str:
+    if not name:
+        return ""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = nearest(name, zoneinfo.available_timezones())
+        raise FlowError(f"no time zone {name!r}; {known}") from None
+    return name

@@ -1,0 +1,88 @@
+"""Kernels of the half of an aggregate or reduce that runs before the shuffle."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.graph.nodes import Combine, Reduce
+from penstock.graph.schema import Schema
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.chunk import Chunk, Walk
+from penstock.kernels.keyed import AggregateKernel, KeyedKernel
+from penstock.kernels.quiet import quiet
+from penstock.kernels.reduce import ReduceKernel
+from penstock.kernels.state import ABSENT, MemoryState
+
+
+class CombineKernel(AggregateKernel):
+    """The half of an aggregate that runs before the shuffle: gives keys with their parts, and forgets them."""
+
+    def open(self, context: Context) -> None:
+        """Its state is its own and lives for a batch."""
+        self.state = MemoryState()
+
+    def barrier(self) -> Out:
+        """The parts of each key, pickled into one field."""
+        made = [(*key, pickle.dumps(self.state.get(key))) for key in self.touched]
+        self.touched, self.state = {}, MemoryState()
+        yield "out", Chunk.of(self.node.output().schema, made)
+
+
+class CombineOwnKernel(CombineKernel):
+    """The same for one aggregate of the user's own: each record goes straight into the part of its key."""
+
+    def open(self, context: Context) -> None:
+        """Begins with nothing."""
+        super().open(context)
+        self.made: dict[Any, Any] = {}
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Adds the records."""
+        columns, walk = chunk.columns(), chunk.walk()
+        single = len(self.key_places) == 1
+        keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
+        with quiet():
+            self._add(walk, keys)
+        return ()
+
+    def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
+        own, made = self.of.aggregates[0].own, self.made
+        get, add, init, row = made.get, own.add, own.init, None
+        try:
+            for row, key in zip(walk, keys, strict=True):
+                so_far = get(key, ABSENT)
+                made[key] = add(init() if so_far is ABSENT else so_far, row)
+        except Exception as error:
+            raise RecordFailed(self.node, row, walk.at, error) from error
+
+    def barrier(self) -> Out:
+        """The parts of each key, pickled into one field."""
+        single = len(self.key_places) == 1
+        rows = [(*((key,) if single else key), pickle.dumps((part,))) for key, part in self.made.items()]
+        self.made = {}
+        yield "out", Chunk.of(self.node.output().schema, rows)
+
+
+class CombineReduceKernel(ReduceKernel):
+    """The half of a reduce that runs before the shuffle."""
+
+    def open(self, context: Context) -> None:
+        """Its state is its own and lives for a batch."""
+        super().open(Context())
+
+
+def combine_kernel(node: Combine, schema: Schema) -> Kernel:
+    """The kernel of the half before the shuffle; it counts and fails under the combine step's name."""
+    made: KeyedKernel = _kernel(node)(node.of, schema)
+    made.node = node
+    made.of = node.of
+    return made
+
+
+def _kernel(node: Combine) -> Any:
+    if isinstance(node.of, Reduce):
+        return CombineReduceKernel
+    own = len(node.of.aggregates) == 1 and node.of.aggregates[0].own is not None
+    return CombineOwnKernel if own else CombineKernel

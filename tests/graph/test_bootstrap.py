@@ -1,0 +1,88 @@
+"""Bootstraps: what a step has seen before the first record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.errors import FlowError, SchemaError
+from penstock.graph.bootstrap import bootstrap_graph
+from penstock.testing import BARRIER, CRASH, run_local
+
+
+def counting() -> ps.Flow:
+    flow = ps.Flow("visits")
+    clicks = flow.source("clicks", ps.items([], "user string"))
+    clicks.key_by("user").count("visits").sink("out", ps.console())
+    clicks.map("same", lambda r: r).sink("plain", ps.console())
+    return flow
+
+
+def test_a_step_goes_on_from_its_bootstrap() -> None:
+    flow = counting()
+    flow.bootstrap("visits", ps.items([("ada",), ("ada",), ("bob",)], "user string"))
+    out = run_local(flow, {"clicks": ["ada", BARRIER, "cyd", CRASH]})
+    assert {k: row[1] for k, row in out.table("out").items()} == {"ada": 3, "cyd": 1}
+    assert len(out["plain"]) == 2, "what the step gives for its past is dropped, and other steps never see it"
+
+
+def test_a_process_class_keeps_what_it_would_have_kept() -> None:
+    class Since(ps.Process):
+        first = ps.value(str, default="")
+
+        def on_event(self, row: Any) -> Iterator[Any]:
+            self.first = self.first or row.when
+            yield row.user, self.first
+
+    flow, past = ps.Flow("since"), ps.Flow("past")
+    rows = flow.source("rows", ps.items([], "user string, when string"))
+    rows.key_by("user").process("since", Since, "user string, since string").sink("out", ps.console())
+    old = past.source("lines", ps.items(["ada 2001"], "line string"))
+    flow.bootstrap("since", old.map("parse", lambda r: tuple(r.line.split()), "user string, when string"))
+    out = run_local(flow, {"rows": [("ada", "2024"), ("bob", "2024")]})
+    assert sorted(map(tuple, out["out"])) == [("ada", "2001"), ("bob", "2024")]
+
+
+def test_the_flow_that_fills_has_names_of_its_own() -> None:
+    flow = counting()
+    flow.bootstrap("visits", ps.items([("ada",)], "user string"))
+    names = [n.name for n in bootstrap_graph(flow.graph).nodes]
+    assert names == ["visits.bootstrap.records", "visits", "visits.bootstrap.drop"]
+
+
+@pytest.mark.parametrize(
+    "step, records, says",
+    [
+        ("visit", ps.items([("a",)], "user string"), "that step is not there; .*did you mean 'visits'"),
+        ("same", ps.items([("a",)], "user string"), "that step keeps nothing"),
+        ("visits", ps.items([(1,)], "user int"), r"must give what the step reads, \(user string\); \(user int\) came"),
+        ("visits", [("ada",)], "needs an endpoint or a stream"),
+    ],
+)
+def test_what_cannot_fill_a_step_is_refused(step: str, records: Any, says: str) -> None:
+    flow = counting()
+
+    def fill() -> None:
+        flow.bootstrap(step, records)
+        flow.graph  # noqa: B018 - it is checked as a whole
+
+    with pytest.raises((FlowError, SchemaError), match=says):
+        fill()
+
+
+def test_a_step_has_one_bootstrap() -> None:
+    flow = counting()
+    flow.bootstrap("visits", ps.items([("ada",)], "user string"))
+    with pytest.raises(FlowError, match="has a bootstrap already"):
+        flow.bootstrap("visits", ps.items([("ada",)], "user string"))
+
+
+def test_records_that_need_state_are_refused() -> None:
+    flow, past = counting(), ps.Flow("past")
+    rows = past.source("rows", ps.items([], "user string"))
+    flow.bootstrap("visits", rows.key_by("user").reduce("last", lambda a, b: b).as_records("again"))
+    with pytest.raises(FlowError, match="'last', which keeps something itself"):
+        flow.graph  # noqa: B018 - it is checked as a whole

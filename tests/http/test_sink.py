@@ -1,0 +1,108 @@
+"""Records sent by HTTP: at least once, with a key by which the server can tell what came before."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.connectors.base import Batch
+from penstock.connectors.http import HttpSink
+from penstock.errors import FlowError, RunError
+from penstock.graph.endpoints_servers import write_http
+from penstock.graph.row import row_class
+from penstock.spark.run import RunOptions, run_live
+from tests.http.conftest import Desk
+
+ROW = row_class(("id", "word"))
+
+
+def rows(*values: tuple[Any, ...]) -> list[Any]:
+    return [tuple.__new__(ROW, v) for v in values]
+
+
+def send(url: str, some: list[Any], number: int = 0, **options: Any) -> None:
+    batch = Batch(number, "out", dict(write_http(url, **options).options), "life")
+    HttpSink().write(some, batch)
+
+
+def test_each_record_is_a_request(desk: Desk) -> None:
+    send(desk.url, rows((1, "a"), (2, None)), headers={"X-Key": "hush"}, concurrency=1)
+    assert desk.bodies == [{"id": 1, "word": "a"}, {"id": 2, "word": None}]
+    assert desk.paths == ["/hook?token=geheim"] * 2
+    assert [h["X-Key"] for h in desk.headers] == ["hush", "hush"]
+    assert desk.headers[0]["Content-Type"] == "application/json"
+
+
+def test_records_can_go_together(desk: Desk) -> None:
+    send(desk.url, rows(*((i, "w") for i in range(5))), per_request=2, concurrency=1)
+    assert [len(b) for b in desk.bodies] == [2, 2, 1]
+
+
+def test_a_batch_that_comes_again_has_the_same_keys_in_whatever_order(desk: Desk) -> None:
+    send(desk.url, rows((1, "a"), (2, "b"), (1, "a")))
+    first = sorted(desk.keys)
+    assert len(set(first)) == 3, "equal records are two records"
+    assert all(k.startswith("life/out/0/") for k in first)
+    desk.headers.clear()
+    send(desk.url, rows((2, "b"), (1, "a"), (1, "a")))
+    assert sorted(desk.keys) == first
+    desk.headers.clear()
+    send(desk.url, rows((1, "a")), number=1)
+    assert desk.keys[0] not in first
+
+
+def test_a_busy_server_is_asked_again(desk: Desk) -> None:
+    desk.answers = [(503, {}), (429, {"Retry-After": "1"}), (500, {})]
+    began = time.monotonic()
+    send(desk.url, rows((1, "a")))
+    assert len(desk.bodies) == 4
+    assert len(set(desk.keys)) == 1
+    assert time.monotonic() - began > 1.0, "Retry-After is kept"
+
+
+def test_a_refusal_ends_the_batch_and_keeps_secrets(desk: Desk) -> None:
+    desk.answers = [(422, {})]
+    with pytest.raises(RunError, match=r"sink 'out': http://127\.0\.0\.1:\d+ answered 422") as failed:
+        send(desk.url, rows((1, "a")), headers={"Authorization": "Bearer hush"})
+    assert len(desk.bodies) == 1
+    assert "geheim" not in str(failed.value)
+    endpoint = write_http(desk.url, headers={"Authorization": "Bearer hush"})
+    for text in (str(endpoint.shown()), repr(endpoint)):
+        assert "hush" not in text
+        assert "geheim" not in text
+
+
+def test_a_server_that_stays_away_ends_the_batch(desk: Desk) -> None:
+    desk.answers = [(503, {})] * 3
+    with pytest.raises(RunError, match="answered 503"):
+        send(desk.url, rows((1, "a")), retries=2)
+    assert len(desk.bodies) == 3
+    with pytest.raises(RunError, match="cannot be reached"):
+        send("http://127.0.0.1:9/none", rows((1, "a")), retries=0)
+
+
+def test_no_more_requests_at_once_than_allowed(desk: Desk) -> None:
+    desk.pause = 0.02
+    send(desk.url, rows(*((i, "w") for i in range(40))), concurrency=3)
+    assert len(desk.bodies) == 40
+    assert 1 < desk.most <= 3
+
+
+def test_exactly_once_is_refused(desk: Desk) -> None:
+    flow = ps.Flow("http")
+    with pytest.raises(FlowError, match="cannot hold delivery='exactly_once'"):
+        flow.source("in", ps.items([], "id bigint")).sink("out", write_http(desk.url), delivery="exactly_once")
+    with pytest.raises(FlowError, match="begins with 'ftp'"):
+        write_http("ftp://h/")
+
+
+@pytest.mark.spark
+def test_a_live_flow_sends_its_records(desk: Desk, penstock_spark: Any, tmp_path: Path) -> None:
+    flow = ps.Flow("http")
+    flow.source("in", ps.items([1, 2, 3], "id bigint", batches=2)).sink("out", write_http(desk.url))
+    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
+    assert sorted(b["id"] for b in desk.bodies) == [1, 2, 3]

@@ -1,0 +1,143 @@
+"""Records that a step fails on: dead letters, skips, retries, on every runtime."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.errors import FlowError, StepError
+from tests.same.conftest import Case
+
+GIVEN = [("a", "1"), ("b", "x"), ("a", "2"), ("b", "3"), ("a", "y"), ("c", "z")]
+
+
+def numbers(name: str, **settings: Any) -> tuple[ps.Flow, ps.Stream]:
+    flow = ps.Flow(name, **settings)
+    return flow, flow.source("texts", ps.items([], "k string, text string"))
+
+
+def to_number(row: Any) -> Any:
+    return row.k, int(row.text)
+
+
+def test_a_record_that_fails_becomes_a_dead_letter_and_the_rest_goes_on(same: Case) -> None:
+    flow, texts = numbers("dead")
+    parsed = texts.map("parse", to_number, "k string, n int").on_error("dead_letter")
+    parsed.key_by("k").sum("total", "n").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": GIVEN})
+    assert {k: r.total for k, r in results.table("out").items()} == {"a": 3, "b": 3}
+    letters = results["dead"]
+    assert sorted(pickle.loads(r.payload) for r in letters) == [("a", "y"), ("b", "x"), ("c", "z")]
+    assert {(r.step, r.flow) for r in letters} == {("parse", "dead")}
+    assert all("invalid literal for int()" in r.cause and "to_number" in r.traceback for r in letters)
+    assert len({r.id for r in letters}) == 3
+
+
+def test_a_record_can_be_skipped(same: Case) -> None:
+    flow, texts = numbers("skip")
+    texts.map("parse", to_number, "k string, n int").on_error("skip").sink("out", ps.console())
+    same.check(flow, {"texts": GIVEN}, {"out": [("a", 1), ("a", 2), ("b", 3)]})
+
+
+class Totals(ps.Process):
+    """Fails in the middle of its work: what it changed and gave for that record must not stay."""
+
+    total = ps.value(int, default=0)
+    seen = ps.list_of(str)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.total += 100
+        self.seen.append(row.text)
+        yield self.key, self.total, ",".join(self.seen)
+        int(row.text)
+        self.total -= 99
+        yield self.key, self.total, ",".join(self.seen)
+
+
+def test_a_process_forgets_what_it_did_for_a_record_it_failed_on(same: Case) -> None:
+    flow, texts = numbers("process")
+    texts.key_by("k").process("totals", Totals, "k string, total bigint, seen string").on_error("dead_letter").sink(
+        "out", ps.console()
+    )
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": [*GIVEN, ("a", "5")]})
+    assert sorted(map(tuple, results["out"])) == [
+        ("a", 1, "1"), ("a", 2, "1,2"), ("a", 3, "1,2,5"), ("a", 100, "1"), ("a", 101, "1,2"), ("a", 102, "1,2,5"),
+        ("b", 1, "3"), ("b", 100, "3"),
+    ]  # fmt: skip
+    assert sorted(pickle.loads(r.payload) for r in results["dead"]) == [("a", "y"), ("b", "x"), ("c", "z")]
+
+
+def test_the_flow_says_it_for_all_steps(same: Case) -> None:
+    flow, texts = numbers("all", on_error="dead_letter")
+    texts.map("parse", to_number, "k string, n int").filter("even", lambda r: 2 % r.n == 0).sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": [*GIVEN, ("d", "0")]})
+    assert sorted(map(tuple, results["out"])) == [("a", 1), ("a", 2)]
+    assert sorted(r.step for r in results["dead"]) == ["even", "parse", "parse", "parse"]
+
+
+class Whole(ps.Aggregator):
+    """An aggregate that not every record can enter."""
+
+    schema = "bigint"
+
+    def init(self) -> int:
+        return 0
+
+    def add(self, so_far: int, row: Any) -> int:
+        return so_far + int(row.text)
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+def test_an_aggregate_goes_on_without_the_record(same: Case) -> None:
+    flow, texts = numbers("aggregate", on_error="dead_letter")
+    texts.key_by("k").aggregate("all", total=Whole).sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": GIVEN})
+    assert {k: r.total for k, r in results.table("out").items()} == {"a": 3, "b": 3}
+    assert sorted(pickle.loads(r.payload) for r in results["dead"]) == [("a", "y"), ("b", "x"), ("c", "z")]
+
+
+ATTEMPTS: dict[str, int] = {}
+
+
+def flaky(row: Any) -> Any:
+    ATTEMPTS[row.text] = ATTEMPTS.get(row.text, 0) + 1
+    if ATTEMPTS[row.text] % 3:
+        raise ConnectionError("not now")
+    return row
+
+
+def test_a_retry_tries_again(same: Case) -> None:
+    flow, texts = numbers("retry")
+    texts.map("call", flaky).on_error(ps.retry(3, "1ms")).sink("out", ps.console())
+    same.check(flow, {"texts": GIVEN}, {"out": GIVEN})
+
+
+def test_a_retry_that_gives_up_does_what_comes_then(same: Case) -> None:
+    flow, texts = numbers("give-up")
+    texts.map("parse", to_number, "k string, n int").on_error(ps.retry(2, "1ms", then="skip")).sink("out", ps.console())
+    same.check(flow, {"texts": GIVEN}, {"out": [("a", 1), ("a", 2), ("b", 3)]})
+
+
+def test_without_a_policy_the_run_stops(same: Case) -> None:
+    flow, texts = numbers("stop")
+    texts.map("parse", to_number, "k string, n int").sink("out", ps.console())
+    with pytest.raises(StepError, match="step 'parse'"):
+        same.run(flow, {"texts": GIVEN})
+
+
+def test_a_policy_is_for_steps_that_run_python() -> None:
+    _, texts = numbers("native")
+    with pytest.raises(FlowError, match="for steps that run Python; 'long' is a where"):
+        texts.where("long", "length(text) > 1").on_error("skip")
+    with pytest.raises(FlowError, match="no error policy 'dead-letter'; did you mean 'dead_letter'"):
+        texts.map("m", to_number, "k string, n int").on_error("dead-letter")

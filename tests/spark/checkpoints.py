@@ -1,0 +1,85 @@
+"""Checkpoint folders made by hand, as a run leaves them: no JVM."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.kernels.state import Column, Layout
+from penstock.spark.changes import Wanted
+from penstock.spark.restart import Restart
+from penstock.spark.sparklog import uri
+from penstock.spark.statefile import put_safely
+from penstock.spark.states import FileState
+from penstock.spark.statestore import StateStore
+from penstock.spark.tables import FileTable
+
+COUNT = Layout((Column("word", pa.string()),), (Column("n", pa.int64()),))
+WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), {"count": "count by word", "rows": "rows of word"})
+
+
+def begin(folder: Path, wanted: Wanted = WANTED) -> Path:
+    """A folder in which a flow has begun."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lock").touch()
+    Restart(folder, wanted).settle()
+    put_safely(folder / "spark" / "metadata", [b'{"id":"x"}'])
+    return folder
+
+
+def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = True, keep: int = 10) -> None:
+    """A batch that counts words, keeps a row for each, and has read one more file of each source."""
+    note = json.loads((folder / "flow.json").read_text())
+    for at, (name, _) in enumerate(note["sources"]):
+        path = folder / "sources" / name / "feed" / f"feed-{number:09d}.parquet"
+        put_safely(path, [f"{name} {number}".encode()])
+        put_safely(folder / "sources" / name / f"stand-{number:09d}.pickle", [b"stand"])
+        entry = {"path": uri(folder) + str(path.relative_to(folder)), "timestamp": 1, "batchId": number}
+        put_safely(folder / "spark" / "sources" / str(at) / str(number), [f"v1\n{json.dumps(entry)}".encode()])
+    offsets = "\n".join(["v1", "{}", *(f'{{"logOffset":{number}}}' for _ in note["sources"])])
+    put_safely(folder / "spark" / "offsets" / str(number), [offsets.encode()])
+    store = StateStore(folder / "state", keep=keep, run="r", shapes=note["shapes"])
+    if note["shapes"]:
+        files = store.begin(number, dict.fromkeys(note["shapes"], 1), number - 1)
+        for name in note["shapes"]:
+            _count(FileState(files[name], 0), words) if name != "rows" else _keep(
+                FileTable(files[name], 0), words, number
+            )
+        store.publish(number)
+    if through:
+        put_safely(folder / "spark" / "commits" / str(number), [b'v1\n{"nextBatchWatermarkMs":0}'])
+
+
+def place(word: str) -> int:
+    return sum(map(ord, word)) << 7 | len(word)
+
+
+def _count(state: FileState, words: dict[str, int]) -> None:
+    state.describe(COUNT)
+    keys = [(w,) for w in words]
+    state.prepare(keys, [place(w) for w in words])
+    for key in keys:
+        kept = state.get(key)
+        state.put(key, ((kept[0] if kept else 0) + words[key[0]],))
+    state.save()
+
+
+def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
+    made = {"__place": [place(w) for w in words], "__time": [number] * len(words), "word": list(words)}
+    table.add(pa.record_batch(made))
+    table.save()
+
+
+def counts(folder: Path, version: int) -> dict[str, int]:
+    """What the step `count` keeps in a version."""
+    state = FileState(StateStore(folder / "state").begin(version + 1, {"count": 1}, version)["count"], 0)
+    state.describe(COUNT)
+    return {key[0]: value[0] for key, value in state.items()}
+
+
+def tree(folder: Path) -> dict[str, Any]:
+    """All files of a folder with what is in them."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}

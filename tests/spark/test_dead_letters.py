@@ -1,0 +1,88 @@
+"""Dead letters on Spark: the letter box, replay, and records that only bisection finds."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.errors import RunError
+from penstock.spark.letterbox import LetterBox
+from penstock.spark.replay import Replays
+from penstock.testing import run_spark
+
+pytestmark = pytest.mark.spark
+
+
+def parse(row: Any) -> int:
+    return int(row.text)
+
+
+def parse_better(row: Any) -> int:
+    return int(row.text) if row.text.isdigit() else -1
+
+
+def flow_of(function: Any, **settings: Any) -> ps.Flow:
+    flow = ps.Flow("letters", on_error="dead_letter")
+    texts = flow.source("texts", ps.items([], "text string"))
+    long = texts.map("same", lambda row: row)
+    long.map("parse", function, "n int").key_by("n").count("times").sink("out", ps.console())
+    return flow
+
+
+def test_the_letter_box_keeps_what_no_sink_takes_and_replays_it(penstock_spark: Any, tmp_path: Path) -> None:
+    run_spark(flow_of(parse), penstock_spark, {"texts": ["1", "x", "2", "y"]}, cuts={"texts": [2]}, folder=tmp_path)
+    letters = list(LetterBox(tmp_path / "dead-letters").letters())
+    assert sorted(m["record"] for m in letters) == ["Row(text='x')", "Row(text='y')"]
+    assert {m["step"] for m in letters} == {"parse"}
+    assert "invalid literal" in letters[0]["cause"]
+    assert Replays(tmp_path / "replay").ask(letters) == 2
+    results = run_spark(
+        flow_of(parse_better),
+        penstock_spark,
+        {"texts": ["1", "x", "2", "y", "7"]},
+        cuts={"texts": [2, 4]},
+        folder=tmp_path,
+    )
+    assert {k: r.times for k, r in results.table("out").items()} == {-1: 2, 7: 1}
+    assert len(Replays(tmp_path / "replay").done()) == 2
+
+
+def kill(row: Any) -> Any:
+    if row.text == "poison":
+        os._exit(7)
+    return row
+
+
+def test_a_record_that_kills_the_worker_is_found_and_put_aside(penstock_spark: Any, tmp_path: Path) -> None:
+    flow = ps.Flow("poison", on_error="dead_letter")
+    texts = flow.source("texts", ps.items([], "text string"))
+    texts.map("touch", kill).key_by("text").count("times").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    given = [f"t{i}" for i in range(30)]
+    given[17] = "poison"
+    results = run_spark(flow, penstock_spark, {"texts": given}, cuts=2, folder=tmp_path)
+    assert set(results.table("out")) == set(given) - {"poison"}
+    (letter,) = results["dead"]
+    assert (letter.step, pickle.loads(letter.payload)) == ("texts", ("poison",))
+
+
+def test_a_record_that_breaks_a_native_step_is_found(penstock_spark: Any, tmp_path: Path) -> None:
+    flow = ps.Flow("native", on_error="dead_letter")
+    texts = flow.source("texts", ps.items([], "text string"))
+    texts.select("cast", n="cast(text as int)").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = run_spark(flow, penstock_spark, {"texts": ["1", "2", "oops", "4"]}, cuts=1, folder=tmp_path)
+    assert sorted(r.n for r in results["out"]) == [1, 2, 4]
+    assert [pickle.loads(r.payload) for r in results["dead"]] == [("oops",)]
+
+
+def test_a_broken_flow_is_not_taken_for_bad_records(penstock_spark: Any, tmp_path: Path) -> None:
+    flow = ps.Flow("broken", on_error="dead_letter")
+    flow.source("texts", ps.items([], "text string")).select("cast", n="cast(text as int)").sink("out", ps.console())
+    with pytest.raises(RunError):
+        run_spark(flow, penstock_spark, {"texts": [f"no{i}" for i in range(60)]}, cuts=1, folder=tmp_path)

@@ -1,0 +1,135 @@
+"""The embedded log as a source and a sink of flows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.connectors.base import Batch, SinkPlace
+from penstock.connectors.log_sink import LogSink
+from penstock.errors import DeliveryError
+from penstock.graph.schema import schema_of
+from penstock.log import Log
+from penstock.spark.run import RunOptions, run_bounded, run_live
+
+pytestmark = pytest.mark.spark
+
+
+def filled(folder: Path, records: int, partitions: int = 2) -> Path:
+    """A log with a topic of numbers."""
+    with Log(folder / "log") as log:
+        log.create_topic("numbers", partitions)
+        produce(log, range(records))
+    return folder / "log"
+
+
+def produce(log: Log, numbers: Any) -> None:
+    with log.producer() as producer:
+        for n in numbers:
+            producer.send("numbers", json.dumps({"n": n, "even": n % 2 == 0}).encode(), str(n).encode())
+
+
+def values(path: Path, topic: str) -> list[Any]:
+    """All values of a topic, partition by partition."""
+    with Log(path) as log:
+        return [json.loads(r.value or b"") for p in log.offsets(topic) for r in log.read(topic, p, 0)]
+
+
+def doubled(path: Path) -> ps.Flow:
+    flow = ps.Flow("double")
+    numbers = flow.source("numbers", ps.topic("numbers", "n bigint, even boolean", path=path, group="doubler"))
+    numbers.map("double", lambda r: (r.n, 2 * r.n), "n bigint, twice bigint").sink(
+        "out", ps.write_topic("doubled", key="n", path=path, partitions=2)
+    )
+    return flow
+
+
+def test_from_topic_to_topic_live_and_again_later(penstock_spark: Any, tmp_path: Path) -> None:
+    path = filled(tmp_path, 50)
+    options = RunOptions(checkpoint=tmp_path / "checkpoint", once=True)
+    run_live(doubled(path).graph, penstock_spark, options).wait()
+    with Log(path) as log:
+        produce(log, range(50, 60))
+    run_live(doubled(path).graph, penstock_spark, options).wait()
+    assert sorted((v["n"], v["twice"]) for v in values(path, "doubled")) == [(n, 2 * n) for n in range(60)]
+    with Log(path) as log:
+        assert log.groups.describe("doubler").lag == 0
+
+
+def test_bounded_with_raw_records(penstock_spark: Any, tmp_path: Path) -> None:
+    path = filled(tmp_path, 10, partitions=1)
+    taken: list[Any] = []
+    flow = ps.Flow("raw")
+    flow.source("numbers", ps.topic("numbers", path=path)).sink(
+        "out", ps.callback(lambda rows, batch: taken.extend(rows))
+    )
+    run_bounded(flow.graph, penstock_spark)
+    assert [(r.partition, r.offset, r.key) for r in taken] == [(0, n, str(n).encode()) for n in range(10)]
+
+
+def test_a_start_can_be_an_offset(penstock_spark: Any, tmp_path: Path) -> None:
+    path = filled(tmp_path, 10, partitions=1)
+    taken: list[Any] = []
+    flow = ps.Flow("late-start")
+    numbers = flow.source("numbers", ps.topic("numbers", "n bigint", path=path, start={0: 7}))
+    numbers.sink("out", ps.callback(lambda rows, batch: taken.extend(r.n for r in rows)))
+    run_bounded(flow.graph, penstock_spark)
+    assert taken == [7, 8, 9]
+
+
+class Crash(Exception):
+    """Stands for the death of the driver."""
+
+
+def sink_of(path: Path) -> tuple[LogSink, Any]:
+    sink = LogSink()
+    options = {"topic": "out", "path": str(path), "format": "json", "key": "id", "partitions": 4}
+    place = SinkPlace("out", "flow", options, schema_of("id bigint"), "life", "exactly_once")
+    return sink, sink.open(place)
+
+
+def about(batch: int, path: Path, fingerprint: str = "") -> Batch:
+    options = {"topic": "out", "path": str(path), "format": "json", "key": "id", "partitions": 4}
+    return Batch(batch, "out", options, "life", "exactly_once", fingerprint or f"f{batch}")
+
+
+def test_a_batch_that_died_between_two_partitions_adds_only_what_is_missing(
+    penstock_spark: Any, tmp_path: Path
+) -> None:
+    sink, entry = sink_of(tmp_path)
+    assert entry is None
+    sink.stage(penstock_spark.range(20), about(0, tmp_path)).commit()
+    send, calls = sink.producer.send_many, []
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        calls.append(kwargs["partition"])
+        if len(calls) == 3:
+            raise Crash
+        return send(*args, **kwargs)
+
+    sink.producer.send_many = dying  # type: ignore[method-assign]  # the driver dies in the middle
+    with pytest.raises(Crash):
+        sink.stage(penstock_spark.range(20, 40), about(1, tmp_path)).commit()
+    assert 20 < len(values(tmp_path, "out")) < 40
+    again, entry = sink_of(tmp_path)
+    assert entry is not None
+    assert entry.batch == 0
+    again.stage(penstock_spark.range(20, 40), about(1, tmp_path)).commit()
+    again.stage(penstock_spark.range(20, 40), about(1, tmp_path)).commit()
+    assert sorted(v["id"] for v in values(tmp_path, "out")) == list(range(40))
+
+
+def test_two_drivers_cannot_both_commit(penstock_spark: Any, tmp_path: Path) -> None:
+    old, _ = sink_of(tmp_path)
+    staged = old.stage(penstock_spark.range(3), about(0, tmp_path))
+    new, _ = sink_of(tmp_path)
+    with pytest.raises(DeliveryError, match="another driver of this flow has taken over"):
+        staged.commit()
+    new.stage(penstock_spark.range(3), about(0, tmp_path)).commit()
+    with pytest.raises(DeliveryError, match="made of other offsets"):
+        new.stage(penstock_spark.range(9), about(0, tmp_path, "other")).commit()
+    assert sorted(v["id"] for v in values(tmp_path, "out")) == [0, 1, 2]

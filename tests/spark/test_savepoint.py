@@ -1,0 +1,285 @@
+"""Savepoints and changed flows, as far as files go: no JVM. What Spark makes of them is in test_savepoint_live.py."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.shapes import fits
+from penstock.errors import CheckpointError, PenstockError, StateError
+from penstock.spark.changes import Wanted
+from penstock.spark.restart import Restart
+from penstock.spark.savepoint import find, load, place_of, saved, take
+from penstock.spark.sparklog import SparkLog
+from penstock.spark.statestore import StateStore
+from tests.spark.checkpoints import WANTED, batch, begin, counts, tree
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A flow that has run three batches and begun a fourth."""
+    made = begin(tmp_path / "shop")
+    for number, words in enumerate(({"a": 1}, {"a": 1, "b": 2}, {"c": 3})):
+        batch(made, number, words)
+    batch(made, 3, {"a": 100}, through=False)
+    return made
+
+
+def restored(folder: Path, name: str, wanted: Wanted = WANTED, drop: tuple[str, ...] = ()) -> Path:
+    """A new folder that begins from a savepoint."""
+    new = folder.parent / "new"
+    new.mkdir(exist_ok=True)
+    start = Restart(new, wanted, place_of(name, folder), drop)
+    start.check()
+    start.settle()
+    return new
+
+
+def test_a_savepoint_holds_the_last_batch_that_is_through_and_the_one_that_has_begun(folder: Path) -> None:
+    made = take(folder, place_of("one", folder))
+    assert made.version == 2
+    assert counts(made.folder, 2) == {"a": 2, "b": 2, "c": 3}
+    assert SparkLog(made.folder / "spark").committed() == [2]
+    assert SparkLog(made.folder / "spark").begun() == 3
+    assert [s.folder for s in saved(folder)] == [made.folder]
+    made.verify()
+
+
+def test_an_older_version_can_be_saved_and_has_not_read_what_came_later(folder: Path) -> None:
+    made = take(folder, place_of("old", folder), 0)
+    assert counts(made.folder, 0) == {"a": 1}
+    assert SparkLog(made.folder / "spark").begun() == 1
+    assert sorted(p.name for p in (made.folder / "spark/sources/0").iterdir()) == ["0", "1"]
+
+
+def test_what_is_saved_stays_although_the_flow_runs_on(folder: Path) -> None:
+    made = take(folder, place_of("one", folder))
+    before = tree(made.folder)
+    for number in range(3, 9):
+        batch(folder, number, {"a": 1}, keep=2)
+    assert tree(made.folder) == before
+    shutil.rmtree(folder)
+    made.verify()
+    assert counts(made.folder, 2) == {"a": 2, "b": 2, "c": 3}
+
+
+def test_a_flow_starts_from_a_savepoint_in_another_folder(folder: Path) -> None:
+    """Files of the checkpoint itself are known to Spark by their whole path, which is that of the new folder now."""
+    take(folder, place_of("one", folder))
+    new = restored(folder, "one")
+    assert counts(new, 2) == {"a": 2, "b": 2, "c": 3}
+    entry = json.loads((new / "spark/sources/1/2").read_text().split("\n")[1])
+    assert entry["path"] == f"file://{new}/sources/two/feed/feed-000000002.parquet"
+    assert (new / "sources/two/feed/feed-000000003.parquet").exists()
+    assert (
+        json.loads((new / "flow.json").read_text())["lineage"]
+        == json.loads((folder / "flow.json").read_text())["lineage"]
+    )
+    assert "shop/" in (folder / "spark/sources/1/2").read_text(), "the original is untouched"
+
+
+def test_a_restart_with_the_same_savepoint_goes_on(folder: Path) -> None:
+    take(folder, place_of("one", folder))
+    new = restored(folder, "one")
+    batch(new, 3, {"z": 1})
+    restored(folder, "one")
+    assert counts(new, 3)["z"] == 1
+
+
+def test_another_savepoint_does_not_silently_replace_what_is_there(folder: Path) -> None:
+    take(folder, place_of("one", folder))
+    take(folder, place_of("two", folder))
+    restored(folder, "one")
+    with pytest.raises(CheckpointError, match=r"did not begin from the savepoint.*--fresh"):
+        restored(folder, "two")
+
+
+def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
+    take(folder, place_of("one", folder))
+    new = restored(folder, "one", replace(WANTED, sources=(("new", "files"), ("two", "spout"), ("one", "files"))))
+    log = SparkLog(new / "spark")
+    assert log.offsets(2) == ["-", '{"logOffset":2}', '{"logOffset":2}']
+    assert log.offsets(3) == ["-", '{"logOffset":3}', '{"logOffset":3}']
+    assert "/sources/two/" in (new / "spark/sources/1/2").read_text()
+    assert "/sources/one/" in (new / "spark/sources/2/2").read_text()
+    assert not (new / "spark/sources/0").exists()
+
+
+@pytest.mark.parametrize(
+    "wanted, says",
+    [
+        (
+            replace(WANTED, shapes={"rows": "rows of word"}),
+            "step 'count' is gone, and keeps state .*--drop-state count",
+        ),
+        (replace(WANTED, shapes={"counts": "count by word", "rows": "rows of word"}), "did you mean 'counts'"),
+        (
+            replace(WANTED, shapes=WANTED.shapes | {"count": "count by id"}),
+            "keeps count by word; now it wants count by id",
+        ),
+        (replace(WANTED, sources=(("one", "files"),)), "source 'two' .spout. is gone.*--drop-state two"),
+        (
+            replace(WANTED, sources=(("one", "kafka"), ("two", "spout"))),
+            "source 'one' was of the kind files.*now kafka",
+        ),
+        (replace(WANTED, flow="other"), "belongs to the flow 'shop', not to 'other'"),
+    ],
+)
+def test_what_would_be_lost_is_refused_and_named(folder: Path, wanted: Wanted, says: str) -> None:
+    """By a start from a savepoint and by an ordinary restart alike, and nothing has changed then."""
+    take(folder, place_of("one", folder))
+    before = tree(folder)
+    for start in (Restart(folder.parent / "new", wanted, place_of("one", folder)), Restart(folder, wanted)):
+        with pytest.raises(PenstockError, match=f"(?s){says}"):
+            start.check()
+        with pytest.raises(PenstockError, match=f"(?s){says}"):
+            start.settle()
+    assert tree(folder) == before
+
+
+def test_what_is_given_up_goes_and_the_rest_stays(folder: Path) -> None:
+    wanted = replace(WANTED, shapes={"count": "count by id", "rows": "rows of word"})
+    start = Restart(folder, wanted, drop=("count",))
+    start.check()
+    start.settle()
+    assert set(StateStore(folder / "state").read(2)) == {"rows"}
+    start.settle()
+    Restart(folder, wanted).settle()
+
+
+@pytest.mark.parametrize(
+    "kept, wanted, fit",
+    [
+        ("reduce by a int: a int", "reduce by a int: a int, b decimal(3,1)", True),
+        ("reduce by a int: a int, b int", "reduce by a int: a int", False),
+        ("reduce by a int: a int", "reduce by b int: a int", False),
+        ("aggregate by a int: n=count(*) bigint", "aggregate by a int: n=count(*) bigint, s=sum(b) bigint", True),
+        ("aggregate by a int: n=sum(b) bigint", "aggregate by a int: n=sum(c) bigint", False),
+        ("aggregate by a int: n=count(*) bigint", "aggregate by a int: n=count(*) bigint, own=Mine bigint", False),
+        ("process by a int: seen int", "process by a int: seen int, names list[str]", True),
+        ("process by a int: seen int, names list[str]", "process by a int: names list[str]", True),
+        ("process by a int: seen int", "process by a int: seen str", False),
+        ("process by a int: ", "process by a int: seen str", True),
+        ("interval_join by a int: a int", "interval_join by a int: a int, b int", False),
+    ],
+)
+def test_what_a_step_keeps_may_gain_fields(kept: str, wanted: str, fit: bool) -> None:
+    assert fits(kept, wanted) is fit
+
+
+def test_giving_up_what_fits_gives_up_nothing(folder: Path) -> None:
+    """So that a supervisor which starts a flow again with the same words does not empty it."""
+    Restart(folder, WANTED, drop=("count", "rows")).settle()
+    assert counts(folder, 2) == {"a": 2, "b": 2, "c": 3}
+
+
+def test_an_ordinary_restart_may_move_and_gain_sources(folder: Path) -> None:
+    wanted = replace(WANTED, sources=(("two", "spout"), ("one", "files"), ("new", "files")))
+    (folder / "letters").mkdir()
+    (folder / "letters" / "1").touch()
+    Restart(folder, wanted).settle()
+    assert (folder / "letters" / "1").exists(), "what is no part of a savepoint stays"
+    assert SparkLog(folder / "spark").offsets(2) == ['{"logOffset":2}', '{"logOffset":2}', "-"]
+    assert "/sources/two/" in (folder / "spark/sources/0/2").read_text()
+    assert counts(folder, 2) == {"a": 2, "b": 2, "c": 3}
+    assert not (folder / "changing").exists()
+    before = tree(folder)
+    Restart(folder, wanted).settle()
+    assert tree(folder) == before
+
+
+@pytest.mark.parametrize("deaths", range(1, 30, 3))
+def test_a_change_that_dies_in_the_middle_is_done_again(
+    folder: Path, deaths: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies at the n-th file it links, removes or writes while the folder is rearranged."""
+    import os
+
+    wanted = replace(WANTED, sources=(("two", "spout"), ("one", "files"), ("new", "files")))
+    left = [deaths]
+
+    def dying(action: object) -> object:
+        def act(*args: object, **more: object) -> object:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return action(*args, **more)  # type: ignore[operator]
+
+        return act
+
+    with monkeypatch.context() as patched:
+        for where, name in ((os, "link"), (os, "unlink"), (os, "rename"), (os, "replace"), (os, "rmdir")):
+            patched.setattr(where, name, dying(getattr(where, name)))
+        with contextlib.suppress(KeyboardInterrupt):
+            Restart(folder, wanted).settle()
+    start = Restart(folder, wanted)
+    start.check()
+    start.settle()
+    assert SparkLog(folder / "spark").offsets(2) == ['{"logOffset":2}', '{"logOffset":2}', "-"]
+    assert "/sources/two/" in (folder / "spark/sources/0/2").read_text()
+    assert counts(folder, 2) == {"a": 2, "b": 2, "c": 3}
+
+
+def test_a_flow_without_state_may_gain_a_first_keyed_step(tmp_path: Path) -> None:
+    plain = replace(WANTED, shapes={})
+    folder = begin(tmp_path / "shop", plain)
+    for number in range(3):
+        batch(folder, number, {})
+    Restart(folder, WANTED).settle()
+    assert counts(folder, 2) == {}
+    batch(folder, 3, {"a": 1})
+    assert counts(folder, 3) == {"a": 1}
+
+
+def test_state_that_is_missing_is_not_taken_for_a_flow_without_state(folder: Path) -> None:
+    shutil.rmtree(folder / "state")
+    with pytest.raises(StateError, match="state version 2 is not there"):
+        Restart(folder, WANTED).check()
+
+
+@pytest.mark.parametrize("name", ["state/versions/2.json", "spark/offsets/2", "sources/two/stand-000000003.pickle"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
+def test_a_damaged_savepoint_is_refused_before_anything_starts(folder: Path, name: str, damage: str) -> None:
+    made = take(folder, place_of("one", folder), copy=True)
+    path = made.folder / name
+    data = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(data[:-1] if damage == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(CheckpointError, match=f"{name} is missing or damaged"):
+        Restart(folder.parent / "new", WANTED, made.folder).check()
+
+
+def test_a_wrong_name_says_which_there_are(folder: Path) -> None:
+    take(folder, place_of("before", folder))
+    with pytest.raises(CheckpointError, match="did you mean 'before'"):
+        load(place_of("befor", folder))
+    with pytest.raises(CheckpointError, match="is there already"):
+        take(folder, place_of("before", folder))
+    with pytest.raises(CheckpointError, match="there are 0 to 2"):
+        take(folder, place_of("x", folder), 9)
+
+
+def test_a_name_is_found_from_a_run_in_another_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = take(folder, place_of("before", folder)).folder
+    assert find("before", folder.parent / "shop-2", "shop") == made
+    monkeypatch.chdir(folder.parent)
+    folder.parent.joinpath("savepoints").rename(folder.parent / ".penstock")
+    (folder.parent / ".penstock" / "savepoints").mkdir()
+    (folder.parent / ".penstock" / "shop").rename(folder.parent / ".penstock" / "savepoints" / "shop")
+    assert (
+        find("before", Path("/elsewhere/x"), "shop") == folder.parent / ".penstock" / "savepoints" / "shop" / "before"
+    )
+    assert find("some/path", folder, "shop") == Path("some/path")
+
+
+def test_a_flow_that_has_not_finished_a_batch_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="has not finished a batch"):
+        take(begin(tmp_path / "shop"), tmp_path / "sp")
+    with pytest.raises(CheckpointError, match="is no checkpoint folder"):
+        take(tmp_path / "nowhere", tmp_path / "sp")
