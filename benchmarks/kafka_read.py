@@ -48,7 +48,8 @@ def by_hand(spark: SparkSession, servers: str, most: int, place: Path) -> None:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", TOPIC)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", most)
     read = reader.option("kafka.isolation.level", "read_committed").load()
-    rows = read.selectExpr(f"from_json(cast(value as string), '{FIELDS}') as v").select("v.*").where("n % 2 = 0")
+    parsed = f"from_json(cast(value as string), '{FIELDS}', map('mode', 'FAILFAST')) as v"
+    rows = read.selectExpr(parsed).select("v.*").where("n % 2 = 0")
     query = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(place)).trigger(availableNow=True)
     query.start().awaitTermination()
 

@@ -415,7 +415,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         rf"{STEP}: the table has no schema of its own",
         lambda f, s: s.join("step", ps.connector(object()), "n"),
     ),
-    (FlowError, rf"{STEP}: a join is with a static table", lambda f, s: s.join("step", s, "n")),  # type: ignore[arg-type]
+    (FlowError, rf"{STEP}: both streams of a join need event time", lambda f, s: s.join("step", s, "n")),
     (FlowError, rf"{STEP}: at least one task is needed; 0 came", lambda f, s: s.repartition("step", 0)),
     (SchemaError, rf"{STEP}: no field 'wrod'; did you mean 'word'\?", lambda f, s: s.repartition("step", 2, "wrod")),
     # loops

@@ -28,7 +28,7 @@ def test_killed_at_named_places(url: str, client: redis.Redis, tmp_path: Path, w
     killed = Killed(tmp_path, url, 'servers.write_redis(url, "stream", name="rows")')
 
     def count() -> int:
-        found: int = client.xlen("rows")  # type: ignore[assignment]
+        found: int = client.xlen("rows")
         return found
 
     with watching(count) as seen:

@@ -32,7 +32,6 @@ def test_generated_flows_in_this_process(begin: int) -> None:
         assert made.differences(run_cut(made, seed, crashes=seed % 2 == 1)) == []
 
 
-@pytest.mark.xfail(reason="sessions that touch are put together, but are closed when event time is at their end")
 def test_a_record_exactly_a_gap_behind_falls_the_same_way_however_the_input_is_cut() -> None:
     answers = []
     for cut in ([], [BARRIER]):

@@ -174,8 +174,9 @@ def _options_by_name(given: Mapping[str, Any]) -> LaunchOptions:
     dropped = given.get("drop_state") or ()
     dropped = (dropped,) if isinstance(dropped, str) else dropped
     options = beginning(options, str(given.get("savepoint") or ""), dropped, int(given.get("keep_versions") or 20))
-    pace = {"batch_seconds": float(given.get("batch_seconds") or 2.0), "max_rows": given.get("max_rows")}
-    return replace(options, until=replace(options.until, test=given.get("until")), **pace)
+    seconds_of = float(given.get("batch_seconds") or 2.0)
+    options = replace(options, batch_seconds=seconds_of, max_rows=given.get("max_rows"))
+    return replace(options, until=replace(options.until, test=given.get("until")))
 
 
 def _watch_by_name(given: Mapping[str, Any]) -> Watch:

@@ -195,7 +195,7 @@ class WindowKernel(KeyedKernel):
         return self.near[key]
 
     def put(self, key: Key, span: Span, parts: Parts, rows: int) -> None:
-        """Puts parts into a window; sessions that meet become one."""
+        """Puts parts into a window; sessions that overlap become one."""
         windows = self.windows(key)
         held = Held(parts, rows, rows)
         if isinstance(self.node.spec, SessionWindow):
@@ -209,7 +209,7 @@ class WindowKernel(KeyedKernel):
         return Held(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
 
     def _joined(self, key: Key, windows: dict[Span, Held], span: Span, held: Held) -> tuple[Span, Held]:
-        met = sorted(s for s in windows if s[0] <= span[1] and span[0] <= s[1])
+        met = sorted(s for s in windows if s[0] < span[1] and span[0] < s[1])
         whole = (min([span[0], *(s[0] for s in met)]), max([span[1], *(s[1] for s in met)]))
         for each in met:
             before = windows.pop(each)

@@ -113,7 +113,7 @@ class SessionsKernel(PartsKernel):
 
 
 def sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
-    """Spans of each key that meet, put together: where each session begins and ends, and which one each span is in.
+    """Spans of each key that overlap, put together: where each session begins and ends, and which one each span is in.
 
     >>> begin, end, which = sessions(np.array([1, 2, 1, 1]), np.array([0, 0, 5, 50]), np.array([10, 9, 15, 60]))
     >>> begin.tolist(), end.tolist(), which.tolist()
@@ -124,7 +124,7 @@ def sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
     fresh = np.ones(len(k), bool)
     fresh[1:] = k[1:] != k[:-1]
     reach = _running_max(e, fresh)
-    fresh[1:] |= s[1:] > reach[:-1]
+    fresh[1:] |= s[1:] >= reach[:-1]
     at = np.flatnonzero(fresh)
     number = np.empty(len(k), np.int64)
     number[order] = np.cumsum(fresh) - 1

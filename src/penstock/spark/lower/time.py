@@ -23,7 +23,7 @@ BUCKETS = 64
 def event_time(at: Lowering, node: EventTime) -> None:
     """Bad records apart; of the others Spark notes the latest time while they pass."""
     time = f"cast({to_sql(node.time)} as timestamp)"
-    latest = at.times[node.name].now + node.ahead
+    latest = _latest(at.times[node.name].now, node.ahead)
     good = f"coalesce(unix_micros({time}) <= {latest}L, false)"
     observation = Observation()
     seen = at.input(node).observe(
@@ -33,6 +33,16 @@ def event_time(at: Lowering, node: EventTime) -> None:
     at.give(Port(node.name), _good(seen, node, time, good))
     if at.plan.graph.readers(Port(node.name, BAD)):
         at.give(Port(node.name, BAD), at.input(node).where(f"not {good}"))
+
+
+def _latest(now: int, ahead: int) -> int:
+    """The latest good time, in steps: a number that is new in each batch would have Spark generate its code anew each time.
+
+    >>> _latest(1000, 240), _latest(1009, 240)
+    (1240, 1250)
+    """
+    step = max(1, ahead // 24)
+    return -(-(now + ahead) // step) * step
 
 
 def _good(frame: DataFrame, node: EventTime, time: str, good: str) -> DataFrame:
