@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch
+from penstock.connectors.base import Batch, Staged
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
 from penstock.connectors.disk import LocalDisk
 from penstock.connectors.manifests import Manifests, Named, committed_files, entry_of
 from penstock.errors import DeliveryError, FlowError
 from penstock.spark.offsets import OffsetLog
-from penstock.spark.sinks import reconcile
+from penstock.spark.sinks import Sinks, reconcile
 
 HEAD = 'v1\n{"batchTimestampMs":%d}\n'
 
@@ -125,6 +125,16 @@ def test_a_manifest_appears_once_and_its_files_are_moved_later(tmp_path: Path) -
     manifests.settle(last)
     assert committed_files(str(tmp_path)) == [str(tmp_path / "out-0.txt")]
     assert (tmp_path / "out-0.txt").read_text() == "rows"
+
+
+def test_a_ledger_that_is_gone_is_refused(tmp_path: Path) -> None:
+    flow = ps.Flow("gone")
+    flow.source("a", ps.items([], "x int")).sink("out", ps.write_files(tmp_path / "out"), delivery="exactly_once")
+    sinks = Sinks(flow.graph, "life", tmp_path / "claims")
+    assert sinks.open() == {}
+    sinks.commit({"out": Staged()}, 0)
+    with pytest.raises(DeliveryError, match="its ledger is gone"):
+        Sinks(flow.graph, "life", tmp_path / "claims").open()
 
 
 def test_every_driver_gets_a_fence_of_its_own(tmp_path: Path) -> None:

@@ -139,6 +139,10 @@ class Broker:
 
     def stop(self, patience: float = 20.0) -> None:
         """Ends it: by asking first, by force when it does not go."""
+        guard, self._guard = self._guard, None
+        if guard is not None:  # before the broker: the guard must not end whoever gets its number next
+            guard.kill()
+            guard.communicate()
         for sign in (signal.SIGTERM, signal.SIGKILL):
             if not self._alive():
                 break
@@ -147,9 +151,6 @@ class Broker:
             while self._alive() and time.monotonic() < deadline:
                 time.sleep(0.05)
         (self.folder / "broker.json").unlink(missing_ok=True)
-        if self._guard is not None:
-            self._guard.communicate()
-            self._guard = None
 
     def _alive(self) -> bool:
         return self._process.poll() is None if self._process is not None else _began(self.pid) != ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
-from penstock.connectors.delivery import Entry
+from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError, Impossible
 from penstock.faults import passing
@@ -36,6 +36,7 @@ class Sinks:
     offsets: OffsetLog | None = None
     connectors: dict[str, SinkConnector] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for sink in self.graph.sinks:
@@ -61,10 +62,29 @@ class Sinks:
 
     def open(self) -> dict[str, Entry]:
         """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
-        found = {
-            s.name: (self.place(s).delivery, self.connectors[s.name].open(self.place(s))) for s in self.graph.sinks
-        }
-        return {name: e for name, (delivery, e) in found.items() if delivery == EXACTLY_ONCE and isinstance(e, Entry)}
+        found: dict[str, Entry] = {}
+        for sink in self.graph.sinks:
+            place = self.place(sink)
+            entry = self.connectors[sink.name].open(place)
+            if place.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
+                self._check_ledger(sink.name, entry)
+                found |= {sink.name: entry} if entry is not None else {}
+        return found
+
+    def _check_ledger(self, sink: str, entry: Entry | None) -> None:
+        """A ledger that was there must be there again: without it nobody knows what has arrived."""
+        if entry is None and self.claims is not None and (self.claims / f"{sink}.ledger").exists():
+            raise DeliveryError(
+                f"sink {sink!r} has delivered batches of this flow, but its ledger is gone. Restore the sink, or start afresh with "
+                f"--fresh and an empty sink"
+            )
+
+    def _note_ledger(self, sink: Sink) -> None:
+        mark = self.claims / f"{sink.name}.ledger" if self.claims is not None else None
+        if mark is not None and sink.name not in self._noted and isinstance(self.connectors[sink.name], LedgerSink):
+            self._noted.add(sink.name)
+            if not mark.exists():
+                put_safely(mark, [b""])
 
     def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
         """Does all of a batch that can fail."""
@@ -85,6 +105,8 @@ class Sinks:
                 self._claim(sink.name, number)
             passing("before sink commit", number)
             staged[sink.name].commit()
+            if self.place(sink).delivery == EXACTLY_ONCE:
+                self._note_ledger(sink)
             passing("sink written", number)
 
     def _claimed(self, sink: str) -> int:
