@@ -109,8 +109,18 @@ class ProcessKernel(KeyedKernel):
             try:
                 self.each(walk, keys, made)
             except Exception as error:
-                raise RecordFailed(self.node, self.row, walk.at, error) from error
+                failed = RecordFailed(self.node, self.row, walk.at, error)
+                failed.made = list(self.given(made)) if self.guarded else None
+                raise failed from error
             return list(self.given(made))
+
+    def _whole(self, row: Any) -> list[Any]:
+        """All that the class gives for a record, or nothing if it fails on the way."""
+        return list(self.logic.on_event(row) or ())
+
+    @property
+    def _on_event(self) -> Any:
+        return self._whole if self.guarded else self.logic.on_event
 
     def given(self, made: list[Any]) -> Out:
         """Records, by output."""
@@ -120,7 +130,7 @@ class ProcessKernel(KeyedKernel):
 
     def _each_of_one(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
         """The quick way for one plain cell: it goes into the instance and comes out of it."""
-        around, on_event = vars(self.logic), self.logic.on_event
+        around, on_event = vars(self.logic), self._on_event
         near, touched, delete = self.state.near, self.state.touched, self.state.delete
         get, name, (default,) = near.get, self.plain[0].name, self.defaults
         for self.row, key in zip(rows, keys, strict=True):
@@ -137,7 +147,7 @@ class ProcessKernel(KeyedKernel):
 
     def _each_of_plain(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
         """The quick way for plain cells alone."""
-        around, on_event = vars(self.logic), self.logic.on_event
+        around, on_event = vars(self.logic), self._on_event
         get, put, delete = self.state.get, self.state.put, self.state.delete
         named, defaults = [c.name for c in self.plain], self.defaults
         pairs = list(zip(named, defaults, strict=True))
@@ -152,7 +162,7 @@ class ProcessKernel(KeyedKernel):
 
     def _each(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
         """The way for all else."""
-        on_event = self.logic.on_event
+        on_event = self._on_event
         for self.row, key in zip(rows, keys, strict=True):
             kept = self.load(key)
             made += on_event(self.row) or ()

@@ -106,9 +106,19 @@ def _new_log() -> Path:
 
 
 def _prune(folder: Path) -> None:
+    """Removes the oldest logs, but for those of processes that still run."""
     for old in sorted(folder.glob("spark-*.log"))[:-KEEP]:
-        for file in folder.glob(f"{old.stem}.*"):
-            file.unlink(missing_ok=True)
+        if not _runs(int(old.stem.rsplit("-", 1)[1])):
+            for file in folder.glob(f"{old.stem}.*"):
+                file.unlink(missing_ok=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 class _Errors:
