@@ -50,11 +50,11 @@ def test_old_logs_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "logs").mkdir()
     for at in range(KEEP + 5):
         for ending in ("log", "properties"):
-            (tmp_path / "logs" / f"spark-20200101-0000{at:02d}-1.{ending}").touch()
+            (tmp_path / "logs" / f"spark-20200101-0000{at:02d}-4194305.{ending}").touch()
     kept = _new_log()
     assert kept.exists()
     assert len(list((tmp_path / "logs").glob("*.log"))) == KEEP
-    assert not (tmp_path / "logs" / "spark-20200101-000000-1.properties").exists()
+    assert not (tmp_path / "logs" / "spark-20200101-000000-4194305.properties").exists()
 
 
 def test_the_reason_is_the_last_thing_said_when_there_is_no_exception() -> None:
