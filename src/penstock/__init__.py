@@ -94,3 +94,10 @@ __all__ = [
     "write_redis",
     "write_topic",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """A name that is not there: the error says which one is near."""
+    from penstock.errors import nearest
+
+    raise AttributeError(f"penstock has no {name!r}; {nearest(name, __all__)}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, Staged
+from penstock.connectors.base import Batch, SinkConnector, Staged
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
 from penstock.connectors.disk import LocalDisk
 from penstock.connectors.manifests import Manifests, Named, committed_files, entry_of
@@ -135,6 +136,30 @@ def test_a_ledger_that_is_gone_is_refused(tmp_path: Path) -> None:
     sinks.commit({"out": Staged()}, 0)
     with pytest.raises(DeliveryError, match="its ledger is gone"):
         Sinks(flow.graph, "life", tmp_path / "claims").open()
+
+
+class Noting(SinkConnector):
+    """A sink that notes which batches it showed."""
+
+    def __init__(self) -> None:
+        self.shown: list[int] = []
+
+    def stage(self, frame: Any, batch: Batch) -> Staged:
+        made = Staged()
+        made.commit = lambda: self.shown.append(batch.id)  # type: ignore[method-assign]  # the smallest of staged work
+        return made
+
+
+@pytest.mark.parametrize(("delivery", "shown"), [("at_most_once", [0, 1]), ("at_least_once", [0, 1, 1])])
+def test_a_batch_that_runs_again_comes_at_most_once_where_that_is_asked(
+    tmp_path: Path, delivery: str, shown: list[int]
+) -> None:
+    flow, sink = ps.Flow("most"), Noting()
+    flow.source("a", ps.items([], "x int")).sink("out", ps.connector(sink), delivery=delivery)
+    for batch in (0, 1, 1):
+        sinks = Sinks(flow.graph, "life", tmp_path / "claims")
+        sinks.commit({"out": sinks.stage(flow.graph.sinks[0], None, batch)}, batch)  # type: ignore[arg-type]  # no frame is read
+    assert sink.shown == shown
 
 
 def test_every_driver_gets_a_fence_of_its_own(tmp_path: Path) -> None:

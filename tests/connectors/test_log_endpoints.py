@@ -106,7 +106,7 @@ def test_building_a_flow_touches_no_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once", "at_most_once", ""])
 def test_a_topic_holds_every_delivery_and_the_strongest_unasked(delivery: str) -> None:
     graph = flow_to(ps.write_topic("to", path="data"), delivery).graph
-    assert Sinks(graph, "life").place(graph.sinks[0]).delivery == (delivery or "exactly_once")
+    assert Sinks(graph, "life").places["out"].delivery == (delivery or "exactly_once")
 
 
 def test_a_delivery_that_is_none_is_refused() -> None:

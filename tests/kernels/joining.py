@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.graph.nodes import Port
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
-from penstock.kernels.times import FOREVER, NEVER, Times
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 US = datetime.timedelta(microseconds=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.kernels.times import FOREVER, Times
+from penstock.graph.times import FOREVER, Times
 from tests.kernels.joining import US, Run, batches
 
 directions = st.sampled_from(["backward", "forward", "nearest"])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join_match import runs
-from penstock.kernels.times import FOREVER, NEVER, Times
 from tests.kernels.joining import US, Run, batches, moment
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.graph.times import FOREVER, NEVER
 from penstock.graph.windows import TimeWindow
-from penstock.kernels.times import FOREVER, NEVER
 from tests.kernels.joining import Run, batches
 
 windows = st.sampled_from([(10, 10, 0), (12, 4, 0), (7, 7, 3), (10, 3, 1)]).map(lambda w: TimeWindow(*w))

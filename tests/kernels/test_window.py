@@ -13,13 +13,13 @@ import penstock as ps
 from penstock.compiler.compile import compile_graph
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Port, Window
+from penstock.graph.times import FOREVER, NEVER, Times, to_micros, to_moment
 from penstock.graph.windows import SessionWindow, TimeWindow
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
-from penstock.kernels.times import FOREVER, NEVER, Times, to_micros, to_moment
 from penstock.kernels.window import Folding, gap_getter
 
 SECOND = 1_000_000

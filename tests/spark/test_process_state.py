@@ -15,12 +15,12 @@ import pytest
 import penstock as ps
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import Column, Layout, MemoryState
-from penstock.kernels.times import FOREVER, NEVER, Times
 from penstock.spark import statefile
 from penstock.spark.states import FileState
 from penstock.spark.statestore import StateStore
@@ -113,7 +113,7 @@ def test_files_and_a_dict_give_the_same(tmp_path: Path, seed: int, keys: tuple[s
 
 
 def _row(rolled: random.Random, late: int) -> Any:
-    from penstock.kernels.times import to_moment
+    from penstock.graph.times import to_moment
 
     return rolled.choice("abcde"), rolled.randint(1, 20), to_moment(late + rolled.randint(0, 40) * SECOND)
 

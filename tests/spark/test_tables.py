@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import StateError
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.tables import MemoryTable
-from penstock.kernels.times import FOREVER, NEVER
 from penstock.spark.notes import read_note
 from penstock.spark.statefile import StateFile
 from penstock.spark.statestore import StateStore

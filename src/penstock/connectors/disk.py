@@ -67,14 +67,14 @@ class LocalDisk:
         place.parent.mkdir(parents=True, exist_ok=True)
         aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
         aside.write_bytes(data)
-        _fsync(aside)
+        fsync(aside)
         try:
             os.link(aside, place)
         except FileExistsError:
             return False
         finally:
             aside.unlink()
-        _fsync(place.parent)
+        fsync(place.parent)
         return True
 
     def read(self, path: str) -> bytes:
@@ -83,12 +83,13 @@ class LocalDisk:
 
     def settle(self, path: str) -> tuple[int, str]:
         """Calls fsync; the checksum is SHA-256."""
-        _fsync(Path(path))
+        fsync(Path(path))
         with Path(path).open("rb") as file:
             return Path(path).stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fsync(path: Path) -> None:
+def fsync(path: Path) -> None:
+    """Makes a file, or the names in a folder, safe against a power cut."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -6,7 +6,6 @@ when it is safe on disk; Spark reads them as a stream.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.disk import fsync
 from penstock.errors import PenstockError, RunError
 from penstock.graph.schema import Schema
 from penstock.kernels.arrow import to_batch
@@ -45,18 +45,10 @@ class Feed:
         aside = self.folder / f".{file.name}.tmp"
         batch = to_batch(shape_of(self.schema).columns(records), self.schema)
         pq.write_table(pa.Table.from_batches([batch]), aside)
-        _fsync(aside)
+        fsync(aside)
         aside.rename(file)
-        _fsync(self.folder)
+        fsync(self.folder)
         self.number += 1
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class FeedSource(SourceConnector):

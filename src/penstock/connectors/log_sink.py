@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ class LogSink(LedgerSink):
             self.log.create_topic(place.options["topic"], place.options["partitions"])
         name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{place.flow}.{place.sink}.{place.lineage}")
         self.producer = self.log.producer(name)
-        self.fence = self.producer._identity.epoch + 1
+        self.fence = self.producer.epoch + 1
         make_dir(Path(place.options["path"]) / "sinks")
         self.ledger = Path(place.options["path"]) / "sinks" / f"{name}.json"
         found = read_json(self.ledger)
@@ -114,18 +115,19 @@ class StagedRecords(Staged):
         if intent and intent["batch"] == self.batch.id and intent["fingerprint"] == self.batch.fingerprint:
             return {int(p): n for p, n in intent["begins"].items()}
         topic = self.batch.options["topic"]
-        begins = {p: self.sink.producer.last_sequence(topic, p) + 1 for p in self._shares()}
+        begins = {p: self.sink.producer.last_sequence(topic, p) + 1 for p in self._shares}
         intent = {"batch": self.batch.id, "fingerprint": self.batch.fingerprint, "begins": begins}
         write_json(self.sink.ledger, {**ledger, "intent": intent})
         return begins
 
     def _append(self, begins: dict[int, int]) -> None:
-        for partition, (keys, values) in sorted(self._shares().items()):
+        for partition, (keys, values) in sorted(self._shares.items()):
             given = keys if any(k is not None for k in keys) else None
             self.sink.producer.send_many(
                 self.batch.options["topic"], values, given, partition=partition, sequence=begins.get(partition)
             )
 
+    @cached_property
     def _shares(self) -> Shares:
         """The records of each partition: by key as Kafka spreads them, those without a key by turns of batches."""
         partitions = len(self.sink.log.offsets(self.batch.options["topic"]))

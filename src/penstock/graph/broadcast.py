@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.errors import FlowError
+from penstock.graph.logic import instance_of
 
 
 class BroadcastProcess:
@@ -32,15 +32,5 @@ class BroadcastProcess:
 
 def check_broadcast(step: str, logic: Any) -> BroadcastProcess:
     """An instance of the user's class, or an error that says what is wrong with it."""
-    if isinstance(logic, type) and issubclass(logic, BroadcastProcess):
-        try:
-            logic = logic()
-        except TypeError as error:
-            raise FlowError(
-                f"step {step!r}: {logic.__qualname__} cannot be made without arguments ({error}); give an instance"
-            ) from None
-    if not isinstance(logic, BroadcastProcess):
-        raise FlowError(f"step {step!r} needs a penstock.BroadcastProcess class or an instance of one; {logic!r} came")
-    if type(logic).on_event is BroadcastProcess.on_event:
-        raise FlowError(f"step {step!r}: {type(logic).__qualname__} must define on_event(self, row, rules)")
-    return logic
+    made: BroadcastProcess = instance_of(step, logic, BroadcastProcess, "on_event(self, row, rules)")
+    return made

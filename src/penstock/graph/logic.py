@@ -174,19 +174,26 @@ def minds_time(logic: Process) -> bool:
 
 def check_logic(step: str, logic: Any) -> Process:
     """An instance of the user's Process class, or an error that says what is wrong with it."""
-    if isinstance(logic, type) and issubclass(logic, Process):
+    made: Process = instance_of(step, logic, Process, "on_event(self, row)")
+    if not hasattr(made, "_cells"):
+        raise FlowError(f"step {step!r}: {type(made).__qualname__}.__init__ must call super().__init__()")
+    return made
+
+
+def instance_of(step: str, logic: Any, base: type, method: str) -> Any:
+    """An instance of a class of the user's, which must define a method of its base; a class is called to make one."""
+    if isinstance(logic, type) and issubclass(logic, base):
         try:
             logic = logic()
         except TypeError as error:
             raise FlowError(
                 f"step {step!r}: {logic.__qualname__} cannot be made without arguments ({error}); give an instance"
             ) from None
-    if not isinstance(logic, Process):
-        raise FlowError(f"step {step!r} needs a penstock.Process class or an instance of one; {logic!r} came")
-    if type(logic).on_event is Process.on_event:
-        raise FlowError(f"step {step!r}: {type(logic).__qualname__} must define on_event(self, row)")
-    if not hasattr(logic, "_cells"):
-        raise FlowError(f"step {step!r}: {type(logic).__qualname__}.__init__ must call super().__init__()")
+    if not isinstance(logic, base):
+        raise FlowError(f"step {step!r} needs a penstock.{base.__name__} class or an instance of one; {logic!r} came")
+    name = method.split("(", maxsplit=1)[0]
+    if getattr(type(logic), name) is getattr(base, name):
+        raise FlowError(f"step {step!r}: {type(logic).__qualname__} must define {method}")
     return logic
 
 

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from penstock.errors import FlowError, nearest
+from penstock.graph.caller import user_line
 from penstock.graph.duration import micros, shown
 from penstock.graph.expr import Expr, as_expr, to_sql
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
@@ -92,7 +93,7 @@ class SessionWindow:
     """Windows that go on as long as records come less than a gap apart.
 
     The gap is a span (microseconds), an expression or a function of the record. A record stands for the span from its time to
-    the gap behind it; spans of a key that meet are one session.
+    the gap behind it; spans of a key that overlap are one session.
     """
 
     gap: int | Expr | Callable[[Any], Any]
@@ -257,7 +258,7 @@ def time_of(wall: int, zone: str) -> int:
 
 
 def _positive(given: Any, what: str) -> int:
-    span = micros(given, what)
+    span = micros(given, f"{what} ({user_line()})")
     if span <= 0:
         raise FlowError(f"{what} must be above zero; {given!r} came")
     return span
@@ -266,7 +267,7 @@ def _positive(given: Any, what: str) -> int:
 def _offset(given: Any, step: int) -> int:
     text = given.strip() if isinstance(given, str) else given
     below = isinstance(text, str) and text.startswith("-")
-    span = micros(text[1:] if below else text, "offset")
+    span = micros(text[1:] if below else text, f"offset ({user_line()})")
     return (-span if below else span) % step
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
+from penstock.graph.times import Times
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.state import KeyedState, MemoryState
 from penstock.kernels.tables import MemoryTable, TimeTable
-from penstock.kernels.times import Times
 
 Out = Iterable[tuple[str, Chunk]]
 _HERE = str(Path(__file__).resolve().parents[1])

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.graph.nodes import JoinStatic
+from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.chunk import Chunk, shape_of
 from penstock.kernels.join_refresh import Freshness
 from penstock.kernels.keyed import key_getter
-from penstock.kernels.times import Times
 
 
 class JoinKernel(Kernel):

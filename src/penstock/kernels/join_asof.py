@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from penstock.graph.nodes import AsOfJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.arrow import arrow_schema, to_columns
 from penstock.kernels.base import Context, Out
 from penstock.kernels.chunk import Chunk
@@ -23,7 +24,6 @@ from penstock.kernels.join_sides import moved
 from penstock.kernels.join_streams import StreamJoinKernel
 from penstock.kernels.state import Column, KeyedState, Layout
 from penstock.kernels.tables import PLACE, TIME
-from penstock.kernels.times import FOREVER, NEVER
 
 _NONE = -1
 

@@ -9,11 +9,11 @@ from typing import Any
 from penstock.graph.nodes import Rules, WithBroadcast
 from penstock.graph.row import Row, row_class
 from penstock.graph.schema import Schema
+from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.keyed import KeyedKernel
 from penstock.kernels.stateless import shaped
-from penstock.kernels.times import Times
 
 
 class _Packer(pickle.Pickler):

@@ -20,13 +20,13 @@ import numpy as np
 
 from penstock.graph.nodes import IntervalJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.times import FOREVER
 from penstock.kernels.base import Out
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join_output import moments
 from penstock.kernels.join_rows import Rows, matched, pairs, together
 from penstock.kernels.join_sides import moved
 from penstock.kernels.join_streams import StreamJoinKernel
-from penstock.kernels.times import FOREVER
 
 
 class IntervalJoinKernel(StreamJoinKernel):

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.nodes.join import StreamJoin
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join_rows import Rows, one_batch, together
 from penstock.kernels.places import places_of_keys
 from penstock.kernels.tables import PLACE, TIME, TimeTable, some, times_of, within
-from penstock.kernels.times import FOREVER, NEVER
 
 
 def moved(time: int, by: int) -> int:

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, LATE_RIGHT
+from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.join_output import Joined
 from penstock.kernels.join_sides import Fresh, Side
-from penstock.kernels.times import Times
 
 
 class StreamJoinKernel(Kernel):

@@ -15,6 +15,7 @@ import numpy as np
 from penstock.graph.nodes import WindowJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
+from penstock.graph.times import FOREVER, NEVER
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Out
 from penstock.kernels.chunk import Chunk
@@ -23,7 +24,6 @@ from penstock.kernels.join_output import moments
 from penstock.kernels.join_rows import Rows, equal, together
 from penstock.kernels.join_sides import whole
 from penstock.kernels.join_streams import StreamJoinKernel
-from penstock.kernels.times import FOREVER, NEVER
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.graph.nodes import DEAD
 from penstock.graph.row import row_class
+from penstock.graph.times import to_moment
 from penstock.kernels.guard import Letter
-from penstock.kernels.times import to_moment
 
 
 def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.graph.logic import Process as Logic
 from penstock.graph.logic import has_timers
 from penstock.graph.nodes import Process
+from penstock.graph.times import NEVER, Times, to_micros
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.chunk import Chunk, Walk
 from penstock.kernels.firing import Firing
@@ -20,7 +21,6 @@ from penstock.kernels.keyed import KeyedKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.state import ABSENT, CLOCK, EVENT, Column, Layout
 from penstock.kernels.stateless import by_output, shaped
-from penstock.kernels.times import NEVER, Times, to_micros
 
 _TYPES: dict[Any, Any] = {
     bool: pa.bool_(),

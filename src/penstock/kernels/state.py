@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.graph.cells import Packed
-from penstock.kernels.times import FOREVER
+from penstock.graph.times import FOREVER
 
 __all__ = ["ABSENT", "CLOCK", "EVENT", "GROUPS", "Column", "KeyedState", "Layout", "MemoryState", "Packed"]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from penstock.kernels.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER
 
 PLACE, TIME = "__place", "__time"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from penstock.graph.nodes import BAD, EventTime
 from penstock.graph.schema import Schema
+from penstock.graph.times import to_micros
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.expr import compile_expr
-from penstock.kernels.times import to_micros
 
 
 class EventTimeKernel(Kernel):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.graph.nodes import EventTime
-from penstock.kernels.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER
 
 
 @dataclass

@@ -20,6 +20,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Window
 from penstock.graph.nodes.window import COMPLETE, PANE, START, UPDATE
 from penstock.graph.schema import Schema
+from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
 from penstock.graph.windows import Each, Every, SessionWindow, Span, TimeWindow, WholeWindow, gap_expression
 from penstock.kernels.aggregates import begins, finish, merges
 from penstock.kernels.base import Context, Out, RecordFailed
@@ -28,7 +29,6 @@ from penstock.kernels.expr import compile_expr
 from penstock.kernels.keyed import Key, KeyedKernel
 from penstock.kernels.state import CLOCK, EVENT, Column, Layout
 from penstock.kernels.stateless import shaped
-from penstock.kernels.times import FOREVER, NEVER, to_micros, to_moment
 
 Parts = tuple[Any, ...]
 

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes.window import END, START
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.base import Out
 from penstock.kernels.tables import PLACE, TIME, column, places_of, some
-from penstock.kernels.times import FOREVER, NEVER
 from penstock.kernels.window_panes import PartsKernel
 from penstock.kernels.window_rows import concat
 

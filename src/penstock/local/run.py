@@ -16,6 +16,7 @@ from penstock.compiler.times import Timeline
 from penstock.errors import Impossible, StepError, UnknownName, nearest
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, DeadLetters, Port, Sink, Source
+from penstock.graph.times import NEVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
@@ -27,7 +28,6 @@ from penstock.kernels.spout import completed
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
 from penstock.kernels.time import EventTimeKernel
-from penstock.kernels.times import NEVER
 from penstock.kernels.topology import TaskChunk, unsaved
 from penstock.kernels.watermarks import Watermarks
 

@@ -50,6 +50,11 @@ class Producer:
         self._sticky: dict[str, int] = {}
         self._seen: dict[str, Topic] = {}
 
+    @property
+    def epoch(self) -> int:
+        """How many producers of this name there were before; 0 for one without a name."""
+        return self._identity.epoch
+
     def send(
         self,
         topic: str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
-from penstock.spark.replay import Replays
+from penstock.spark.replay import Replayed, Replays
 from penstock.spark.report import BatchReport
 from penstock.spark.sinks import Sinks
 from penstock.spark.statestore import StateStore
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+log = logging.getLogger("penstock")
 MOST_LETTERS = 10_000
 """Dead letters of one batch beyond which it is the flow that is broken."""
 BOX = "dead-letters"
@@ -85,6 +87,7 @@ class BatchRunner:
                 at.states = self._states(batch, base)
                 at.times = self._times(batch, base)
                 lower(at)
+                _warn_of_lost(at.replays)
             with self._timed("compute"):
                 self._stage(at, batch, staged)
                 passing("state staged", batch)
@@ -243,6 +246,15 @@ def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) ->
     table.unpersist(blocking=True)
     if "path" in endpoint.options:
         spark.catalog.refreshByPath(endpoint.options["path"])
+
+
+def _warn_of_lost(replays: Replayed) -> None:
+    for (step, _), rows in replays.items():
+        log.warning(
+            "%d dead letters were not replayed: there is no step %r any more; they stay in the letter box",
+            len(rows),
+            step,
+        )
 
 
 def _abort(staged: dict[str, Staged]) -> None:

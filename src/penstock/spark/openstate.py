@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from penstock.errors import StateError, nearest
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.state import CLOCK, EVENT
 from penstock.kernels.tables import PLACE as ROW_PLACE
 from penstock.kernels.tables import TIME
-from penstock.kernels.times import FOREVER, NEVER
 from penstock.spark import statecolumns as columns
 from penstock.spark.statefile import StateFile, map_file
 from penstock.spark.statemerge import merged, owned

@@ -25,7 +25,6 @@ class Pace:
     sources: tuple[str, ...]
     seconds: float = 2.0
     most: int | None = None
-    speed: float = 0.0
     told: dict[str, int] = field(default_factory=dict)
 
     def begin(self) -> None:
@@ -37,8 +36,6 @@ class Pace:
         """Takes in how fast a batch was. Small batches say little: their time is mostly Spark's own."""
         if not report.rows_in or not report.total:
             return
-        now = report.rows_in / report.total
-        self.speed = now if not self.speed else 0.5 * self.speed + 0.5 * now
         for source in self.sources:
             full = report.sources.get(source, 0) >= 0.9 * self.told[source]
             if full or report.total > self.seconds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+log = logging.getLogger("penstock")
+
+
 @dataclass
 class Sinks:
     """The connectors of a flow's sinks, each with the delivery it holds.
@@ -35,23 +39,24 @@ class Sinks:
     claims: Path | None = None
     offsets: OffsetLog | None = None
     connectors: dict[str, SinkConnector] = field(default_factory=dict)
-    skipped: dict[str, int] = field(default_factory=dict)
+    places: dict[str, SinkPlace] = field(default_factory=dict)
     _noted: set[str] = field(default_factory=set)
+    _batch: tuple[int, str, str] = (-1, "", "")
 
     def __post_init__(self) -> None:
         for sink in self.graph.sinks:
             self.connectors[sink.name] = sink_connector(sink.name, sink.endpoint)
+            self.places[sink.name] = self._place(sink)
             self._check(sink)
 
-    def place(self, sink: Sink) -> SinkPlace:
-        """What a sink may know before the first batch."""
+    def _place(self, sink: Sink) -> SinkPlace:
         output = self.graph.output(sink.inputs[0])
         options = dict(sink.endpoint.options)
         delivery = sink.delivery or self.connectors[sink.name].holds[0]
         return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, output.updates)
 
     def _check(self, sink: Sink) -> None:
-        connector, place = self.connectors[sink.name], self.place(sink)
+        connector, place = self.connectors[sink.name], self.places[sink.name]
         if place.delivery not in connector.holds:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(connector.holds)}"
@@ -64,7 +69,7 @@ class Sinks:
         """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
         found: dict[str, Entry] = {}
         for sink in self.graph.sinks:
-            place = self.place(sink)
+            place = self.places[sink.name]
             entry = self.connectors[sink.name].open(place)
             if place.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
                 self._check_ledger(sink.name, entry)
@@ -73,40 +78,51 @@ class Sinks:
 
     def _check_ledger(self, sink: str, entry: Entry | None) -> None:
         """A ledger that was there must be there again: without it nobody knows what has arrived."""
-        if entry is None and self.claims is not None and (self.claims / f"{sink}.ledger").exists():
+        if entry is None and self.claims is not None and self._mark(sink).exists():
             raise DeliveryError(
                 f"sink {sink!r} has delivered batches of this flow, but its ledger is gone. Restore the sink, or start afresh with "
                 f"--fresh and an empty sink"
             )
 
-    def _note_ledger(self, sink: Sink) -> None:
-        mark = self.claims / f"{sink.name}.ledger" if self.claims is not None else None
-        if mark is not None and sink.name not in self._noted and isinstance(self.connectors[sink.name], LedgerSink):
-            self._noted.add(sink.name)
-            if not mark.exists():
-                put_safely(mark, [b""])
+    def _note_ledger(self, sink: str) -> None:
+        if self.claims is None or sink in self._noted or not isinstance(self.connectors[sink], LedgerSink):
+            return
+        self._noted.add(sink)
+        if not self._mark(sink).exists():
+            put_safely(self._mark(sink), [b""])
+
+    def _mark(self, sink: str) -> Path:
+        assert self.claims is not None
+        return self.claims.parent / "ledgers" / sink
 
     def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
         """Does all of a batch that can fail."""
-        place = self.place(sink)
-        prints = (self.offsets.fingerprint(number), self.offsets.text(number)) if self.offsets is not None else ("", "")
-        about = Batch(number, sink.name, place.options, self.lineage, place.delivery, *prints)
+        place = self.places[sink.name]
         if place.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
-            self.skipped[sink.name] = number
+            log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
             return Staged()
+        about = Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
         staged = self.connectors[sink.name].stage(frame, about)
         passing("staged", number)
         return staged
 
+    def _prints(self, number: int) -> tuple[str, str]:
+        """The fingerprint and the text of the batch's offsets, read once for all sinks."""
+        if self.offsets is None:
+            return "", ""
+        if self._batch[0] != number:
+            self._batch = (number, self.offsets.fingerprint(number), self.offsets.text(number))
+        return self._batch[1:]
+
     def commit(self, staged: dict[str, Staged], number: int) -> None:
         """Shows the batch, sink by sink."""
         for sink in self.graph.sinks:
-            if self.place(sink).delivery == AT_MOST_ONCE:
+            if self.places[sink.name].delivery == AT_MOST_ONCE:
                 self._claim(sink.name, number)
             passing("before sink commit", number)
             staged[sink.name].commit()
-            if self.place(sink).delivery == EXACTLY_ONCE:
-                self._note_ledger(sink)
+            if self.places[sink.name].delivery == EXACTLY_ONCE:
+                self._note_ledger(sink.name)
             passing("sink written", number)
 
     def _claimed(self, sink: str) -> int:

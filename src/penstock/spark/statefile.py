@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
-from penstock.kernels.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER
 
 PLACE = "place"
 REGION = 1 << 16

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.times import FOREVER
 from penstock.kernels.quiet import quiet
 from penstock.kernels.state import CLOCK, EVENT, GROUPS, Column, Layout
-from penstock.kernels.times import FOREVER
 from penstock.spark import statecolumns as columns
 from penstock.spark.notes import put_note
 from penstock.spark.statefile import PLACE, OpenFile, StateFile, close_removed, open_file, write_file

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.state import GROUPS
 from penstock.kernels.tables import MemoryTable, places_of, some, times_of, within
-from penstock.kernels.times import FOREVER, NEVER
 from penstock.spark.notes import put_note
 from penstock.spark.statefile import StateFile, close_removed, open_file, write_file
 from penstock.spark.statemerge import bits

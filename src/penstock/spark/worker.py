@@ -21,6 +21,7 @@ from penstock.errors import Failure
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Node, Port
 from penstock.graph.schema import Schema
+from penstock.graph.times import Times
 from penstock.kernels.arrow import arrow_schema, to_columns
 from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
@@ -29,7 +30,6 @@ from penstock.kernels.guard import Letter
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
-from penstock.kernels.times import Times
 from penstock.kernels.topology import unsaved
 from penstock.spark.states import FileState, StepFiles
 from penstock.spark.tables import FileTable

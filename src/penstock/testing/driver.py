@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,9 @@ CRASH = _Mark("CRASH")
 class Driver:
     """Runs a flow in this process, step by step.
 
+    Its clock starts at the last full minute, so that what goes by multiples of the clock (windows by the clock,
+    `ps.every`) falls the same in every run.
+
     >>> import penstock as ps
     >>> flow = ps.Flow("shout")
     >>> flow.source("words", ps.items([], "word string")).map("up", lambda r: r.word.upper()).sink("out", ps.console())
@@ -66,7 +70,7 @@ class Driver:
 
     def __init__(self, flow: Any, tables: Mapping[str, Iterable[Any]] | None = None) -> None:
         self.graph: Graph = flow if isinstance(flow, Graph) else flow.graph
-        self.clock = Clock()
+        self.clock = Clock(time.time() // 60 * 60)
         self.given = dict(tables or {})
         self.log: list[tuple[str, Any]] = []
         self.safe = 0

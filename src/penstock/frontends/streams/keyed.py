@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from penstock.errors import ExpressionError, FlowError, SchemaError
 from penstock.frontends.streams.folding import Folding
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import KeyedOrdering, net
+from penstock.frontends.streams.totals import Totals
 from penstock.frontends.streams.windows import Windowing
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate, aggregate_of
@@ -25,23 +25,20 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
 
 
+PER_KEY = (
+    "aggregate", "count", "distinct", "fold", "process", "reduce", "sort", "sum", "top", "update_state", "window",
+)  # fmt: skip
+"""The steps of a stream by key, for hints."""
+BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")
+
+
 @dataclass(frozen=True)
-class KeyedStream(Windowing, KeyedOrdering, Folding):
+class KeyedStream(Totals, Windowing, KeyedOrdering, Folding):
     """A stream seen by key. Its aggregates are running totals: whenever a key's total changes, it is given again."""
 
     source: Stream
     keys: tuple[str, ...]
     computed: tuple[tuple[str, Expr], ...] = ()
-
-    @names_step
-    def count(self, name: str, into: str = "") -> Stream:
-        """How many records each key has had. The field takes the step's name unless `into` says otherwise."""
-        return self.aggregate(name, **{into or _field(name): "count(*)"})
-
-    @names_step
-    def sum(self, name: str, of: str, into: str = "") -> Stream:
-        """The sum of an expression per key."""
-        return self.aggregate(name, **{into or _field(name): f"sum({of})"})
 
     @names_step
     def aggregate(self, name: str, /, **aggregates: Any) -> Stream:
@@ -87,12 +84,8 @@ class KeyedStream(Windowing, KeyedOrdering, Folding):
         )
 
     def __getattr__(self, name: str) -> Any:
-        hint = (
-            f"; {name} it before key_by"
-            if name in ("map", "filter", "where", "select", "flat_map", "branch", "sink")
-            else ""
-        )
-        raise AttributeError(f"a stream by key has no {name!r}{hint}; it has aggregate, count, process, reduce and sum")
+        hint = f"; {name} it before key_by" if name in BEFORE_KEY else ""
+        raise AttributeError(f"a stream by key has no {name!r}{hint}; it has {', '.join(PER_KEY)}")
 
     def _schema(self) -> Schema:
         """The fields with the computed keys among them."""
@@ -116,7 +109,3 @@ class KeyedStream(Windowing, KeyedOrdering, Folding):
             return aggregate_of(field, given, schema, timed.column if timed else "")
         except ExpressionError as error:
             raise ExpressionError(f"step {name!r} ({user_line()}): {error}") from None
-
-
-def _field(name: str) -> str:
-    return re.sub(r"\W", "_", name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName, nearest
 from penstock.frontends.streams.joins import Joining
-from penstock.frontends.streams.keyed import KeyedStream
+from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
 from penstock.frontends.streams.settings import Settable
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.flow import Flow
 
 OTHERWISE = "otherwise"
-PER_KEY = ("aggregate", "count", "process", "reduce", "sum")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.frontends.streams.naming import names_step
+from penstock.frontends.streams.totals import Totals
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.caller import user_line
@@ -54,7 +54,7 @@ class Windowing:
 
 
 @dataclass(frozen=True)
-class WindowedStream:
+class WindowedStream(Totals):
     """A stream by key and window. Each method adds a step that gives a record for each key and window."""
 
     keyed: KeyedStream
@@ -64,16 +64,6 @@ class WindowedStream:
     accumulate: bool
     mode: str
     clock: str
-
-    @names_step
-    def count(self, name: str, into: str = "") -> Stream:
-        """How many records each window has. The field takes the step's name unless `into` says otherwise."""
-        return self.aggregate(name, **{into or _field(name): "count(*)"})
-
-    @names_step
-    def sum(self, name: str, of: str, into: str = "") -> Stream:
-        """The sum of an expression per window."""
-        return self.aggregate(name, **{into or _field(name): f"sum({of})"})
 
     @names_step
     def aggregate(self, name: str, /, **aggregates: Any) -> Stream:
@@ -192,7 +182,3 @@ def _lateness(given: Any) -> int:
     if span < 0:
         raise FlowError(f"lateness is a span of time; {given!r} is below zero")
     return span
-
-
-def _field(name: str) -> str:
-    return re.sub(r"\W", "_", name)
