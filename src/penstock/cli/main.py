@@ -1,4 +1,4 @@
-"""The command line: `penstock run`, `state`, `savepoint`, `topics`, `produce`, `consume`, `groups`, `bridge`, `demo`, `describe`, `doctor`, `bench`, `version`."""
+"""The command line: `penstock run`, `state`, `savepoint`, `topics`, `produce`, `consume`, `groups`, `bridge`, `demo`, `describe`, `doctor`, `bench`, `verify`, `version`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from penstock.cli.run import run
 from penstock.cli.savepoint import savepoint
 from penstock.cli.state import app as state
 from penstock.cli.topics import app as topics
+from penstock.cli.verify import verify
 from penstock.version import __version__
 
 app = typer.Typer(
@@ -63,7 +64,7 @@ def _version_of(package: str) -> str:
         return "not installed"
 
 
-for _command in (run, savepoint, demo, describe, doctor, bench, version):
+for _command in (run, savepoint, demo, describe, doctor, bench, verify, version):
     app.command()(_command)
 for _group in (dlq, state, topics, groups, bridge, kafka):
     app.add_typer(_group)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
+from itertools import islice, repeat
+from operator import length_hint
 from typing import Any
 
 from penstock.graph.nodes import Combine, Reduce
 from penstock.graph.schema import Schema
+from penstock.graph.types import BINARY, INTEGERS, STRING
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.chunk import Chunk, Walk
 from penstock.kernels.keyed import AggregateKernel, KeyedKernel
@@ -31,7 +36,14 @@ class CombineKernel(AggregateKernel):
 
 
 class CombineOwnKernel(CombineKernel):
-    """The same for one aggregate of the user's own: each record goes straight into the part of its key."""
+    """The same for one aggregate of the user's own: each record goes straight into the part of its key.
+
+    Records that are nothing but their key are all alike within a key; they are counted first and added in one go.
+    """
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.alike = only_key(schema)
 
     def open(self, context: Context) -> None:
         """Begins with nothing."""
@@ -40,12 +52,28 @@ class CombineOwnKernel(CombineKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Adds the records."""
-        columns, walk = chunk.columns(), chunk.walk()
-        single = len(self.key_places) == 1
-        keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
         with quiet():
-            self._add(walk, keys)
+            if self.alike and not self.guarded:
+                self._add_alike(chunk)
+            else:
+                self._add(chunk.walk(), self._keys(chunk.columns()))
         return ()
+
+    def _keys(self, columns: list[list[Any]]) -> Iterable[Any]:
+        if len(self.key_places) == 1:
+            return columns[self.key_places[0]]
+        return zip(*(columns[at] for at in self.key_places), strict=True)
+
+    def _add_alike(self, chunk: Chunk) -> None:
+        own, made, [column] = self.of.aggregates[0].own, self.made, chunk.columns()
+        for key, times in Counter(column).items():
+            alike = repeat(chunk.shape.make((key,)), times)
+            try:
+                made[key] = reduce(own.add, alike, made[key] if key in made else own.init())
+            except Exception as error:
+                nth = times - 1 - length_hint(alike)
+                at = next(islice((i for i, each in enumerate(column) if each == key), nth, None))
+                raise RecordFailed(self.node, chunk.rows()[at], at, error) from error
 
     def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
         own, made = self.of.aggregates[0].own, self.made
@@ -71,6 +99,11 @@ class CombineReduceKernel(ReduceKernel):
     def open(self, context: Context) -> None:
         """Its state is its own and lives for a batch."""
         super().open(Context())
+
+
+def only_key(schema: Schema) -> bool:
+    """Whether equal keys mean equal records: one field, of a type in which equal values cannot be told apart."""
+    return len(schema.fields) == 1 and schema.record is None and schema.fields[0].type in (*INTEGERS, STRING, BINARY)
 
 
 def combine_kernel(node: Combine, schema: Schema) -> Kernel:

@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.compiler.shapes import fits
 from penstock.errors import StateError
+from penstock.faults import passing
 from penstock.kernels.state import GROUPS
 from penstock.spark.notes import put_note, read_note
 from penstock.spark.statefile import StateFile
@@ -137,6 +138,7 @@ class StateStore:
         for version in old:
             self.manifest(version).unlink()
             self._named.pop(version, None)
+        passing("purge", last)
         try:
             needed = set[Path]().union(*map(self._files_of, self.versions()))
         except StateError:  # a manifest that nobody needs now; what it names stays

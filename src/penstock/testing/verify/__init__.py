@@ -1,0 +1,30 @@
+"""Verifies that a sink delivers exactly once: `penstock verify SINK`, or from Python.
+
+>>> from penstock.testing.verify import Plan, verify
+>>> Plan("files", records=1_000, kills=3).per_batch
+100
+"""
+
+from penstock.testing.verify.tally import Sent, Tally, tally
+from penstock.testing.verify.targets import TARGETS, Following, Glance, Reader, Seen, Target, target_of
+from penstock.testing.verify.verify import Plan, verify
+from penstock.testing.verify.windows import WINDOWS, Kill, Window, schedule
+
+__all__ = [
+    "TARGETS",
+    "WINDOWS",
+    "Following",
+    "Glance",
+    "Kill",
+    "Plan",
+    "Reader",
+    "Seen",
+    "Sent",
+    "Tally",
+    "Target",
+    "Window",
+    "schedule",
+    "tally",
+    "target_of",
+    "verify",
+]

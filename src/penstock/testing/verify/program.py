@@ -1,0 +1,65 @@
+"""The flow under test, in a process of its own that may be killed: a topic, a numbering per key, and the sink.
+
+Run as `python -m penstock.testing.verify.program FOLDER`; what it shall do is in `FOLDER/spec.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from penstock.frontends.streams.flow import Flow
+from penstock.graph.cells import value
+from penstock.graph.delivery import EXACTLY_ONCE
+from penstock.graph.endpoints_log import topic
+from penstock.graph.logic import Process
+from penstock.testing.verify.targets import target_of
+
+TOPIC = "numbers"
+SCHEMA = "key string, nth bigint, id bigint"
+STARTED = "started"
+"""What the program says when its query runs."""
+
+
+class Numbered(Process):
+    """Numbers the records of each key, so that the flow has a state to lose."""
+
+    nth = value(int, default=0)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        """The record with its number."""
+        self.nth += 1
+        yield row.key, self.nth, row.id
+
+
+def flow_of(folder: Path, sink: Any) -> Flow:
+    """The flow into a sink."""
+    flow = Flow("verify")
+    numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))
+    numbered = numbers.key_by("key").process("number", Numbered, SCHEMA)
+    numbered.sink("out", sink, delivery=EXACTLY_ONCE)
+    return flow
+
+
+def main(folder: Path) -> None:
+    """Runs the flow over all that the topic holds."""
+    from penstock.connectors.jars import endpoints_of, jars_of
+    from penstock.spark.run import RunOptions, run_live
+    from penstock.spark.session import session
+
+    spec = json.loads((folder / "spec.json").read_text())
+    graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["place"])).graph
+    spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
+    most = spec["per_batch"]
+    options = RunOptions(folder / "checkpoint", once=True, max_rows=most, batch_seconds=600.0, keep_versions=2)
+    run = run_live(graph, spark, options)
+    sys.stdout.write(f"{STARTED}\n")
+    sys.stdout.flush()
+    run.wait()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,194 @@
+"""Verifies a sink: records through a flow whose driver is killed again and again, while somebody reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import Impossible, RunError
+from penstock.faults import SETTING
+from penstock.log import Log
+from penstock.log.partitioner import partition_for
+from penstock.testing.verify.program import STARTED, TOPIC
+from penstock.testing.verify.tally import Glances, Sent, Tally, tally
+from penstock.testing.verify.targets import Reader, Target, target_of
+from penstock.testing.verify.windows import Kill, schedule
+
+SOURCES = 3
+"""Partitions of the topic that is read."""
+KEYS = 97
+PATIENCE = 300.0
+"""Seconds that a driver may take for a life."""
+MOST_BATCHES = 90
+"""Spark keeps the offsets of a hundred batches; the oracle needs all."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a verification does. `say` is told how it goes on."""
+
+    sink: str
+    records: int = 100_000
+    kills: int = 20
+    seed: int = 0
+    url: str = ""
+    windows: tuple[str, ...] = ()
+    """The crash windows to hit; all when none is named."""
+    pause: float = 0.05
+    """Seconds between two reads of the concurrent reader."""
+    say: Callable[[str], None] = field(default=lambda text: None)
+
+    def __post_init__(self) -> None:
+        if self.records < 1 or self.kills < 0:
+            raise Impossible(f"verify needs at least 1 record and 0 kills; {self.records} and {self.kills} came")
+
+    @property
+    def per_batch(self) -> int:
+        """Records of a batch: enough batches for all kills to fall on different ones."""
+        return max(1, -(-self.records // min(MOST_BATCHES - SOURCES, 2 * self.kills + 4)))
+
+
+def verify(plan: Plan) -> Tally:
+    """Runs the plan and gives the tally."""
+    target = target_of(plan.sink)
+    if plan.url and not target.server:
+        raise Impossible(f"{plan.sink!r} is no server; it takes no url")
+    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made:
+        folder = Path(made)
+        with target.running(folder, plan.url) as place:
+            return Verification(plan, target, folder, place).run()
+
+
+class Verification:
+    """A verification at work, in a folder of its own."""
+
+    def __init__(self, plan: Plan, target: Target, folder: Path, place: dict[str, Any]) -> None:
+        self.plan, self.target, self.folder, self.place = plan, target, folder, place
+        spec = {"sink": plan.sink, "place": place, "per_batch": plan.per_batch}
+        (folder / "spec.json").write_text(json.dumps(spec))
+        self.sent = self._send()
+
+    def _send(self) -> Sent:
+        """Fills the topic; the records of a key are in one partition, in the order of their ids."""
+        keys = {i: f"k{i * 7919 % KEYS}" for i in range(self.plan.records)}
+        parts: list[list[int]] = [[] for _ in range(SOURCES)]
+        for number, key in keys.items():
+            parts[partition_for(key.encode(), SOURCES)].append(number)
+        with Log(self.folder / "log") as log, log.producer() as producer:
+            log.create_topic(TOPIC, SOURCES)
+            for part, ids in enumerate(parts):
+                values: list[bytes | None] = [json.dumps({"key": keys[i], "id": i}).encode() for i in ids]
+                if values:
+                    producer.send_many(TOPIC, values, partition=part)
+        return Sent(parts, keys)
+
+    def run(self) -> Tally:
+        """All lives of the driver, and the judgement."""
+        kills = schedule(self.plan.kills, self.plan.seed, self.plan.windows)
+        with self._reading() as glances:
+            hits = Counter(kill.window for at, kill in enumerate(kills) if self._killed(kill, at))
+            self._life("", None)
+        reader = self.target.reader(self.place)
+        try:
+            found = tally(self.sent, self._ends(), reader.rows(), glances, ordered=self.target.ordered)
+        finally:
+            reader.close()
+        return replace(found, kills=dict(hits))
+
+    def _killed(self, kill: Kill, at: int) -> bool:
+        """One life that ends by a kill; false when the flow was through before it came."""
+        began = time.monotonic()
+        hit = self._life(kill.setting, None if kill.point else kill.seconds)
+        told = "killed" if hit else "through before it came"
+        self.plan.say(f"{at + 1:3}/{self.plan.kills} {kill}: {told} ({time.monotonic() - began:.1f} s)")
+        return hit
+
+    def _life(self, crash: str, seconds: float | None) -> bool:
+        """A driver from its start to its end; whether it was killed."""
+        with (self.folder / "driver.log").open("w") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "penstock.testing.verify.program", str(self.folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, SETTING: crash},
+            )
+        try:
+            if seconds is not None:
+                self._kill_after(process, seconds)
+            process.wait(PATIENCE)
+        finally:
+            _end_group(process)
+        if process.returncode not in (0, -signal.SIGKILL):
+            raise RunError(f"the flow failed:\n{self._output()[-4000:]}")
+        return process.returncode != 0
+
+    def _kill_after(self, process: subprocess.Popen[bytes], seconds: float) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while STARTED not in self._output() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(seconds)
+        _end_group(process)
+
+    def _output(self) -> str:
+        return (self.folder / "driver.log").read_text(errors="replace")
+
+    def _ends(self) -> list[list[int]]:
+        """The offsets at which each batch ended, by partition."""
+        from penstock.spark.offsets import OffsetLog
+
+        log = OffsetLog(self.folder / "checkpoint" / "spark")
+        found = [json.loads(log.offsets(batch)[0]) for batch in range(log.last() + 1)]
+        return [[int(each.get(str(p), 0)) for p in range(SOURCES)] for each in found]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Glances]:
+        """A reader that looks on in a thread of its own."""
+        glances: Glances = []
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def look() -> None:
+            try:
+                _read(self.target.reader(self.place), glances, done, self.plan.pause)
+            except BaseException as error:
+                failures.append(error)
+
+        thread = threading.Thread(target=look, name="penstock-verify-reader")
+        thread.start()
+        try:
+            yield glances
+        finally:
+            done.set()
+            thread.join()
+        if failures:
+            raise RunError(f"the concurrent reader failed: {failures[0]!r}") from failures[0]
+
+
+def _read(reader: Reader, glances: Glances, done: threading.Event, pause: float) -> None:
+    try:
+        while not done.wait(pause):
+            glances.append(reader.glance())
+    finally:
+        reader.close()
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends the driver, its JVM and its workers."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,78 @@
+"""The half of an aggregate before the shuffle: records that are nothing but their key are added in one go."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.compiler.compile import compile_graph
+from penstock.graph.nodes import Combine
+from penstock.graph.schema import schema_of
+from penstock.kernels.base import Context, RecordFailed
+from penstock.kernels.chunk import Chunk
+from penstock.kernels.combine import CombineOwnKernel, combine_kernel, only_key
+
+
+class Listed(ps.Aggregator):
+    """The records themselves, so that each call can be seen."""
+
+    schema = "array<string>"
+
+    def init(self) -> list[str]:
+        """None yet."""
+        return []
+
+    def add(self, so_far: list[str], row: Any) -> list[str]:
+        """One more; the third of a bad word is refused."""
+        if row.word == "bad" and len(so_far) == 2:
+            raise ValueError("enough")
+        return [*so_far, row.word]
+
+    def merge(self, one: list[str], other: list[str]) -> list[str]:
+        """Both."""
+        return one + other
+
+
+def kernel_over(schema: str) -> CombineOwnKernel:
+    flow = ps.Flow("combined")
+    flow.source("words", ps.items([], schema)).key_by("word").aggregate("all", made=Listed).sink("out", ps.console())
+    plan = compile_graph(flow.graph, live=True)
+    [node] = [n for n in plan.graph.nodes if isinstance(n, Combine)]
+    made = combine_kernel(node, plan.graph.output(node.inputs[0]).schema)
+    assert isinstance(made, CombineOwnKernel)
+    made.open(Context())
+    return made
+
+
+def parts(kernel: CombineOwnKernel) -> dict[str, list[str]]:
+    [(_, chunk)] = kernel.barrier()
+    return {key: pickle.loads(part)[0] for key, part in chunk.values()}
+
+
+@pytest.mark.parametrize("schema", ["word string", "word string, n int"])
+def test_every_record_is_added_whatever_else_it_holds(schema: str) -> None:
+    kernel = kernel_over(schema)
+    wide = "," in schema
+    for words in (["a", "b", "a"], ["b", "b"]):
+        kernel.take(Chunk.of(schema_of(schema), [(w, 1) if wide else w for w in words]))
+    assert parts(kernel) == {"a": ["a", "a"], "b": ["b", "b", "b"]}
+    assert parts(kernel) == {}
+
+
+def test_the_record_that_fails_is_named() -> None:
+    kernel = kernel_over("word string")
+    with pytest.raises(RecordFailed) as failed:
+        kernel.take(Chunk.of(schema_of("word string"), ["bad", "a", "bad", "b", "bad", "bad"]))
+    assert failed.value.at == 4
+    assert failed.value.record.word == "bad"
+
+
+def test_equal_numbers_that_can_be_told_apart_are_added_one_by_one() -> None:
+    assert only_key(schema_of("word string"))
+    assert only_key(schema_of("n bigint"))
+    assert not only_key(schema_of("x double"))
+    assert not only_key(schema_of("x decimal(4,2)"))
+    assert not only_key(schema_of("word string, n int"))

@@ -1,0 +1,205 @@
+"""The oracle of `penstock verify` finds what is wrong; and the sinks pass a cut-down form of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import penstock as ps
+from penstock.cli.main import app
+from penstock.connectors.base import Batch, Staged
+from penstock.connectors.delivery import LedgerSink
+from penstock.errors import Impossible, UnknownName
+from penstock.graph.nodes import Endpoint
+from penstock.testing.verify import (
+    WINDOWS,
+    Following,
+    Glance,
+    Plan,
+    Reader,
+    Seen,
+    Sent,
+    Tally,
+    Target,
+    schedule,
+    tally,
+    target_of,
+    verify,
+)
+
+SENT = Sent([[0, 2, 4], [1, 3, 5]], {i: "even" if i % 2 == 0 else "odd" for i in range(6)})
+ENDS = [[1, 1], [2, 2], [3, 3]]
+ROWS = [Seen("even" if i % 2 == 0 else "odd", i // 2 + 1, i) for i in range(6)]
+GLANCES = [{0: Glance()}, {0: Glance(2, 1)}, {0: Glance(4, 6)}, {0: Glance(6, 15)}]
+
+
+def judged(rows: list[Seen] = ROWS, glances: list[dict[int, Glance]] = GLANCES, *, ordered: bool = True) -> Tally:
+    return tally(SENT, ENDS, {0: rows}, glances, ordered=ordered)
+
+
+def test_what_is_right_is_called_right() -> None:
+    found = judged()
+    assert found.ok
+    assert (found.records, found.batches, found.reads) == (6, 3, 4)
+
+
+def test_a_lost_row_is_found() -> None:
+    assert judged(ROWS[:-1]).wrong["lost"] == 1
+
+
+def test_a_doubled_row_is_found() -> None:
+    assert judged([*ROWS, ROWS[-1]]).wrong["duplicate"] == 1
+
+
+def test_a_row_nobody_sent_is_found() -> None:
+    assert judged([*ROWS, Seen("odd", 4, 7)]).wrong["strange"] == 1
+
+
+def test_rows_out_of_order_are_found() -> None:
+    swapped = [ROWS[2], ROWS[1], ROWS[0], *ROWS[3:]]
+    assert judged(swapped).wrong["reordered"] == 1
+    assert judged(swapped, ordered=False).ok
+
+
+def test_a_state_that_went_back_is_found_where_the_sink_has_no_order() -> None:
+    again = [*ROWS[:4], Seen("even", 2, 4), ROWS[5]]
+    assert judged(again, ordered=False).wrong["reordered"] == 1
+
+
+def test_a_part_of_a_batch_is_found() -> None:
+    assert judged(glances=[*GLANCES, {0: Glance(3, 3)}]).wrong["torn"] == 1
+    assert judged(glances=[*GLANCES[:3], {0: Glance(6, 14)}]).wrong["torn"] == 1
+
+
+def test_a_reader_that_sees_less_than_before_is_found() -> None:
+    assert judged(glances=[*GLANCES, GLANCES[1]]).wrong["backward"] == 1
+
+
+def test_without_a_reader_nothing_is_proved() -> None:
+    assert not judged(glances=[]).ok
+
+
+def test_every_window_is_hit_before_any_is_hit_again() -> None:
+    names = [kill.window for kill in schedule(22, seed=3)]
+    assert set(names[:11]) == set(names[11:]) == {window.name for window in WINDOWS}
+    assert schedule(9, seed=3) == schedule(9, seed=3) != schedule(9, seed=4)
+    assert {kill.window for kill in schedule(6, 1, ["F4", "F5"])} == {"F4", "F5"}
+
+
+def test_what_cannot_be_verified_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"'postgre'.*postgres"):
+        target_of("postgre")
+    with pytest.raises(UnknownName, match="F12"):
+        schedule(1, 0, ["F12"])
+    with pytest.raises(Impossible, match="no server"):
+        verify(Plan("files", url="postgresql://nowhere"))
+    with pytest.raises(Impossible, match="subclass"):
+        target_of("pathlib:Path")
+    with pytest.raises(UnknownName, match="cannot be found"):
+        target_of("pathlib:Pathh")
+    with pytest.raises(Impossible, match="at least 1 record"):
+        Plan("files", records=0)
+
+
+class ForgetfulSink(LedgerSink):
+    """A sink that says it delivers exactly once, and appends whatever comes."""
+
+    def open(self, place: Any) -> None:
+        """Looks at nothing."""
+
+    def stage(self, frame: Any, batch: Batch) -> Staged:
+        """Takes the rows."""
+        rows = [row.asDict() for row in frame.collect()]
+        return _Append(Path(batch.options["path"]), rows, batch.id)
+
+
+class _Append(Staged):
+    def __init__(self, path: Path, rows: list[Any], number: int) -> None:
+        self.path, self.rows_, self.number = path, rows, number
+
+    def commit(self) -> None:
+        from penstock.faults import passing
+
+        with self.path.open("a") as out:
+            out.writelines(json.dumps(row) + "\n" for row in self.rows_)
+        passing("after sink commit", self.number)
+
+
+class ForgetfulTarget(Target):
+    """The same, to be verified."""
+
+    @contextmanager
+    def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
+        """A file."""
+        (folder / "rows").touch()
+        yield {"path": str(folder / "rows")}
+
+    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+        """The sink."""
+        return ps.connector(ForgetfulSink(), **place)
+
+    def reader(self, place: dict[str, Any]) -> Reader:
+        """Reads lines."""
+        return _Lines(Path(place["path"]))
+
+
+class _Lines(Following):
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.lines = path.open()
+
+    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+        yield 0, [Seen.of(json.loads(line)) for line in self.lines.readlines() if line.endswith("\n")]
+
+    def close(self) -> None:
+        self.lines.close()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_a_sink_that_only_says_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Path(__file__)
+    monkeypatch.setenv("PYTHONPATH", str(here.parent))
+    monkeypatch.syspath_prepend(here.parent)
+    result = CliRunner().invoke(
+        app, ["verify", f"{here.stem}:ForgetfulTarget", "--records", "600", "--kills", "1", "--window", "F5", "--json"]
+    )
+    assert result.exit_code == 1, result.output
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert found["duplicate"] > 0
+    assert (found["lost"], found["kills"]) == (0, {"F5": 1})
+    assert "exactly once: NO" in result.output
+
+
+CUT = {
+    "log": ("F5", "F9"),
+    "files": ("F3", "F5"),
+    "postgres": ("F4", "F5", "F6"),
+    "redis": ("F4", "F5"),
+}
+"""What is tried in every run; Kafka has a test of its own, and the slow tier tries all."""
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("sink", CUT)
+def test_a_sink_delivers_exactly_once(sink: str) -> None:
+    found = verify(Plan(sink, records=2_000, kills=len(CUT[sink]), windows=CUT[sink]))
+    assert found.ok, found
+    assert set(found.kills) == set(CUT[sink])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("sink", [*CUT, "kafka"])
+def test_a_sink_delivers_exactly_once_at_full_length(sink: str) -> None:
+    found = verify(Plan(sink, seed=7))
+    assert found.ok, found
+    assert sum(found.kills.values()) == 20
