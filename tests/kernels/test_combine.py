@@ -62,12 +62,24 @@ def test_every_record_is_added_whatever_else_it_holds(schema: str) -> None:
     assert parts(kernel) == {}
 
 
+BAD = ["bad", "a", "bad", "b", "bad", "bad"]
+
+
 def test_the_record_that_fails_is_named() -> None:
     kernel = kernel_over("word string")
+    kernel.take(Chunk.of(schema_of("word string"), BAD))
     with pytest.raises(RecordFailed) as failed:
-        kernel.take(Chunk.of(schema_of("word string"), ["bad", "a", "bad", "b", "bad", "bad"]))
-    assert failed.value.at == 4
+        list(kernel.barrier())
     assert failed.value.record.word == "bad"
+    assert failed.value.at is None
+
+
+def test_a_step_that_goes_on_knows_where_the_record_stood() -> None:
+    kernel = kernel_over("word string")
+    kernel.guarded = True
+    with pytest.raises(RecordFailed) as failed:
+        kernel.take(Chunk.of(schema_of("word string"), BAD))
+    assert failed.value.at == 4
 
 
 def test_equal_numbers_that_can_be_told_apart_are_added_one_by_one() -> None:

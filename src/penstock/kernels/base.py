@@ -37,8 +37,10 @@ class Context:
 class Kernel:
     """The base of all kernels. `take` and `barrier` give (output name, chunk) pairs."""
 
+    arrow = False
+    """Whether it takes records as Arrow batches."""
     leaving = False
-    """Whether all that comes out leaves Python next; the host says so."""
+    """Whether all that comes out is wanted as Arrow batches next; the host says so."""
     guarded = False
     """Whether the pass goes on without a record that the step fails on; the host says so."""
     times = Times()
@@ -76,12 +78,13 @@ class Kernel:
 class RecordFailed(Exception):
     """The user's code failed on a record. The host knows where the record stood, and makes a StepError of it.
 
-    `made` has what a keyed step gave for the records before it, which it has taken and cannot take again.
+    `at` is its place in the chunk, where that is known. `made` has what a keyed step gave for the records before it, which it has
+    taken and cannot take again.
     """
 
     made: list[tuple[str, Chunk]] | None = None
 
-    def __init__(self, node: Node, record: Any, at: int, error: BaseException) -> None:
+    def __init__(self, node: Node, record: Any, at: int | None, error: BaseException) -> None:
         super().__init__(f"{node.name}: {error}")
         self.node, self.record, self.at, self.error = node, record, at, error
 

@@ -6,15 +6,14 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable
 from functools import reduce
-from itertools import islice, repeat
-from operator import length_hint
+from itertools import repeat
 from typing import Any
 
 from penstock.graph.nodes import Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.types import BINARY, INTEGERS, STRING
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
-from penstock.kernels.chunk import Chunk, Walk
+from penstock.kernels.chunk import Chunk, Walk, shape_of
 from penstock.kernels.keyed import AggregateKernel, KeyedKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.reduce import ReduceKernel
@@ -36,14 +35,7 @@ class CombineKernel(AggregateKernel):
 
 
 class CombineOwnKernel(CombineKernel):
-    """The same for one aggregate of the user's own: each record goes straight into the part of its key.
-
-    Records that are nothing but their key are all alike within a key; they are counted first and added in one go.
-    """
-
-    def __init__(self, node: Any, schema: Schema) -> None:
-        super().__init__(node, schema)
-        self.alike = only_key(schema)
+    """The same for one aggregate of the user's own: each record goes straight into the part of its key."""
 
     def open(self, context: Context) -> None:
         """Begins with nothing."""
@@ -52,28 +44,12 @@ class CombineOwnKernel(CombineKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Adds the records."""
+        columns, walk = chunk.columns(), chunk.walk()
+        single = len(self.key_places) == 1
+        keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
         with quiet():
-            if self.alike and not self.guarded:
-                self._add_alike(chunk)
-            else:
-                self._add(chunk.walk(), self._keys(chunk.columns()))
+            self._add(walk, keys)
         return ()
-
-    def _keys(self, columns: list[list[Any]]) -> Iterable[Any]:
-        if len(self.key_places) == 1:
-            return columns[self.key_places[0]]
-        return zip(*(columns[at] for at in self.key_places), strict=True)
-
-    def _add_alike(self, chunk: Chunk) -> None:
-        own, made, [column] = self.of.aggregates[0].own, self.made, chunk.columns()
-        for key, times in Counter(column).items():
-            alike = repeat(chunk.shape.make((key,)), times)
-            try:
-                made[key] = reduce(own.add, alike, made[key] if key in made else own.init())
-            except Exception as error:
-                nth = times - 1 - length_hint(alike)
-                at = next(islice((i for i, each in enumerate(column) if each == key), nth, None))
-                raise RecordFailed(self.node, chunk.rows()[at], at, error) from error
 
     def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
         own, made = self.of.aggregates[0].own, self.made
@@ -93,6 +69,41 @@ class CombineOwnKernel(CombineKernel):
         yield "out", Chunk.of(self.node.output().schema, rows)
 
 
+class CombineAlikeKernel(CombineOwnKernel):
+    """The same for records that are nothing but their key: those of a key are all alike.
+
+    Arrow counts them, and each is added at the end of the batch, one key after the other. A step that goes on without
+    the records it fails on adds them as they come, so that it knows which one failed.
+    """
+
+    arrow = True
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.make = shape_of(schema).make
+        self.counted: Counter[Any] = Counter()
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Counts the records."""
+        if self.guarded:
+            return super().take(chunk, source)
+        keys, times = chunk.batch().column(0).value_counts().flatten()
+        self.counted.update(dict(zip(keys.to_pylist(), times.to_pylist(), strict=True)))
+        return ()
+
+    def barrier(self) -> Out:
+        """Adds the records, and gives the parts of each key."""
+        own = self.of.aggregates[0].own
+        for key, times in self.counted.items():
+            row = self.make((key,))
+            try:
+                self.made[key] = reduce(own.add, repeat(row, times), own.init())
+            except Exception as error:
+                raise RecordFailed(self.node, row, None, error) from error
+        self.counted = Counter()
+        return super().barrier()
+
+
 class CombineReduceKernel(ReduceKernel):
     """The half of a reduce that runs before the shuffle."""
 
@@ -108,14 +119,15 @@ def only_key(schema: Schema) -> bool:
 
 def combine_kernel(node: Combine, schema: Schema) -> Kernel:
     """The kernel of the half before the shuffle; it counts and fails under the combine step's name."""
-    made: KeyedKernel = _kernel(node)(node.of, schema)
+    made: KeyedKernel = _kernel(node, schema)(node.of, schema)
     made.node = node
     made.of = node.of
     return made
 
 
-def _kernel(node: Combine) -> Any:
+def _kernel(node: Combine, schema: Schema) -> Any:
     if isinstance(node.of, Reduce):
         return CombineReduceKernel
-    own = len(node.of.aggregates) == 1 and node.of.aggregates[0].own is not None
-    return CombineOwnKernel if own else CombineKernel
+    if len(node.of.aggregates) != 1 or node.of.aggregates[0].own is None:
+        return CombineKernel
+    return CombineAlikeKernel if only_key(schema) else CombineOwnKernel

@@ -51,6 +51,7 @@ class Guard:
 
     def _go_on(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Given:
         """A keyed step has taken the records before the one that failed, and must not take them twice."""
+        assert failed.at is not None
         bad, rest = piece(chunk, failed.at, failed.at + 1), piece(chunk, failed.at + 1, len(chunk))
         given = self._again(kernel, bad, place, failed)
         return [*(failed.made or []), *given, *(self.take(kernel, rest, place) if len(rest) else [])]

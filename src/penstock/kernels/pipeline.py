@@ -41,7 +41,8 @@ class Pipeline:
         self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if _guarded(k.node)}
         for kernel in kernels:
             kernel.guarded = kernel.node.name in self.guards
-            kernel.leaving = not any(Port(kernel.node.name, o.name) in self.wires for o in kernel.node.outputs)
+            ports = [Port(kernel.node.name, o.name) for o in kernel.node.outputs]
+            kernel.leaving = all(kernels[w.to].arrow for port in ports for w in self.wires.get(port, ()))
 
     def open(self, context: Context) -> None:
         """Opens every kernel."""

@@ -87,6 +87,7 @@ class ProcessKernel(KeyedKernel):
         """Tells the instance the time."""
         super().begin(times)
         self.logic._now = times.now
+        self.logic._timeless = times.timeless
         self.stand(times.late)
 
     def stand(self, watermark: int) -> None:
