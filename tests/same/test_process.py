@@ -341,6 +341,36 @@ def test_a_timer_without_on_timer_is_refused() -> None:
         run_local(flow, {"events": ["a"]})
 
 
+class Waits(ps.Process):
+    """Sets a timer by the clock that it is told."""
+
+    def __init__(self, clock: str) -> None:
+        super().__init__()
+        self.clock = clock
+
+    def on_event(self, row: Any) -> None:
+        self.set_timer(row.moment, clock=self.clock)
+
+    def on_timer(self, timer: Any) -> Iterator[Any]:
+        yield self.key, timer.clock
+
+
+def waiting(name: str, clock: str, **timing: Any) -> ps.Flow:
+    """A step behind a map, which forgets the field of the event time but not that there is one."""
+    flow = ps.Flow(name)
+    events = flow.source("events", ps.items([], SCHEMA), **timing)
+    events = events.map("renamed", lambda r: (r.k, r.at), "k string, moment timestamp")
+    events.key_by("k").process("waits", Waits(clock), "k string, clock string").sink("out", ps.console())
+    return flow
+
+
+def test_a_timer_by_event_time_needs_a_stream_that_has_one(same: Case) -> None:
+    with pytest.raises(StepError, match=r"(?s)step 'waits'.*Give the source event_time="):
+        same.run(waiting("timeless", "event"), {"events": EVENTS[:1]})
+    same.check(waiting("clock", "processing"), {"events": EVENTS[:1]}, {"out": [("a", "processing")]})
+    same.check(waiting("timed", "event", event_time="at"), {"events": EVENTS[:1]}, {"out": [("a", "event")]})
+
+
 def test_a_crash_between_barriers_changes_nothing() -> None:
     flow, events = timed("crash")
     events.key_by("k").process("spans", PerTenSeconds, "k string, until timestamp, n bigint, same boolean").sink(

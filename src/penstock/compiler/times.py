@@ -44,7 +44,7 @@ class Timeline:
         self, late: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int, *, ended: bool = False
     ) -> dict[str, Times]:
         """The times of each step, from where each event time stood and stands; `ended` says that the input is over."""
-        timeless = Times(watermark=FOREVER if ended else NEVER, before=before, now=now)
+        timeless = Times(watermark=FOREVER if ended else NEVER, before=before, now=now, timeless=True)
         return {n.name: self._times(n, late, watermark, timeless) for n in self.graph.nodes}
 
     def _times(self, node: Node, late: Mapping[str, int], watermark: Mapping[str, int], timeless: Times) -> Times:

@@ -65,6 +65,7 @@ class Process:
         self._dirty = False
         self._now = 0
         self._watermark: int | None = None
+        self._timeless = False
         self._event_time: Callable[[], int | None] | None = None
 
     def on_open(self) -> None:
@@ -115,11 +116,17 @@ class Process:
     def set_timer(self, at: Any, name: str = "", clock: str = "event") -> None:
         """Has `on_timer` called for this key when time reaches `at`: a datetime, or a timedelta from now on.
 
-        A timer of the same name and clock is moved. One in the past fires at the end of this batch.
+        A timer of the same name and clock is moved. One in the past fires at the end of this batch. By event time it can be set
+        only where the stream has an event time.
         """
         _check_clock(clock)
         if not has_timers(self):
             raise TypeError(f"{type(self).__qualname__} sets a timer but has no on_timer(self, timer)")
+        if clock == "event" and self._timeless:
+            raise ValueError(
+                f"{type(self).__qualname__} sets a timer by event time, but its stream has none, so the timer would never fire. Give the "
+                f"source event_time='a timestamp field', or set the timer by the clock: set_timer(..., clock='processing')"
+            )
         self._timers[clock, name] = self._moment(at, clock)
         self._dirty = True
 

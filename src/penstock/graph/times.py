@@ -28,12 +28,14 @@ class Times:
     """The clock at the last batch: timers of the clock up to it have fired."""
     now: int = 0
     """The clock at this batch; it does not move while the batch runs."""
+    timeless: bool = False
+    """Whether no event time reaches the step, so that its watermark moves only when the input is over."""
 
     def held(self, by: int) -> Times:
         """The same behind steps that give records up to `by` behind their own watermark.
 
         >>> Times(late=10, watermark=FOREVER).held(4)
-        Times(late=6, watermark=4611686018427387904, before=-4611686018427387904, now=0)
+        Times(late=6, watermark=4611686018427387904, before=-4611686018427387904, now=0, timeless=False)
         """
         return Times(_less(self.late, by), _less(self.watermark, by), self.before, self.now)
 
