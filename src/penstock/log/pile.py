@@ -18,8 +18,8 @@ class Pile:
     def __init__(self, due: float) -> None:
         self.due = due
         self.values: list[bytes | None] = []
-        self.keys: list[bytes | None] = []
-        self.headers: list[HeaderList] = []
+        self.keys: list[bytes | None] | None = None
+        self.headers: list[HeaderList] | None = None
         self.times: list[int] = []
         self.size = 0
         self.done = threading.Event()
@@ -28,12 +28,17 @@ class Pile:
 
     def add(self, value: bytes | None, key: bytes | None, headers: HeaderList, timestamp: int, size: int) -> Ack:
         """Put a record on the pile."""
+        number = len(self.values)
         self.values.append(value)
-        self.keys.append(key)
-        self.headers.append(headers)
         self.times.append(timestamp)
+        if key is not None or self.keys is not None:
+            self.keys = self.keys if self.keys is not None else [None] * number
+            self.keys.append(key)
+        if headers or self.headers is not None:
+            self.headers = self.headers if self.headers is not None else [()] * number
+            self.headers.append(headers)
         self.size += size
-        return Ack(self, len(self.values) - 1)
+        return Ack(self, number)
 
     def columns(self) -> Columns:
         """The records as columns."""

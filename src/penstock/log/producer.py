@@ -41,14 +41,15 @@ class Producer:
         self._max_batch, self._max_bytes, self._buffer_bytes = max_batch, max_bytes, buffer_bytes
         self._piles: dict[TopicPartition, Pile] = {}
         self._buffered = 0
-        self._change = threading.Condition()
+        self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
         self._append_lock = threading.RLock()
         self._flush_wanted = self._closed = False
         self._thread: threading.Thread | None = None
         self._next: dict[TopicPartition, int] = {}
         self._turn = count(identity.producer)
         self._sticky: dict[str, int] = {}
-        self._seen: dict[str, Topic] = {}
+        self._usual: dict[str, TopicPartition] = {}
 
     @property
     def epoch(self) -> int:
@@ -65,7 +66,28 @@ class Producer:
         partition: int | None = None,
     ) -> Ack:
         """Hand over a record; it is on disk when the answer's `result()` returns. Waits while the buffer is full."""
-        found = self._seen.get(topic) or self._seen.setdefault(topic, self._topics.get(topic))
+        place = self._usual.get(topic) if key is None and partition is None and value.__class__ is bytes else None
+        if place is None:
+            place = self._place(topic, value, key, partition)
+        size = 16 + (len(value) if value is not None else 0) + (len(key) if key is not None else 0)
+        moment = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+        with self._lock:
+            if self._closed or self._buffered >= self._buffer_bytes:
+                self._wait_for_room()
+            pile = self._piles.get(place)
+            fresh = pile is None
+            if pile is None:
+                pile = self._piles[place] = Pile(time.monotonic() + self._linger)
+            ack = pile.add(value, key, headers, moment, size)
+            self._buffered += size
+            if fresh or len(pile.values) == self._max_batch or pile.size >= self._max_bytes:
+                self._start()
+                self._change.notify_all()
+            return ack
+
+    def _place(self, topic: str, value: bytes | None, key: bytes | None, partition: int | None) -> TopicPartition:
+        """Where a record goes, if it may; the place of records without a key stays until what waits is on disk."""
+        found = self._topics.get(topic)
         for item in (value, key):
             if item is not None and not isinstance(item, bytes):
                 raise BadRecord(
@@ -73,17 +95,13 @@ class Producer:
                 )
         check_keys(found, key is not None)
         place = TopicPartition(topic, self._choose(found, key, partition))
-        size = len(value or b"") + len(key or b"") + 16
-        with self._change:
-            self._change.wait_for(lambda: self._closed or self._buffered < self._buffer_bytes)
-            self._check_open()
-            pile = self._piles.get(place) or self._piles.setdefault(place, Pile(time.monotonic() + self._linger))
-            ack = pile.add(value, key, headers, now_ms() if timestamp is None else timestamp, size)
-            self._buffered += size
-            if len(pile.values) == 1 or self._full(pile):
-                self._start()
-                self._change.notify_all()
-            return ack
+        if key is None and partition is None:
+            self._usual[topic] = place
+        return place
+
+    def _wait_for_room(self) -> None:
+        self._change.wait_for(lambda: self._closed or self._buffered < self._buffer_bytes)
+        self._check_open()
 
     def send_many(
         self,
@@ -109,6 +127,7 @@ class Producer:
         if partition is not None or keys is None or len(found.partitions) == 1:
             number = self._choose(found, None, partition)
             self._sticky.pop(topic, None)
+            self._usual.pop(topic, None)
             return [self._append(TopicPartition(topic, number), cols, sequence)] if values else []
         if sequence is not None:
             raise BadRecord("a sequence number counts the records of one partition; give `partition` with it")
@@ -180,7 +199,7 @@ class Producer:
                 piles, self._piles = self._piles, {}
                 self._flush_wanted = False
                 self._sticky.clear()
-                self._seen.clear()
+                self._usual.clear()
             try:
                 for place, pile in piles.items():
                     self._deliver(place, pile)
