@@ -31,6 +31,8 @@ ABOUT = "log to log through a Python step at 1,000 records a second, from the in
 RATE = 1000
 FIELDS = "n bigint, due bigint"
 PATIENCE = 60
+Serve = Callable[[threading.Event], None]
+"""Runs a flow until the event is set."""
 
 
 def step(n: int, due: int) -> tuple[int, int]:
@@ -67,19 +69,20 @@ def receive(path: str, records: int, deadline: float, told: Any) -> None:
     told.put(delays)
 
 
-def measure(path: Path, serve: Callable[[threading.Event], None], warm: int, seconds: int) -> list[float]:
-    """The delays of a served flow, in order, without those of the first seconds."""
+def make_topics(path: Path) -> None:
     with Log(path) as log:
         log.create_topic("in")
         log.create_topic("out")
+
+
+def measure(place: str, ends: tuple[Any, Any], serve: Serve, warm: int, seconds: int) -> list[float]:
+    """The delays of a served flow, in order, without those of the first seconds. `ends` are the sender and the receiver."""
     context = multiprocessing.get_context("spawn")
     told = context.Queue()
     whole, start = warm + seconds, time.time_ns() + 3_000_000_000
     processes = [
-        context.Process(target=send, args=(str(path), start, whole), daemon=True),
-        context.Process(
-            target=receive, args=(str(path), RATE * whole, time.time() + whole + PATIENCE, told), daemon=True
-        ),
+        context.Process(target=ends[0], args=(place, start, whole), daemon=True),
+        context.Process(target=ends[1], args=(place, RATE * whole, time.time() + whole + PATIENCE, told), daemon=True),
     ]
     for process in processes:
         process.start()
@@ -100,12 +103,16 @@ def measure(path: Path, serve: Callable[[threading.Event], None], warm: int, sec
     return sorted(delays)
 
 
-def penstock(spark: SparkSession, place: Path) -> Callable[[threading.Event], None]:
+def penstock(spark: SparkSession, place: Path) -> Serve:
+    return served(spark, graph(place / "log"), place / "flow")
+
+
+def served(spark: SparkSession, flow: Graph, checkpoint: Path) -> Serve:
+    """A flow of Penstock, live."""
     from penstock.spark.run import RunOptions, run_live
 
     def serve(ended: threading.Event) -> None:
-        options = RunOptions(checkpoint=place / "flow", by_value=(__name__,))
-        live = run_live(graph(place / "log"), spark, options)
+        live = run_live(flow, spark, RunOptions(checkpoint=checkpoint, by_value=(__name__,)))
         threading.Thread(target=_stop_after, args=(ended, live), daemon=True).start()
         live.wait(pause=0.05)
 
@@ -117,7 +124,13 @@ def _stop_after(ended: threading.Event, live: LiveRun) -> None:
     live.ask_to_stop()
 
 
-def by_hand(spark: SparkSession, place: Path) -> Callable[[threading.Event], None]:
+def shown(name: str, delays: list[float]) -> dict[str, float]:
+    """The figures of one side."""
+    p50, p99 = statistics.median(delays), percentile(delays, 0.99)
+    return {f"{name}_p50": p50, f"{name}_p99": p99, f"{name}_most": delays[-1]}
+
+
+def by_hand(spark: SparkSession, place: Path) -> Serve:
     from penstock.connectors.log_source import NAME as FORMAT
     from penstock.connectors.log_source import LogDataSource
 
@@ -176,9 +189,9 @@ def run(quick: bool) -> Result:
     figures: dict[str, float] = {"records_per_second": RATE}
     for name, made in (("by_hand", by_hand), ("penstock", penstock)):
         with folder() as place:
-            delays = measure(place / "log", made(spark, place), warm, seconds)
-        figures |= {f"{name}_p50": statistics.median(delays), f"{name}_p99": percentile(delays, 0.99)}
-        figures |= {f"{name}_most": delays[-1]}
+            make_topics(place / "log")
+            delays = measure(str(place / "log"), (send, receive), made(spark, place), warm, seconds)
+        figures |= shown(name, delays)
     figures["p50_over_by_hand"] = figures["penstock_p50"] / figures["by_hand_p50"]
     bars = (
         Bar("p50 in seconds", figures["penstock_p50"], at_most=0.4),

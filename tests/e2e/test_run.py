@@ -291,16 +291,24 @@ def _interrupt(folder: Path, *signals: signal.Signals) -> tuple[subprocess.Popen
 
 
 def test_the_demo_prints_plain_lines_without_a_terminal(tmp_path: Path) -> None:
-    done = call(PENSTOCK, "demo", "--for", "20s", "--rate", "200", *LOCAL, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    process, stdout = (
+        start(PENSTOCK, "demo", "--for", "300s", "--rate", "200", *LOCAL, cwd=tmp_path),
+        tmp_path / "stdout.txt",
+    )
+    try:
+        until(lambda: "trending #" in stdout.read_text(), process)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0, (tmp_path / "stderr.txt").read_text()
+    finally:
+        process.kill()
+    lines = stdout.read_text().splitlines()
     assert "200 posts a second" in lines[0]
     batches = [line for line in lines if line.startswith("trending-hashtags batch")]
     assert batches
     assert "rows in" in batches[-1]
     assert re.search(r"trending #\w+ \d+", batches[-1])
     assert re.fullmatch(r"trending-hashtags: \d+ batch(es)? in .* rows/s on average, .*", lines[-1])
-    assert "\x1b" not in done.stdout
+    assert "\x1b" not in stdout.read_text()
 
 
 def test_in_a_terminal_the_demo_draws_itself_and_ctrl_c_ends_it(tmp_path: Path) -> None:
