@@ -52,6 +52,37 @@ def test_the_letter_box_keeps_what_no_sink_takes_and_replays_it(penstock_spark: 
     assert len(Replays(tmp_path / "replay").done()) == 2
 
 
+def united(function: Any) -> ps.Flow:
+    """The step that fails stands inside a stage whose records come second in a union: none of its tasks is the first."""
+    flow = ps.Flow("united", on_error="dead_letter")
+    others = flow.source("others", ps.items([], "n int")).map("other", lambda row: row.n, "n int")
+    texts = flow.source("texts", ps.items([], "text string")).map("same", lambda row: row)
+    others.union("both", texts.map("parse", function, "n int")).sink("out", ps.console())
+    return flow
+
+
+def test_a_letter_is_replayed_into_a_stage_that_has_no_first_task(penstock_spark: Any, tmp_path: Path) -> None:
+    texts = ["2", "x"]
+    given: dict[str, list[Any]] = {"others": [1, 1], "texts": texts}
+    run_spark(united(parse), penstock_spark, given, cuts={"others": [1], "texts": [1]}, folder=tmp_path)
+    assert Replays(tmp_path / "replay").ask(LetterBox(tmp_path / "dead-letters").letters()) == 1
+    cuts = {"others": [1, 2], "texts": [1]}
+    given = {"others": [1, 1, 3], "texts": texts}
+    results = run_spark(united(parse_better), penstock_spark, given, cuts=cuts, folder=tmp_path)
+    assert sorted(r.n for r in results["out"]) == [-1, 3]
+
+
+def test_a_letter_whose_step_is_gone_counts_as_not_replayed(penstock_spark: Any, tmp_path: Path) -> None:
+    run_spark(flow_of(parse), penstock_spark, {"texts": ["1", "x"]}, cuts={"texts": [1]}, folder=tmp_path)
+    (letter,) = LetterBox(tmp_path / "dead-letters").letters()
+    replays = Replays(tmp_path / "replay")
+    replays.ask([letter | {"step": "gone"}])
+    assert replays.done() == {letter["id"]}
+    given = {"texts": ["1", "x", "7"]}
+    run_spark(flow_of(parse_better), penstock_spark, given, cuts={"texts": [1, 2]}, folder=tmp_path)
+    assert replays.done() == set()
+
+
 def kill(row: Any) -> Any:
     if row.text == "poison":
         os._exit(7)

@@ -87,7 +87,7 @@ class BatchRunner:
                 at.states = self._states(batch, base)
                 at.times = self._times(batch, base)
                 lower(at)
-                _warn_of_lost(at.replays)
+                self._give_back(batch, at.replays)
             with self._timed("compute"):
                 self._stage(at, batch, staged)
                 passing("state staged", batch)
@@ -107,10 +107,22 @@ class BatchRunner:
         return self._report(batch, at.counts.value, staged, bad)
 
     def _lowering(self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union) -> Lowering:
-        replays = Replays(self.folder / "replay").claim(batch)
+        replays = self._replays.claim(batch)
         counts = self._counter(spark)
         rest = (counts, self._table, union, replays)
         return Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
+
+    @property
+    def _replays(self) -> Replays:
+        return Replays(self.folder / "replay")
+
+    def _give_back(self, batch: int, left: Replayed) -> None:
+        """Dead letters for which there is no step: they count as not replayed."""
+        for (step, _), rows in left.items():
+            log.warning(
+                "%d dead letters were not replayed: no step %r runs; they stay in the letter box", len(rows), step
+            )
+        self._replays.give_back(batch, {step for step, _ in left})
 
     def attempt(self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame]) -> Exception | None:
         """Tries a batch, and shows and keeps nothing; gives what went wrong, or None."""
@@ -246,15 +258,6 @@ def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) ->
     table.unpersist(blocking=True)
     if "path" in endpoint.options:
         spark.catalog.refreshByPath(endpoint.options["path"])
-
-
-def _warn_of_lost(replays: Replayed) -> None:
-    for (step, _), rows in replays.items():
-        log.warning(
-            "%d dead letters were not replayed: there is no step %r any more; they stay in the letter box",
-            len(rows),
-            step,
-        )
 
 
 def _abort(staged: dict[str, Staged]) -> None:

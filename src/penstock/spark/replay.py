@@ -51,6 +51,12 @@ class Replays:
                 made.setdefault((each["step"], each["place"]), []).append(values)
         return made
 
+    def give_back(self, batch: int, steps: set[str]) -> None:
+        """Takes the requests for some steps out of what a batch has claimed; their letters can be asked for again."""
+        for path in sorted((self.folder / str(batch)).glob("*.json")) if steps else []:
+            asked = json.loads(path.read_text())
+            put_safely(path, [json.dumps([each for each in asked if each["step"] not in steps]).encode()])
+
     def done(self) -> set[str]:
         """The ids of all letters that have been asked for."""
         files = self.folder.glob("*/*.json") if self.folder.exists() else []

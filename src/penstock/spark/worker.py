@@ -64,9 +64,14 @@ class Stage:
     states: dict[str, StepFiles] = field(default_factory=dict)
     times: dict[str, Times] = field(default_factory=dict)
     replays: dict[str, list[Any]] = field(default_factory=dict)
-    """Dead letters that go to steps inside the stage again."""
+    """Dead letters that go to steps inside the stage again; of a stage without numbers only one task has any."""
     whole: tuple[tuple[Port, bytes], ...] = ()
     """Streams that every task gets as a whole, before its own records, as Arrow's bytes."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether tasks are known by their number, because each has a state or is a task of a bolt."""
+        return bool(self.states) or self.routed
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Runs the stage over the batches of a partition."""
@@ -110,7 +115,7 @@ class _Task:
         for port, data in self.stage.whole:
             rows = pa.ipc.open_stream(data).read_all().combine_chunks()
             list(self.pipeline.take(port, Chunk(self.work.graph.output(port).schema, columns=to_columns(rows))))
-        if self.partition == 0:
+        if self.partition == 0 or not self.stage.numbered:
             yield from self._replayed()
         for batch in batches:
             self.batch = batch

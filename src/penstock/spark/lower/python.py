@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
@@ -16,6 +17,8 @@ from penstock.spark.lower.topology import routed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Replays = dict[str, list[Any]]
+
 
 def python_stage(at: Lowering, stage: Stage) -> None:
     """Brings the records where the stage needs them, runs it, and parts its outputs."""
@@ -27,10 +30,22 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
     inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
     whole = rules_of(at, first) if isinstance(first, WithBroadcast) else ()
-    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times, inside, whole)
-    made = frame.mapInArrow(function, at.packer.schemas.get(stage.name) or _schema(at, stage))
+    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times, whole=whole)
+    made = mapped(at, frame, function, inside, at.packer.schemas.get(stage.name) or _schema(at, stage))
     at.packer.schemas.setdefault(stage.name, made.schema)
     _give(at, stage, apart(at, stage, made))
+
+
+def mapped(at: Lowering, frame: DataFrame, function: worker.Stage, inside: Replays, schema: Any) -> DataFrame:
+    """Runs a stage over its input, and over the dead letters that go to steps inside it.
+
+    Where tasks have numbers the first takes the letters, and is sure to run. Other stages may have no task, and inside a union none is the
+    first; there the letters get a task of their own.
+    """
+    if not inside or function.numbered:
+        return frame.mapInArrow(replace(function, replays=inside), schema)
+    nothing = at.spark.createDataFrame(at.spark.sparkContext.parallelize([], 1), frame.schema)
+    return frame.mapInArrow(function, schema).unionByName(nothing.mapInArrow(replace(function, replays=inside), schema))
 
 
 def _moved(at: Lowering, first: Node) -> DataFrame:
