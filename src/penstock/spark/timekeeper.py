@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.compiler.times import Timeline
@@ -74,4 +74,4 @@ class Timekeeper:
 
 
 def _at_end(times: Times) -> Times:
-    return Times(NEVER, FOREVER, times.before, times.now)
+    return replace(times, late=NEVER, watermark=FOREVER)
