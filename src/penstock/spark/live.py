@@ -22,6 +22,8 @@ from penstock.spark.pace import Pace
 from penstock.spark.report import BatchReport
 from penstock.spark.search import searches, without_breakers
 from penstock.spark.sources import Parted, Sources
+from penstock.spark.sparklog import SparkLog
+from penstock.spark.sweep import Sweeper, fed_by
 from penstock.spark.until import Goal
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class LiveRun:
             options.max_rows,
         )
         self.pace.begin()
+        self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._ended = self._given_up = False
@@ -260,6 +263,7 @@ class LiveRun:
             report = self.reports.pop(progress["batchId"], None)
             if report is not None:
                 passing("commit logged", report.batch)
+                self.sweeper.sweep(fed_by(self.sources))
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
                 self.last = self._completed(report, progress)
                 self.pace.learn(self.last)

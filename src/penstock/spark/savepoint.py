@@ -57,7 +57,7 @@ class Savepoint:
 def take(checkpoint: Path, target: Path, version: int | None = None, *, copy: bool = False) -> Savepoint:
     """Makes a savepoint of the newest version that is through, or of an older one that is still kept.
 
-    A flow that runs sweeps versions away meanwhile; then the newest one is taken again.
+    A flow that runs sweeps versions and files that were read away meanwhile; then it is tried again.
     """
     if target.exists():
         raise CheckpointError(f"{target} is there already; give the savepoint another name, or remove it")
@@ -68,7 +68,7 @@ def take(checkpoint: Path, target: Path, version: int | None = None, *, copy: bo
         try:
             return _Taking(checkpoint, aside, version, _copied if copy else _linked).take(target)
         except FileNotFoundError as error:
-            if not left or version is not None:
+            if not left:
                 raise CheckpointError(f"no savepoint was made of {checkpoint}: {error.filename} is not there") from None
         except StateError:
             if not left or version is not None:

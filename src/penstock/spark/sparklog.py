@@ -84,7 +84,7 @@ class SparkLog:
     def source_files(self, place: int, offset: str) -> list[Path]:
         """What a source has noted up to an offset, as far as Spark's log of files can be cut there; all of it otherwise."""
         files = sorted(p for p in (self.folder / "sources" / str(place)).glob("*") if not p.name.startswith("."))
-        last = _log_offset(offset)
+        last = log_offset(offset)
         if last is None or not all(p.name.split(".")[0].isdigit() for p in files):
             return files
         kept = [p for p in files if int(p.name.split(".")[0]) <= last]
@@ -123,10 +123,10 @@ class SparkLog:
 _FIX = "restore it, start from a savepoint (--from), or start afresh with --fresh"
 
 
-def _log_offset(offset: str) -> int | None:
+def log_offset(offset: str) -> int | None:
     """How far a source of files has read; None for another kind of source.
 
-    >>> _log_offset('{"logOffset":7}'), _log_offset('{"topic":{"0":7}}')
+    >>> log_offset('{"logOffset":7}'), log_offset('{"topic":{"0":7}}')
     (7, None)
     """
     found = _parsed(offset)
