@@ -16,6 +16,7 @@ import penstock as ps
 from penstock.connectors.base import Place
 from penstock.connectors.feed import Feed, FeedSource
 from penstock.graph.schema import schema_of
+from penstock.spark import sweep
 from penstock.spark.changes import Wanted
 from penstock.spark.run import RunOptions, run_live
 from penstock.spark.savepoint import take
@@ -195,16 +196,20 @@ SEEN: list[int] = []
 
 
 @pytest.mark.spark
-def test_many_small_batches_leave_few_files_and_lose_nothing(penstock_spark: Any, tmp_path: Path) -> None:
+def test_many_small_batches_leave_few_files_and_lose_nothing(
+    penstock_spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     SEEN.clear()
+    monkeypatch.setattr(sweep, "EVERY", 2)
     penstock_spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
     try:
         for _ in range(2):
-            options = RunOptions(checkpoint=tmp_path, until=Until(batches=12), keep_versions=3, duration=120)
+            until = Until(batches=7)
+            options = RunOptions(checkpoint=tmp_path, until=until, keep_versions=3, parallelism=1, duration=120)
             run_live(around().graph, penstock_spark, options).wait(pause=0.02)
     finally:
         penstock_spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
     rounds = [int(p.name.split("-")[1]) for p in (tmp_path / "loops" / "again").glob("*.parquet")]
-    assert min(rounds) >= 24 - 3 - EVERY - 1
+    assert min(rounds) >= 14 - 3 - 2 - 1
     assert left(tmp_path, "numbers")[0] > 0
     assert SEEN[: SEEN.index(0, 1)] == list(range(SEEN.index(0, 1))), "nothing is lost, nothing comes twice"
