@@ -37,6 +37,7 @@ class Tally:
     late: Counter[str] = field(default_factory=Counter)
     bad: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     last: BatchReport | None = None
     first_began: float | None = None
     recent: deque[BatchReport] = field(default_factory=deque)
@@ -50,6 +51,7 @@ class Tally:
         self.late.update(report.late)
         self.bad.update(report.bad)
         self.dead.update(report.dead)
+        self.skipped.update(report.skipped)
         for step, (taken, given) in report.steps.items():
             self.taken[step] += taken
             self.given[step] += 0 if step in report.sources else given
@@ -125,7 +127,8 @@ def time_text(report: BatchReport) -> str:
     """
     reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]
     shown = [f"watermark {to_moment(min(reached)):%Y-%m-%d %H:%M:%S}"] if reached else []
-    for word, counts in (("late", report.late), ("bad time", report.bad), ("dead letters", report.dead)):
+    told = {"late": report.late, "bad time": report.bad, "dead letters": report.dead, "skipped": report.skipped}
+    for word, counts in told.items():
         shown += [f"{word} {number(many)} ({step})" for step, many in counts.items()]
     return ", ".join(shown)
 
@@ -164,6 +167,7 @@ def summary(tally: Tally) -> str:
     parts += [f"{number(many)} late in {step}" for step, many in tally.late.items()]
     parts += [f"{number(many)} without a usable event time in {step}" for step, many in tally.bad.items()]
     parts += [f"{number(many)} dead letters of {step}" for step, many in tally.dead.items()]
+    parts += [f"{number(many)} skipped by {step}" for step, many in tally.skipped.items()]
     return ", ".join(parts)
 
 

@@ -12,7 +12,7 @@ commits again with the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class Place:
     """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
 
-    `once` says that the run ends when it has read what is there.
+    `once` says that the run ends when it has read what is there. With `keeps_unread` a record that cannot be read does not stop the source: it
+    comes along with what is told of it in the column `__unread` (`penstock.connectors.unread`).
     """
 
     step: str
@@ -39,6 +40,7 @@ class Place:
     folder: Path
     once: bool = False
     flow: str = ""
+    keeps_unread: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -68,6 +70,18 @@ class SourceConnector:
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
         """Where outside a record came from, for an error message; empty when the source cannot tell."""
         return ""
+
+    def first_unread(self, spark: SparkSession, place: Place, told: str) -> tuple[bytes, str] | None:
+        """The record at which reading stopped with this message, and where it stands; None when the source cannot tell."""
+        return None
+
+    def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
+        """Where outside records stand that could not be read, from what was known when they were."""
+        return [position for _, position in unread]
+
+    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads records that could not be read, and were put aside, once more."""
+        raise Impossible(f"source {place.step!r}: {place.endpoint.kind!r} cannot read records from dead letters")
 
     def close(self) -> None:
         """Called when the run ends."""

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.base import Place, SourceConnector
 from penstock.connectors.kafka_admin import Cluster
 from penstock.connectors.kafka_settings import LOG, java_settings
+from penstock.connectors.unread import (
+    beside,
+    from_json,
+    position_in,
+    raw_rows,
+    read_texts,
+    read_values,
+)
 from penstock.errors import PenstockError
-from penstock.graph.kafka import REGISTERED
+from penstock.graph.kafka import ABOUT, REGISTERED
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 
@@ -56,6 +64,11 @@ class KafkaSource(SourceConnector):
         except PenstockError as error:  # people look at the group; the flow's own place is in its checkpoint
             LOG.warning("%s", error)
 
+    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads the values of dead letters, with what came beside them."""
+        names = ("value", *ABOUT.names)
+        return fields(spark.createDataFrame(raw_rows(letters, names), f"value binary, {ABOUT}"), place)
+
     def close(self) -> None:
         """Closes the client."""
         if self._cluster is not None:
@@ -91,19 +104,13 @@ def fields(frame: DataFrame, place: Place) -> DataFrame:
     kind, also = place.options["format"], place.options["also"]
     if kind == "raw":
         return frame.select(*map(quote, place.schema.names))
+    position = position_in("concat('topic ', topic)")
     if kind == "text":
-        return frame.selectExpr(*(_text(n) for n in place.schema.names))
+        return read_texts(frame, place, place.schema.names, position)
     value = Schema(tuple(f for f in place.schema.fields if f.name not in also))
-    about = [_text(name) for name in also]
     if kind in REGISTERED:
         from penstock.connectors.kafka_wire import decoded
 
-        return decoded(frame.selectExpr("value", *about), place, value)
-    ddl = str(value).replace("\\", "\\\\").replace("'", "\\'")
-    parsed = f"from_json(cast(value as string), '{ddl}', map('mode', 'FAILFAST')) as __value"
-    return frame.selectExpr(parsed, *about).selectExpr("__value.*", *map(quote, also))
-
-
-def _text(name: str) -> str:
-    """Keys and values as text, which they must be: bytes that are not stop the flow rather than change on the way."""
-    return f"validate_utf8(cast({name} as string)) as {name}" if name in ("key", "value") else quote(name)
+        return decoded(frame, place, value, position)
+    parse = from_json("cast(value as string)", value)
+    return read_values(frame, place, value, parse, position, *beside(also))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.connectors.base import Place, SinkPlace
 from penstock.connectors.kafka_avro import AvroReader, avro_writer
 from penstock.connectors.kafka_protobuf import ProtobufReader, message_of, protobuf_writer
-from penstock.connectors.schema_registry import Registry, registry_at
+from penstock.connectors.schema_registry import Registry, RegistryDown, registry_at
+from penstock.connectors.unread import REPLAYED, TYPE, UNREAD, Unreadable, beside, from_json, read_values
 from penstock.errors import RunError
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -53,25 +56,100 @@ def front(number: int) -> bytes:
     return b"\0" + struct.pack(">I", number)
 
 
-def decoded(frame: DataFrame, place: Place, schema: Schema) -> DataFrame:
+def decoded(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
     """The fields of the values, and what stands beside them."""
-    given = place.options
-    url, options, kind = given["registry"], given.get("registry_client"), given["format"]
-    about = [n for n in frame.columns if n != "value"]
-    if kind == "json_schema":
-        return _decoded_json(frame, place, schema, about)
-    whole = Schema((*schema.fields, *(place.schema.field(n) for n in about)))
-    wanted, shape = arrow_schema(schema), arrow_schema(whole)
+    if place.options["format"] == "json_schema":
+        return _decoded_json(frame, place, schema, position)
+    also = place.options["also"]
+    columns, *wrong = beside(also)
+    cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])}) as __cause"
+    reading = _Reading(place, schema)
+    moved = frame.selectExpr("value", *columns, f"{position} as __position", cause)
+    return moved.mapInArrow(reading, reading.shape)
 
-    def decode(batches: Iterator[Any]) -> Iterator[Any]:
-        registry = registry_at(url, options)
-        reader = AvroReader(registry) if kind == "avro" else ProtobufReader(registry, schema)
+
+@dataclass(frozen=True)
+class _Reading:
+    """The function of a `mapInArrow` that reads Avro or Protobuf values.
+
+    A batch is read as a whole; only where that fails its records are read one by one.
+    """
+
+    place: Place
+    schema: Schema
+
+    @property
+    def whole(self) -> Schema:
+        """The fields of the values, then what stands beside them."""
+        return Schema((*self.schema.fields, *(self.place.schema.field(n) for n in self.place.options["also"])))
+
+    @property
+    def shape(self) -> str:
+        """The columns that come out."""
+        return f"{self.whole}, {UNREAD} {TYPE}" if self.place.keeps_unread else str(self.whole)
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches that come out."""
+        given = self.place.options
+        registry = registry_at(given["registry"], given.get("registry_client"))
+        reader = AvroReader(registry) if given["format"] == "avro" else ProtobufReader(registry, self.schema)
         for batch in batches:
-            records = [None if v is None else reader.read(schema_id(v), v) for v in batch.column("value").to_pylist()]
-            columns = [_column(records, f) for f in wanted] + [batch.column(n) for n in about]
-            yield pa.record_batch([c.cast(f.type) for c, f in zip(columns, shape)], schema=shape)
+            try:
+                yield self._batch(batch, reader)
+            except RegistryDown as down:
+                raise RunError(str(down)) from None
 
-    return frame.mapInArrow(decode, str(whole))
+    def _batch(self, batch: Any, reader: Any) -> Any:
+        try:
+            self._check_causes(batch)
+            return self._made(batch, self._columns(batch, reader), [None] * batch.num_rows)
+        except RegistryDown:
+            raise
+        except RunError:
+            return (
+                pa.Table.from_batches([self._one(batch.slice(at, 1), reader) for at in range(batch.num_rows)])
+                .combine_chunks()
+                .to_batches()[0]
+            )
+
+    def _check_causes(self, batch: Any) -> None:
+        if batch.column("__cause").null_count < batch.num_rows:
+            raise RunError(batch.column("__cause").drop_null()[0].as_py())
+
+    def _one(self, batch: Any, reader: Any) -> Any:
+        try:
+            self._check_causes(batch)
+            return self._made(batch, self._columns(batch, reader), [None])
+        except RegistryDown:
+            raise
+        except RunError as error:
+            return self._made(
+                batch, [pa.nulls(1, f.type) for f in arrow_schema(self.schema)], [self._told(batch, error)]
+            )
+
+    def _told(self, batch: Any, error: RunError) -> dict[str, Any]:
+        """What is told of an unread record; a source that keeps none stops here."""
+        raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
+        if not self.place.keeps_unread:
+            raise Unreadable(self.place, raw or b"", position or REPLAYED, str(error))
+        return {"raw": raw, "position": position or REPLAYED, "cause": str(error)}
+
+    def _columns(self, batch: Any, reader: Any) -> list[Any]:
+        values = batch.column("value").to_pylist()
+        records = [None if v is None else reader.read(schema_id(v), v) for v in values]
+        return [_column(records, f) for f in arrow_schema(self.schema)]
+
+    def _made(self, batch: Any, columns: list[Any], unread: list[Any]) -> Any:
+        beside = [batch.column(n) for n in self.place.options["also"]]
+        shape = list(arrow_schema(self.whole))
+        if self.place.keeps_unread:
+            beside.append(pa.array(unread, _UNREAD))
+            shape.append(pa.field(UNREAD, _UNREAD))
+        columns = [c.cast(f.type) for c, f in zip([*columns, *beside], shape, strict=True)]
+        return pa.record_batch(columns, schema=pa.schema(shape))
+
+
+_UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
 
 
 def _column(records: list[Any], field: Any) -> Any:
@@ -82,25 +160,36 @@ def _column(records: list[Any], field: Any) -> Any:
         raise RunError(f"the field {field.name!r} of a value is not {field.type}: {error}") from None
 
 
-def _decoded_json(frame: DataFrame, place: Place, schema: Schema, about: list[str]) -> DataFrame:
-    """Checks and cuts off the front; Spark reads the JSON."""
-    given = place.options
-    url, options = given["registry"], given.get("registry_client")
+def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
+    """Checks what stands in front of the values; Spark reads the JSON behind it."""
+    columns, *wrong = beside(place.options["also"])
+    url, options = place.options["registry"], place.options.get("registry_client")
+    names = frame.columns
+    shape = StructType([*frame.schema.fields, StructField("__front", StringType())])
 
-    def cut(batches: Iterator[Any]) -> Iterator[Any]:
+    def check(batches: Iterator[Any]) -> Iterator[Any]:
         registry = registry_at(url, options)
         for batch in batches:
-            values = batch.column("value").to_pylist()
-            for number in {schema_id(v) for v in values if v is not None}:
-                check_kind(registry, number, "JSON")
-            rest = pa.array([None if v is None else v[FRONT:] for v in values], pa.binary())
-            yield pa.record_batch([rest, *(batch.column(n) for n in about)], names=["value", *about])
+            causes = pa.array(_causes(batch.column("value").to_pylist(), registry), pa.string())
+            yield pa.record_batch([*batch.columns, causes], names=[*names, "__front"])
 
-    shape = ", ".join(["value binary", *(f"{quote(n)} {place.schema.field(n).type}" for n in about)])
-    ddl = str(schema).replace("\\", "\\\\").replace("'", "\\'")
-    parsed = f"from_json(cast(value as string), '{ddl}', map('mode', 'FAILFAST')) as __value"
-    named = [quote(n) for n in about]
-    return frame.mapInArrow(cut, shape).selectExpr(parsed, *named).selectExpr("__value.*", *named)
+    parse = from_json(f"cast(substring(value, {FRONT + 1}) as string)", schema)
+    return read_values(frame.mapInArrow(check, shape), place, schema, parse, position, columns, "__front", *wrong)
+
+
+def _causes(values: list[Any], registry: Registry) -> list[str | None]:
+    """What is wrong with the front of each value, if anything is."""
+    return [None if v is None else _front_cause(v, registry) for v in values]
+
+
+def _front_cause(value: bytes, registry: Registry) -> str | None:
+    try:
+        check_kind(registry, schema_id(value), "JSON")
+    except RegistryDown as down:
+        raise RunError(str(down)) from None
+    except RunError as error:
+        return str(error)
+    return None
 
 
 def check_kind(registry: Registry, number: int, wanted: str) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.unread import from_json, literal, position_in, raw_rows, read_texts, read_values
 from penstock.graph.types import quote
 from penstock.log import Log, TopicPartition
 
@@ -22,6 +23,7 @@ RAW = (
     "partition int, offset bigint, timestamp timestamp, key binary, value binary, "
     "headers array<struct<key: string, value: binary>>"
 )
+_NAMES = ("partition", "offset", "timestamp", "key", "value", "headers")
 NAME = "penstock_log"
 SLICE = 250_000
 """Records that one task reads at most; longer stretches of a partition are cut."""
@@ -42,6 +44,10 @@ class LogSource(SourceConnector):
         spark.dataSource.register(LogDataSource)
         return shaped(spark.read.format(NAME).options(**_options(place)).load(), place)
 
+    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads the values of dead letters."""
+        return shaped(spark.createDataFrame(raw_rows(letters, _NAMES), RAW), place)
+
     def reached(self, place: Place, offset: Any) -> None:
         """Tells the consumer group, so that its lag can be seen."""
         if not place.options.get("group"):
@@ -61,16 +67,13 @@ def _options(place: Place) -> dict[str, str]:
 
 def shaped(frame: DataFrame, place: Place) -> DataFrame:
     """The records in the form that the endpoint says."""
-    form = place.options["format"]
-    if form == "raw":
+    if place.options["format"] == "raw":
         return frame.select(*map(quote, place.schema.names))
-    if form == "text":
-        return frame.selectExpr("cast(value as string) as value")
-    kind = f"struct<{', '.join(f'{quote(x.name)}: {x.type}' for x in place.schema.fields)}>"
-    schema = kind.replace("'", "\\'")
-    return frame.selectExpr(f"from_json(cast(value as string), '{schema}', map('mode', 'FAILFAST')) as __v").select(
-        "__v.*"
-    )
+    position = position_in(literal(f"topic {place.options['topic']}"))
+    if place.options["format"] == "text":
+        return read_texts(frame, place, ("value",), position)
+    parse = from_json("cast(value as string)", place.schema)
+    return read_values(frame, place, place.schema, parse, position)
 
 
 class LogDataSource(DataSource):

@@ -19,6 +19,10 @@ NOT_FOUND = 404
 TYPE = "application/vnd.schemaregistry.v1+json"
 
 
+class RegistryDown(RunError):
+    """The registry does not answer as it should, which is no fault of the record at hand."""
+
+
 @dataclass(frozen=True)
 class Registered:
     """A schema as the registry has it, with those it refers to, by name."""
@@ -82,9 +86,9 @@ class Registry:
         except urllib.error.HTTPError as error:
             if error.code == NOT_FOUND:
                 return None
-            raise RunError(f"the schema registry at {self.url} answers {error.code}: {_reason(error)}") from None
+            raise RegistryDown(f"the schema registry at {self.url} answers {error.code}: {_reason(error)}") from None
         except (OSError, ValueError) as error:
-            raise RunError(f"the schema registry at {self.url} does not answer: {error}") from None
+            raise RegistryDown(f"the schema registry at {self.url} does not answer: {error}") from None
 
     def _headers(self) -> dict[str, str]:
         made = {"Content-Type": TYPE, "Accept": TYPE}

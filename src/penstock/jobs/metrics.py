@@ -44,6 +44,9 @@ class Metrics:
             "penstock_late", "Records that came too late, read by nobody", ["flow", "step"], **own
         )
         self.bad = client.Counter("penstock_bad_time", "Records without a usable event time", ["flow", "step"], **own)
+        self.skipped = client.Counter(
+            "penstock_skipped", "Records left out because a step failed on them", ["flow", "step"], **own
+        )
         self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
         self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
 
@@ -64,7 +67,13 @@ class Metrics:
         self._time(report)
 
     def _time(self, report: BatchReport) -> None:
-        for counter, counts in ((self.late, report.late), (self.bad, report.bad), (self.dead, report.dead)):
+        counted = (
+            (self.late, report.late),
+            (self.bad, report.bad),
+            (self.dead, report.dead),
+            (self.skipped, report.skipped),
+        )
+        for counter, counts in counted:
             for step, many in counts.items():
                 counter.labels(self.flow, step).inc(many)
         for step, time in report.watermarks.items():

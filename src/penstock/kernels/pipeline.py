@@ -88,10 +88,11 @@ class Pipeline:
             yield from self._on(kernel, kernel.barrier())
 
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """Rows in and out of each step, and those that the native half of an aggregate took in."""
+        """Rows in and out of each step, those that the native half of an aggregate took in, late ones and skipped ones."""
         before = {f"{k.node.name}.parts": k.rows for k in self.kernels if k.rows}
         late = {f"{k.node.name}.late": k.late for k in self.kernels if k.late}
-        return self.rows_in + Counter(before | late), self.rows_out
+        skipped = {f"{step}.skipped": n for g in self.guards.values() for step, n in g.skipped.items()}
+        return self.rows_in + Counter(before | late | skipped), self.rows_out
 
     def letters(self) -> list[Letter]:
         """The records that steps have put aside since they were last asked for."""

@@ -14,6 +14,7 @@ from penstock.graph.endpoints import matching_files
 from penstock.graph.nodes import Endpoint, Output, Source
 from penstock.graph.schema import Schema
 from penstock.kernels.base import RecordFailed
+from penstock.kernels.reading import READERS, Unread, Unreadable
 from penstock.kernels.spout import SpoutTasks
 
 
@@ -57,7 +58,32 @@ def _files(endpoint: Endpoint, schema: Any) -> Iterator[Any]:
         if endpoint.options["format"] == "text":
             yield from ((line,) for line in _lines(Path(path).read_bytes().decode()))
         else:
-            yield from _table(path, endpoint, schema)
+            yield from _table_or_lines(path, endpoint, schema)
+
+
+def _table_or_lines(path: str, endpoint: Endpoint, schema: Schema) -> Iterator[Any]:
+    """The records of a file; where it cannot be read as a whole, line by line, with those that are no records as `Unread`."""
+    import pyarrow as pa
+
+    try:
+        found = list(_table(path, endpoint, schema))
+    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
+        if endpoint.options["format"] not in READERS:
+            raise
+        found = list(_by_line(path, endpoint, schema))
+    yield from found
+
+
+def _by_line(path: str, endpoint: Endpoint, schema: Schema) -> Iterator[Any]:
+    form = endpoint.options["format"]
+    first = 1 if form == "csv" and endpoint.options["header"] else 0
+    for number, line in enumerate(_lines(Path(path).read_bytes().decode()), 1):
+        if number <= first or not line.strip():
+            continue
+        try:
+            yield READERS[form](line, schema)
+        except Unreadable as error:
+            yield Unread(line.encode(), f"{path}, line {number}", str(error))
 
 
 def _lines(text: str) -> list[str]:

@@ -13,16 +13,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compiler.times import Timeline
-from penstock.errors import Impossible, StepError, UnknownName, nearest
+from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Bolt, DeadLetters, Port, Sink, Source
+from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Port, Sink, Source
+from penstock.graph.parsing import keeps_unread
 from penstock.graph.times import NEVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
+from penstock.kernels.guard import Letter
 from penstock.kernels.join import JoinKernel
-from penstock.kernels.letters import letter_rows
+from penstock.kernels.letters import letter_rows, unread_letter
 from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.reading import Unread
 from penstock.kernels.records import BadRecord
 from penstock.kernels.spout import completed
 from penstock.kernels.state import MemoryState
@@ -89,6 +92,7 @@ class LocalRun:
         self.before = self.committed.before
         self.offsets = dict(self.committed.offsets)
         self.results: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
+        self.unread: list[Letter] = []
         self.looped: dict[str, list[Any]] = {n: list(rows) for n, rows in self.committed.looped.items()}
         ports = [p for s in self.graph.sinks for p in s.inputs] + [n.fed_by for n in self.graph.loops if n.fed_by]
         self.pipeline = Pipeline([self._kernel(n) for n in self._working()], ports)
@@ -133,20 +137,34 @@ class LocalRun:
         if self.now != self.began:
             self._begin()
         self.offsets[source] = self.offsets.get(source, 0) + 1
-        self._push(Port(source), self._chunk(node, record), f"record {self.offsets[source]} of {source!r}")
+        chunk = self._chunk(node, record)
+        if chunk is not None:
+            self._push(Port(source), chunk, f"record {self.offsets[source]} of {source!r}")
 
-    def _chunk(self, node: Source, record: Any) -> Chunk:
+    def _chunk(self, node: Source, record: Any) -> Chunk | None:
         if node.endpoint.kind != "spout":
             return self._checked(node, record)
         full = completed(node, record, self.offsets[node.name] - 1)
         return TaskChunk(node.output().schema, full.emitter, Chunk.of(node.output().schema, [full]).columns())
 
-    def _checked(self, node: Source, record: Any) -> Chunk:
+    def _checked(self, node: Source, record: Any) -> Chunk | None:
+        if isinstance(record, Unread):
+            return self._unread(node, record)
         try:
             return Chunk.of(node.output().schema, [record])
         except BadRecord as error:
             position = f"record {self.offsets[node.name]} of {node.name!r}"
+            if keeps_unread(node):
+                return self._unread(node, Unread(repr(record).encode(), position, str(error)))
             raise StepError(RecordFailed(node, record, 0, error).failure(position)) from None
+
+    def _unread(self, node: Source, unread: Unread) -> Chunk | None:
+        """A record that could not be read stops the flow, is put aside or left out, as the source says."""
+        if not keeps_unread(node):
+            raise StepError(Failure(node.name, unread.cause, unread.text, unread.position, "", node.line))
+        if node.on_error.action == DEAD_LETTER:
+            self.unread.append(unread_letter(node.name, unread))
+        return None
 
     def _push(self, port: Port, chunk: Chunk, position: str) -> None:
         self._deliver(port, chunk)
@@ -208,7 +226,8 @@ class LocalRun:
             table.settle()
 
     def _deliver_letters(self) -> None:
-        rows = letter_rows(self.pipeline.letters(), self.graph.name, "local", self.batches, self.now)
+        letters, self.unread = [*self.unread, *self.pipeline.letters()], []
+        rows = letter_rows(letters, self.graph.name, "local", self.batches, self.now)
         for node in self.graph.sinks:
             if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
                 self.results[node.name] += rows

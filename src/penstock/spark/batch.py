@@ -33,14 +33,13 @@ from penstock.spark.report import BatchReport
 from penstock.spark.sinks import Sinks
 from penstock.spark.statestore import StateStore
 from penstock.spark.timekeeper import Timekeeper
+from penstock.spark.unread import MOST_LETTERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 log = logging.getLogger("penstock")
-MOST_LETTERS = 10_000
-"""Dead letters of one batch beyond which it is the flow that is broken."""
 BOX = "dead-letters"
 """The letter box in the checkpoint folder."""
 
@@ -59,6 +58,8 @@ class BatchRunner:
     sinks: Sinks
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
+    again: Any = None
+    """Reads records that came back from the dead letters unread; a bounded run has none."""
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)
@@ -110,7 +111,9 @@ class BatchRunner:
         replays = self._replays.claim(batch)
         counts = self._counter(spark)
         rest = (counts, self._table, union, replays)
-        return Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
+        made = Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
+        made.again = self.again or made.again
+        return made
 
     @property
     def _replays(self) -> Replays:
@@ -185,6 +188,7 @@ class BatchRunner:
                 )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
 
+        _take_unread(at)
         self._stage_letters(at, batch, dead, staged)
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
@@ -225,6 +229,7 @@ class BatchRunner:
     def _report(self, batch: int, counts: Any, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
         taken, given = (dict(each) for each in counts[:2])
         late = {s.removesuffix(".late"): taken.pop(s) for s in list(taken) if s.endswith(".late")}
+        skipped = {s.removesuffix(".skipped"): taken.pop(s) for s in list(taken) if s.endswith(".skipped")}
         given |= {s: given.get(s, 0) for s in taken if not s.endswith(".parts")}
         taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
         steps = complete(self.plan.graph, taken, given)
@@ -241,6 +246,7 @@ class BatchRunner:
             late=late,
             bad=bad,
             dead=dict(Counter(made.step for made in counts[2])),
+            skipped=skipped,
             watermarks=dict(self.keeper.marks.at),
         )
 
@@ -249,6 +255,14 @@ class BatchRunner:
         self.sinks.close()
         for table in self._tables.values():
             table.unpersist()
+
+
+def _take_unread(at: Lowering) -> None:
+    """Puts the records that sources could not read among the dead letters, and those left out among the counts."""
+    taken, given, letters = at.counts.value
+    unread = [letter for seen in at.unread.values() for letter in seen.letters()]
+    skipped = {f"{name}.skipped": many for name, seen in at.unread.items() if (many := seen.skipped())}
+    at.counts.value = (taken + Counter(skipped), given, [*letters, *unread])
 
 
 def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) -> None:

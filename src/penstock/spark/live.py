@@ -6,12 +6,13 @@ import contextlib
 import logging
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
-from penstock.errors import PenstockError, StepError
+from penstock.errors import PenstockError
 from penstock.faults import passing
 from penstock.graph.nodes import Source
 from penstock.graph.times import NEVER
@@ -63,6 +64,7 @@ class LiveRun:
             options.max_rows,
         )
         self.pace.begin()
+        runner.again = lambda step, letters: sources.again(spark, step, letters)
         self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
         self._stopping = threading.Event()
         self._busy = threading.Lock()
@@ -114,9 +116,7 @@ class LiveRun:
         return self._stopping.is_set() and (self._drained or not self._drains)
 
     def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
-        if not isinstance(error, StepError):
-            return error
-        return self.sources.trace(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
+        return self.sources.explained(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
 
     def _run(self, frame: DataFrame, batch: int) -> BatchReport:
         parted = self.sources.part(frame)
@@ -287,11 +287,13 @@ class LiveRun:
         lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
         times = {k: v / 1000 for k, v in progress["durationMs"].items()}
         seconds = {**report.seconds, "trigger": times.get("triggerExecution", 0.0), "log": _log(times)}
+        aside = Counter(report.dead) + Counter(report.skipped)
         given = report.given | {
-            n.name: int(s["numInputRows"]) for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
+            n.name: int(s["numInputRows"]) - aside[n.name]
+            for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
         }
         steps = complete(self.runner.plan.graph, report.taken, given)
-        books = balance(self.runner.plan.graph, rows, steps, report.late, report.bad, report.dead)
+        books = balance(self.runner.plan.graph, rows, steps, report.late, report.bad, report.dead, report.skipped)
         for wrong in books.open:
             log.warning("batch %d does not add up: %s", report.batch, wrong)
         return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books)

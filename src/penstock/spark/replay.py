@@ -17,8 +17,10 @@ from typing import Any
 
 from penstock.spark.statefile import put_safely
 
-Replayed = dict[tuple[str, int], list[tuple[Any, ...]]]
+Replayed = dict[tuple[str, int], list[Any]]
 """Records by the step that shall take them and the number of its input."""
+RAW = -1
+"""The input at which a source takes records again that it could not read."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Replays:
         for path in sorted(mine.glob("*.json")) if mine.exists() else []:
             for each in json.loads(path.read_text()):
                 values = pickle.loads(base64.b64decode(each["payload"]))
-                made.setdefault((each["step"], each["place"]), []).append(values)
+                place = RAW if isinstance(values, dict) else each["place"]
+                made.setdefault((each["step"], place), []).append(values)
         return made
 
     def give_back(self, batch: int, steps: set[str]) -> None:

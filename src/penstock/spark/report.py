@@ -16,7 +16,7 @@ class BatchReport:
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
     back into loops. `late` and `bad` count records that came too late and that have no usable event time, where nobody reads
-    them; `dead` counts those that steps have put aside; `watermarks` says how far the event time of each input has come, in microseconds.
+    them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them; `watermarks` says how far the event time of each input has come, in microseconds.
     """
 
     batch: int
@@ -31,6 +31,7 @@ class BatchReport:
     late: dict[str, int] = field(default_factory=dict)
     bad: dict[str, int] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
     books: Balance | None = field(default=None, repr=False)
 
@@ -53,7 +54,13 @@ class BatchReport:
         """The report as plain values, ready for JSON."""
         steps = {name: {"in": i, "out": o} for name, (i, o) in self.steps.items()}
         seconds = {name: round(s, 4) for name, s in self.seconds.items()}
-        time = {"late": self.late, "bad": self.bad, "dead": self.dead, "watermarks": self.watermarks}
+        time = {
+            "late": self.late,
+            "bad": self.bad,
+            "dead": self.dead,
+            "skipped": self.skipped,
+            "watermarks": self.watermarks,
+        }
         shown = {name: values for name, values in {**time, "balance": self.balance}.items() if values}
         return {
             "batch": self.batch,

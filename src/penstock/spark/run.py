@@ -16,7 +16,7 @@ from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files_sink import FilesSink
 from penstock.connectors.jars import endpoints_of, jars_of
-from penstock.errors import Impossible, PenstockError, StepError
+from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
@@ -145,7 +145,7 @@ class _Bounded:
             self.sources.close()
 
     def _traced(self, error: PenstockError) -> PenstockError:
-        return self.sources.trace(self.spark, error) if isinstance(error, StepError) else error
+        return self.sources.explained(self.spark, error)
 
     def _rounds(self, most: int = 1000) -> Iterable[BatchReport]:
         frames = self.sources.bounded(self.spark)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING
 
+from penstock.connectors.unread import UNREAD
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import DEAD_LETTER
 from penstock.graph.row import row_class
 from penstock.kernels.base import short
 from penstock.kernels.guard import Letter
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def searches(graph: Graph) -> bool:
     """Whether the flow as a whole keeps dead letters."""
-    return any(s.on_error is not None and s.on_error.action == DEAD_LETTER for s in graph.sources)
+    return any(s.searched for s in graph.sources)
 
 
 def without_breakers(
@@ -42,7 +42,8 @@ def without_breakers(
 
 def _letter(search: Bisection, row: Row, error: Exception) -> Letter:
     port, number = row
-    values = search.values(row)
-    shown = short(tuple.__new__(row_class(tuple(search.frames[port].columns)), values))
+    names = tuple(n for n in search.frames[port].columns if n != UNREAD)
+    values = search.values(row)[: len(names)]
+    shown = short(tuple.__new__(row_class(names), values))
     told = str(as_run_error(error))
     return Letter(port.step, told.split("\n", 1)[0], told, shown, pickle.dumps(values, 5), 0, f"record {number}")

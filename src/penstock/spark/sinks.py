@@ -100,6 +100,7 @@ class Sinks:
         place = self.places[sink.name]
         if place.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
             log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
+            frame.write.format("noop").mode("overwrite").save()
             return Staged()
         about = Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
         staged = self.connectors[sink.name].stage(frame, about)

@@ -12,14 +12,27 @@ from pyspark.sql import functions as f
 
 from penstock.connectors.base import Place, SourceConnector, Spot
 from penstock.connectors.registry import source_connector
-from penstock.errors import PenstockError, StepError
+from penstock.connectors.unread import NOTHING, UNREAD, UNREADABLE
+from penstock.errors import Failure, PenstockError, StepError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
+from penstock.graph.parsing import keeps_unread, parses
 from penstock.graph.types import quote
+from penstock.kernels.reading import why_unread
 from penstock.spark.ticks import Ticks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def _cast(frame: DataFrame, place: Place) -> DataFrame:
+    """The fields of a source, each of the type the flow was checked with, and what is told of records it could not read."""
+    columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields]
+    return frame.select(*columns, *([f.col(UNREAD)] if place.keeps_unread else []))
+
+
+def _text(raw: bytes) -> str:
+    return raw[:2000].decode(errors="backslashreplace")
 
 
 def _layout(node: Node) -> tuple[str, ...]:
@@ -49,6 +62,8 @@ class Parted:
         """The union of streams, if all are sources of this batch and none stands twice; None otherwise."""
         nodes = {Port(n.name): n for n in self.sources.nodes}
         if self.kept is None or len(set(ports)) < len(ports) or not all(p in nodes for p in ports):
+            return None
+        if any(keeps_unread(nodes[p]) for p in ports):
             return None
         return self.several(ports) if len({_layout(nodes[p]) for p in ports}) == 1 else None
 
@@ -92,16 +107,21 @@ class Sources:
                 return spark.createDataFrame([], str(place.schema))
         connector = source_connector(node.name, place.endpoint)
         self.connectors[node.name] = connector
-        frame = connector.stream(spark, place) if live else connector.bounded(spark, place)
-        return frame.select(*(f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields))
+        return _cast(connector.stream(spark, place) if live else connector.bounded(spark, place), place)
 
     def _place(self, node: Node) -> Place:
         schema = node.output().schema
         if isinstance(node, Source):
             folder = self.folder / "sources" / node.name
-            return Place(node.name, node.endpoint, schema, folder, self.once, self.graph.name)
+            return Place(node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_unread(node))
         folder = self.folder / "loops" / node.name
         return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
+
+    def again(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
+        """Records that a source could not read, read once more."""
+        node = next(n for n in self.nodes if n.name == step)
+        place = self._place(node)
+        return _cast(source_connector(step, place.endpoint).again(spark, place, letters), place)
 
     def _tagged(self, frames: list[DataFrame], *ticks: DataFrame) -> DataFrame:
         if len(frames) == 1 and not ticks:
@@ -114,9 +134,16 @@ class Sources:
         layouts = self._layouts()
         if len(layouts) == 1:
             fields = self.nodes[0].output().schema.fields
-            return frame.selectExpr(*(f"cast(null as {x.type}) as {quote(x.name)}" for x in fields), "-1 as __source")
+            nulls = [f"cast(null as {x.type}) as {quote(x.name)}" for x in fields]
+            return frame.selectExpr(*nulls, "-1 as __source", *self._unread())
         structs = [f"cast(null as struct<{', '.join(layout)}>) as __s{i}" for i, layout in enumerate(layouts)]
-        return frame.selectExpr("-1 as __source", *structs)
+        return frame.selectExpr("-1 as __source", *structs, *self._unread())
+
+    def _unread(self, node: Node | None = None) -> list[str]:
+        """What is told of records that could not be read, among the columns of the union, if any source keeps such records."""
+        if node is not None and keeps_unread(node):
+            return [UNREAD]
+        return [NOTHING] if any(map(keeps_unread, self.nodes)) else []
 
     def _layouts(self) -> list[tuple[str, ...]]:
         """The distinct schemas of the sources, each as the fields it has."""
@@ -127,15 +154,16 @@ class Sources:
 
         Sources of one schema share its columns; where schemas differ each has a struct, which is null for the others.
         """
-        layouts = self._layouts()
+        layouts, unread = self._layouts(), self._unread(self.nodes[at])
+        names = [quote(n) for n in self.nodes[at].output().schema.names]
         if len(layouts) == 1:
-            return frame.selectExpr(*map(quote, frame.columns), f"{at} as __source")
+            return frame.selectExpr(*names, f"{at} as __source", *unread)
         columns = [f"{at} as __source"]
         for i, layout in enumerate(layouts):
             kind = f"struct<{', '.join(layout)}>"
-            mine = f"struct({', '.join(map(quote, frame.columns))})" if layout == _layout(self.nodes[at]) else "null"
+            mine = f"struct({', '.join(names)})" if layout == _layout(self.nodes[at]) else "null"
             columns.append(f"cast({mine} as {kind}) as __s{i}")
-        return frame.selectExpr(*columns)
+        return frame.selectExpr(*columns, *unread)
 
     def part(self, batch: DataFrame) -> Parted:
         """The frame of each source inside a batch."""
@@ -150,10 +178,44 @@ class Sources:
 
     def fields_of(self, place: int) -> list[str]:
         """How the fields of a source are reached in the union."""
-        layouts = self._layouts()
+        layouts, node = self._layouts(), self.nodes[place]
+        unread = [UNREAD] if keeps_unread(node) else []
         if len(layouts) == 1:
-            return [quote(n) for n in self.nodes[place].output().schema.names]
-        return [f"__s{layouts.index(_layout(self.nodes[place]))}.*"]
+            return [*(quote(n) for n in node.output().schema.names), *unread]
+        return [f"__s{layouts.index(_layout(node))}.*", *unread]
+
+    def explained(
+        self, spark: SparkSession, error: PenstockError, batch: int = -1, log: Path | None = None
+    ) -> PenstockError:
+        """The error with all that is known of where its record came from."""
+        if not isinstance(error, StepError):
+            return self._unread_in(spark, error)
+        node = next((n for n in self.nodes if n.name == error.failure.step), None)
+        if not isinstance(node, Source) or not parses(node.endpoint):
+            return self.trace(spark, error, batch, log)
+        return self._told(node, error.failure)
+
+    def _unread_in(self, spark: SparkSession, error: PenstockError) -> PenstockError:
+        """The record that could not be read, where reading stopped at one without naming it."""
+        for node in self.nodes:
+            if isinstance(node, Source) and node.name in self.connectors:
+                try:
+                    found = self.connectors[node.name].first_unread(spark, self._place(node), str(error))
+                except Exception:  # an error message is no place to fail
+                    found = None
+                if found is not None:
+                    (where,) = self.connectors[node.name].positions([found])
+                    return self._told(node, Failure(node.name, UNREADABLE, _text(found[0]), where, ""))
+        return error
+
+    def _told(self, node: Source, failure: Failure) -> StepError:
+        """The failure of a source, with the reason and what can be done."""
+        form, schema = node.endpoint.options["format"], node.output().schema
+        why = failure.error
+        if why == UNREADABLE:
+            why = f"{UNREADABLE} as {form}: {why_unread(form, failure.record.encode(), schema)}"
+        hint = f"To go on without such records: flow.source({node.name!r}, ..., on_error='dead_letter')"
+        return StepError(replace(failure, error=why, line=node.line, traceback=hint))
 
     def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
         """The error with the place its record came from, where the stage reads a source that can tell."""

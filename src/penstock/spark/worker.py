@@ -5,8 +5,6 @@ The steps travel as one pickle, unpacked once per worker and kept; what changes 
 
 from __future__ import annotations
 
-import base64
-import json
 import pickle
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.guard import Letter
+from penstock.kernels.marks import MARK, encode
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
@@ -34,7 +33,6 @@ from penstock.kernels.topology import unsaved
 from penstock.spark.states import FileState, StepFiles
 from penstock.spark.tables import FileTable
 
-MARK = "penstock-failure:"
 _KEPT: OrderedDict[str, Any] = OrderedDict()
 
 
@@ -261,17 +259,3 @@ def tagged(work: Work, port: Port, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns.append(batch.to_struct_array() if each == port else pa.nulls(batch.num_rows, kind))
     names = ["__out", *(f"__o{i}" for i in range(len(work.outputs)))]
     return pa.RecordBatch.from_arrays(columns, names)
-
-
-def encode(failure: dict[str, Any]) -> str:
-    """A failure as one word."""
-    return base64.b64encode(json.dumps(failure).encode()).decode()
-
-
-def decode(text: str) -> dict[str, Any] | None:
-    """The failure inside a longer text, if one is there."""
-    if MARK not in text:
-        return None
-    word = text.split(MARK, 1)[1].split(maxsplit=1)[0].strip("'\"\\")
-    made: dict[str, Any] = json.loads(base64.b64decode(word))
-    return made

@@ -34,5 +34,10 @@ def _expand(node: Node) -> list[Node]:
         return [node]
     options = node.endpoint.options
     numbers = rate(options["rows_per_second"], limit=options["limit"])
-    first = Source(f"{node.name}.numbers", (), (Output(numbers.schema),), numbers, line=node.line)  # type: ignore[arg-type]  # rate has a schema
-    return [first, Map(node.name, (Port(first.name),), node.outputs, FromNumber(options["function"]), line=node.line)]
+    own = {"line": node.line, "searched": node.searched}
+    first = Source(f"{node.name}.numbers", (), (Output(numbers.schema),), numbers, **own)  # type: ignore[arg-type]  # rate has a schema
+    function = FromNumber(options["function"])
+    return [
+        first,
+        Map(node.name, (Port(first.name),), node.outputs, function, line=node.line, on_error=node.on_error),
+    ]

@@ -15,7 +15,19 @@ from penstock.graph.delivery import DELIVERIES
 from penstock.graph.endpoints import ONLY_WRITTEN
 from penstock.graph.graph import Graph
 from penstock.graph.kafka import partition_of
-from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Feedback, Node, Output, Port, Source, on_error_of
+from penstock.graph.nodes import (
+    DEAD,
+    DEAD_LETTER,
+    DeadLetters,
+    Endpoint,
+    Feedback,
+    Node,
+    Output,
+    Port,
+    Source,
+    on_error_of,
+)
+from penstock.graph.parsing import reading_policy
 from penstock.graph.schema import schema_of
 
 
@@ -46,16 +58,30 @@ class Flow:
     def _settled(self, node: Node) -> Node:
         """A step with what the flow says of all steps, where it says nothing itself."""
         open_to_it = node.runs_python or node.keyed or isinstance(node, Source)
-        if self.on_error is None or node.on_error is not None or not open_to_it:
+        if self.on_error is None or not open_to_it:
             return node
-        return replace(node, on_error=self.on_error)
+        if isinstance(node, Source):
+            searched = self.on_error.action == DEAD_LETTER
+            return replace(node, on_error=node.on_error or self.on_error, searched=searched)
+        return node if node.on_error is not None else replace(node, on_error=self.on_error)
 
     @names_step
     def source(
-        self, name: str, /, endpoint: Endpoint, schema: Any = None, *, event_time: Any = None, **timing: Any
+        self,
+        name: str,
+        /,
+        endpoint: Endpoint,
+        schema: Any = None,
+        *,
+        event_time: Any = None,
+        on_error: Any = None,
+        **timing: Any,
     ) -> Stream:
-        """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it."""
-        read = self._source(name, endpoint, schema)
+        """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it.
+
+        `on_error` says what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'.
+        """
+        read = self._source(name, endpoint, schema, on_error)
         if event_time is not None:
             return read.event_time(f"{name}.time", event_time, **{**partition_of(endpoint), **timing})
         if timing:
@@ -64,7 +90,7 @@ class Flow:
             )
         return read
 
-    def _source(self, name: str, endpoint: Endpoint, schema: Any) -> Stream:
+    def _source(self, name: str, endpoint: Endpoint, schema: Any, on_error: Any) -> Stream:
         if not isinstance(endpoint, Endpoint):
             raise FlowError(
                 f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...); {endpoint!r} came"
@@ -76,7 +102,8 @@ class Flow:
             raise SchemaError(
                 f"source {name!r} ({user_line()}): this endpoint has no schema of its own; give schema=..."
             )
-        return self.add(Source(name, (), (Output(given),), endpoint, line=user_line()))
+        policy = reading_policy(f"source {name!r} ({user_line()})", endpoint, on_error)
+        return self.add(Source(name, (), (Output(given),), endpoint, line=user_line(), on_error=policy))
 
     @names_step
     def feedback(self, name: str, schema: Any) -> Stream:

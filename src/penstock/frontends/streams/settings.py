@@ -22,7 +22,11 @@ class Settable:
     def on_error(self, policy: Any) -> Self:
         """What the step does with a record it fails on: 'fail', 'dead_letter', 'skip', or `ps.retry(3, then='dead_letter')`."""
         node = cast("Stream", self)._node
-        if isinstance(node, Source) or not (node.runs_python or node.keyed):
+        if isinstance(node, Source):
+            raise FlowError(
+                f"on_error ({user_line()}) of a source is said where it is made: flow.source({node.name!r}, ..., on_error='dead_letter')"
+            )
+        if not (node.runs_python or node.keyed):
             raise FlowError(
                 f"on_error ({user_line()}) is for steps that run Python; {node.name!r} is a {node.kind}. For all the rest say "
                 f"it of the flow: ps.Flow(name, on_error='dead_letter')"

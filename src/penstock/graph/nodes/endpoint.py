@@ -40,9 +40,11 @@ def _shown(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Source(Node):
-    """Records come in."""
+    """Records come in. `on_error` says what happens to those that cannot be read."""
 
     endpoint: Endpoint
+    searched: bool = field(default=False, kw_only=True)
+    """Whether records that break a batch and name no step are looked for, and become dead letters of their source."""
     kind: ClassVar[str] = "source"
 
     @property
@@ -51,8 +53,9 @@ class Source(Node):
         return self.endpoint.kind == "generate"
 
     def settings(self) -> dict[str, Any]:
-        """The endpoint's kind and options."""
-        return {"from": self.endpoint.kind, **self.endpoint.shown()}
+        """The endpoint's kind and options, and what is done with records that cannot be read."""
+        unread = {"on_error": str(self.on_error)} if self.on_error is not None else {}
+        return {"from": self.endpoint.kind, **self.endpoint.shown(), **unread}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Plan
+from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.times import Times
 from penstock.spark.replay import Replayed
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 
 Union = Callable[[tuple[Port, ...]], "DataFrame | None"]
+
+
+def _none_again(step: str, letters: list[dict[str, Any]]) -> DataFrame:
+    raise Impossible(f"source {step!r}: a bounded run replays no dead letters")
 
 
 @dataclass
@@ -44,6 +49,10 @@ class Lowering:
     observed: dict[str, Any] = field(default_factory=dict)
     frames: dict[Port, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
+    unread: dict[str, Any] = field(default_factory=dict)
+    """What Spark notes of records that sources could not read."""
+    again: Callable[[str, list[dict[str, Any]]], DataFrame] = field(default=_none_again)
+    """Reads records that came back from the dead letters unread."""
 
     def input(self, node: Node, place: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""

@@ -8,6 +8,7 @@ from penstock.graph import nodes as n
 from penstock.spark.lower import exchange, join, keyed, stateless, time, window
 from penstock.spark.lower.context import Lower, Lowering
 from penstock.spark.lower.python import python_stage
+from penstock.spark.unread import readable
 
 NODES: dict[type, Lower] = {
     n.Select: stateless.select,
@@ -32,6 +33,7 @@ def lower(at: Lowering) -> None:
         if stage.host == SOURCE:
             for port in stage.outputs:
                 if port in at.frames:
+                    at.frames[port] = readable(at, port)
                     at.give(port, at.with_replays(port.step, 0, port))
         elif stage.host == PYTHON:
             python_stage(at, stage)
