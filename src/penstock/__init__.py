@@ -33,6 +33,7 @@ from penstock.graph.logic import Process, Timer, list_of, map_of, value
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
+from penstock.graph.shedding import shed
 from penstock.graph.tagged import to
 from penstock.graph.windows import count_window, each, every, session, sliding, tumbling, whole
 from penstock.launcher import run
@@ -77,6 +78,7 @@ __all__ = [
     "retry",
     "run",
     "session",
+    "shed",
     "sliding",
     "socket_lines",
     "sql",

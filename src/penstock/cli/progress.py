@@ -38,6 +38,7 @@ class Tally:
     bad: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
+    shed: Counter[str] = field(default_factory=Counter)
     last: BatchReport | None = None
     first_began: float | None = None
     recent: deque[BatchReport] = field(default_factory=deque)
@@ -52,6 +53,7 @@ class Tally:
         self.bad.update(report.bad)
         self.dead.update(report.dead)
         self.skipped.update(report.skipped)
+        self.shed.update(report.shed)
         for step, (taken, given) in report.steps.items():
             self.taken[step] += taken
             self.given[step] += 0 if step in report.sources else given
@@ -128,7 +130,7 @@ def time_text(report: BatchReport) -> str:
     reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]
     shown = [f"watermark {to_moment(min(reached)):%Y-%m-%d %H:%M:%S}"] if reached else []
     told = {"late": report.late, "bad time": report.bad, "dead letters": report.dead, "skipped": report.skipped}
-    for word, counts in told.items():
+    for word, counts in {**told, "shed": report.shed}.items():
         shown += [f"{word} {number(many)} ({step})" for step, many in counts.items()]
     return ", ".join(shown)
 
@@ -168,6 +170,7 @@ def summary(tally: Tally) -> str:
     parts += [f"{number(many)} without a usable event time in {step}" for step, many in tally.bad.items()]
     parts += [f"{number(many)} dead letters of {step}" for step, many in tally.dead.items()]
     parts += [f"{number(many)} skipped by {step}" for step, many in tally.skipped.items()]
+    parts += [f"{number(many)} shed by {source}" for source, many in tally.shed.items()]
     return ", ".join(parts)
 
 
@@ -202,7 +205,9 @@ def _batch_line(report: BatchReport) -> Text:
     if lag_text(report):
         line.append(f"\nlag {lag_text(report)}", "red")
     if time_text(report):
-        line.append(f"\n{time_text(report)}", "red" if report.late or report.bad or report.dead else "dim")
+        line.append(
+            f"\n{time_text(report)}", "red" if report.late or report.bad or report.dead or report.shed else "dim"
+        )
     return line
 
 

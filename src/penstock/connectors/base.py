@@ -67,6 +67,10 @@ class SourceConnector:
     def reached(self, place: Place, offset: Any) -> None:
         """Called when all batches up to an offset (as the source's own text of it) are through."""
 
+    def shed(self, start: Any, end: Any) -> int:
+        """How many records a batch between two offsets has left out, because its user said so."""
+        return 0
+
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
         """Where outside a record came from, for an error message; empty when the source cannot tell."""
         return ""

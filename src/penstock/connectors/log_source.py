@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.shedding import SHED, Offsets, begins, left_out, plain, records_shed
 from penstock.connectors.unread import from_json, literal, position_in, raw_rows, read_texts, read_values
+from penstock.graph.shedding import Shed
 from penstock.graph.types import quote
 from penstock.log import Log, TopicPartition
 
@@ -27,7 +30,6 @@ _NAMES = ("partition", "offset", "timestamp", "key", "value", "headers")
 NAME = "penstock_log"
 SLICE = 250_000
 """Records that one task reads at most; longer stretches of a partition are cut."""
-Offsets = dict[str, int]
 
 
 class LogSource(SourceConnector):
@@ -52,17 +54,27 @@ class LogSource(SourceConnector):
         """Tells the consumer group, so that its lag can be seen."""
         if not place.options.get("group"):
             return
-        found: Offsets = json.loads(offset) if isinstance(offset, str) else offset
+        found = plain(_offsets(offset))
         topic = place.options["topic"]
         with Log(place.options["path"]) as log:
             log.groups.commit(place.options["group"], {TopicPartition(topic, int(p)): n for p, n in found.items()})
+
+    def shed(self, start: Any, end: Any) -> int:
+        """How many records a batch has left out."""
+        return records_shed(_offsets(start) if start else None, _offsets(end))
+
+
+def _offsets(offset: Any) -> Offsets:
+    made: Offsets = json.loads(offset) if isinstance(offset, str) else offset
+    return made
 
 
 def _options(place: Place) -> dict[str, str]:
     given = place.options
     start = given["start"] if isinstance(given["start"], str) else json.dumps(given["start"])
     made = {"path": str(Path(given["path"]).absolute()), "topic": given["topic"], "start": start, "step": place.step}
-    return made | {"pace": str(place.folder / "pace")}
+    shed = {"shed": json.dumps(asdict(given["shed"]))} if "shed" in given else {}
+    return made | {"pace": str(place.folder / "pace")} | shed
 
 
 def shaped(frame: DataFrame, place: Place) -> DataFrame:
@@ -112,6 +124,7 @@ class _Reading:
     def __init__(self, options: dict[str, str]) -> None:
         self.path, self.topic, self.start = options["path"], options["topic"], options["start"]
         self.step, self.pace = options["step"], Path(options["pace"])
+        self.shed = Shed(**json.loads(options["shed"])) if "shed" in options else None
 
     def ends(self) -> dict[int, tuple[int, int]]:
         """The first and the next offset of each partition."""
@@ -128,14 +141,14 @@ class _Reading:
             return {str(p): int(given.get(str(p), ends[0])) for p, ends in found.items()}
         with Log(self.path) as log:
             at = log.offsets_for_time(self.topic, int(given))
-        return {str(p): at[p] if at[p] is not None else ends[1] for p, ends in found.items()}  # type: ignore[misc]  # None is gone
+        return {str(p): at[p] if at[p] is not None else ends[1] for p, ends in found.items()}
 
     def slices(self, start: Offsets, end: Offsets) -> Sequence[Slice]:
         """The stretches between two offsets, each for a task."""
         return [
             Slice(int(p), at, min(at + SLICE, last))
-            for p, last in end.items()
-            for at in range(start.get(p, 0), last, SLICE)
+            for p, last in plain(end).items()
+            for at in range(begins(start, end).get(p, 0), last, SLICE)
         ]
 
     def records(self, part: Any) -> Iterator[Any]:
@@ -177,9 +190,18 @@ class LogStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailable
         self.last = {str(p): end for p, (_, end) in self.ends().items()}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802 - Spark's name
-        """Where the next batch ends."""
+        """Where the next batch ends, and what it leaves out, if the flow sheds. What is there when a run begins that reads just that is not shed."""
         ends = self.last or {str(p): end for p, (_, end) in self.ends().items()}
-        return paced(start, ends, self._pace())
+        shed = self._left_out(plain(start), ends) if self.shed is not None and self.last is None else {}
+        made: Offsets = paced(begins(start, {SHED: shed}), ends, self._pace())
+        if shed:
+            return made | {SHED: shed}
+        return start if made == plain(start) else made
+
+    def _left_out(self, start: Offsets, ends: Offsets) -> dict[str, Any]:
+        assert self.shed is not None
+        with Log(self.path) as log:
+            return left_out(self.shed, log, self.topic, start, ends, time.time_ns() // 1_000_000)
 
     def reportLatestOffset(self) -> Offsets:  # noqa: N802 - Spark's name
         """How far the topic reaches."""

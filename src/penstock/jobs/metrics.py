@@ -47,6 +47,9 @@ class Metrics:
         self.skipped = client.Counter(
             "penstock_skipped", "Records left out because a step failed on them", ["flow", "step"], **own
         )
+        self.shed = client.Counter(
+            "penstock_shed", "Records never read because the source was too far behind", ["flow", "step"], **own
+        )
         self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
         self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
 
@@ -72,6 +75,7 @@ class Metrics:
             (self.bad, report.bad),
             (self.dead, report.dead),
             (self.skipped, report.skipped),
+            (self.shed, report.shed),
         )
         for counter, counts in counted:
             for step, many in counts.items():

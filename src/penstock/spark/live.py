@@ -293,10 +293,12 @@ class LiveRun:
             for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
         }
         steps = complete(self.runner.plan.graph, report.taken, given)
-        books = balance(self.runner.plan.graph, rows, steps, report.late, report.bad, report.dead, report.skipped)
+        shed = self.sources.shed(progress["sources"])
+        counted = (report.late, report.bad, report.dead, report.skipped, shed)
+        books = balance(self.runner.plan.graph, rows, steps, *counted)
         for wrong in books.open:
             log.warning("batch %d does not add up: %s", report.batch, wrong)
-        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books)
+        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books, shed=shed)
 
 
 def _log(times: dict[str, float]) -> float:

@@ -16,7 +16,7 @@ class BatchReport:
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
     back into loops. `late` and `bad` count records that came too late and that have no usable event time, where nobody reads
-    them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them; `watermarks` says how far the event time of each input has come, in microseconds.
+    them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them, `shed` those a source never read because it was too far behind; `watermarks` says how far the event time of each input has come, in microseconds.
     """
 
     batch: int
@@ -32,6 +32,7 @@ class BatchReport:
     bad: dict[str, int] = field(default_factory=dict)
     dead: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
+    shed: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
     books: Balance | None = field(default=None, repr=False)
 
@@ -59,6 +60,7 @@ class BatchReport:
             "bad": self.bad,
             "dead": self.dead,
             "skipped": self.skipped,
+            "shed": self.shed,
             "watermarks": self.watermarks,
         }
         shown = {name: values for name, values in {**time, "balance": self.balance}.items() if values}

@@ -237,6 +237,12 @@ class Sources:
             if node.name in self.connectors and offset is not None:
                 self.connectors[node.name].reached(self._place(node), offset)
 
+    def shed(self, progress: Sequence[Any]) -> dict[str, int]:
+        """How many records each source has left out of a batch, from Spark's figures of it."""
+        named = zip(self.nodes, progress, strict=False)
+        found = {n.name: self.connectors[n.name].shed(s["startOffset"], s["endOffset"]) for n, s in named}
+        return {name: many for name, many in found.items() if many}
+
     def failure(self) -> PenstockError | None:
         """What went wrong in a source that works beside the query, if anything did."""
         return next((c.failure for c in self.connectors.values() if c.failure is not None), None)

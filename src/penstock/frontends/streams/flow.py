@@ -29,6 +29,7 @@ from penstock.graph.nodes import (
 )
 from penstock.graph.parsing import reading_policy
 from penstock.graph.schema import schema_of
+from penstock.graph.shedding import shedding
 
 
 class Flow:
@@ -75,13 +76,15 @@ class Flow:
         *,
         event_time: Any = None,
         on_error: Any = None,
+        shed: Any = None,
         **timing: Any,
     ) -> Stream:
         """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it.
 
-        `on_error` says what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'.
+        `on_error` says what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'. `shed`, such as
+        `ps.shed(behind=100_000)`, has a topic leave out its oldest records when the flow has fallen too far behind.
         """
-        read = self._source(name, endpoint, schema, on_error)
+        read = self._source(name, endpoint, schema, on_error, shed)
         if event_time is not None:
             return read.event_time(f"{name}.time", event_time, **{**partition_of(endpoint), **timing})
         if timing:
@@ -90,7 +93,7 @@ class Flow:
             )
         return read
 
-    def _source(self, name: str, endpoint: Endpoint, schema: Any, on_error: Any) -> Stream:
+    def _source(self, name: str, endpoint: Endpoint, schema: Any, on_error: Any, shed: Any) -> Stream:
         if not isinstance(endpoint, Endpoint):
             raise FlowError(
                 f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...); {endpoint!r} came"
@@ -102,8 +105,9 @@ class Flow:
             raise SchemaError(
                 f"source {name!r} ({user_line()}): this endpoint has no schema of its own; give schema=..."
             )
-        policy = reading_policy(f"source {name!r} ({user_line()})", endpoint, on_error)
-        return self.add(Source(name, (), (Output(given),), endpoint, line=user_line(), on_error=policy))
+        where = f"source {name!r} ({user_line()})"
+        policy, chosen = reading_policy(where, endpoint, on_error), shedding(where, endpoint, shed)
+        return self.add(Source(name, (), (Output(given),), chosen, line=user_line(), on_error=policy))
 
     @names_step
     def feedback(self, name: str, schema: Any) -> Stream:
