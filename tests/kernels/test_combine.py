@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import penstock as ps
 from penstock.compiler.compile import compile_graph
 from penstock.graph.nodes import Combine
 from penstock.graph.schema import schema_of
+from penstock.kernels import combine
 from penstock.kernels.base import Context, RecordFailed
 from penstock.kernels.chunk import Chunk
 from penstock.kernels.combine import CombineOwnKernel, combine_kernel, only_key
@@ -36,9 +38,19 @@ class Listed(ps.Aggregator):
         return one + other
 
 
-def kernel_over(schema: str) -> CombineOwnKernel:
+class Gathered(Listed):
+    """The same, several at a time."""
+
+    def add_all(self, so_far: list[str], rows: Sequence[Any]) -> list[str]:
+        """All of them; two bad words at once are refused."""
+        if [row.word for row in rows].count("bad") > 1:
+            raise ValueError("enough")
+        return [*so_far, *(row.word for row in rows)]
+
+
+def kernel_over(schema: str, own: type[ps.Aggregator] = Listed) -> CombineOwnKernel:
     flow = ps.Flow("combined")
-    flow.source("words", ps.items([], schema)).key_by("word").aggregate("all", made=Listed).sink("out", ps.console())
+    flow.source("words", ps.items([], schema)).key_by("word").aggregate("all", made=own).sink("out", ps.console())
     plan = compile_graph(flow.graph, live=True)
     [node] = [n for n in plan.graph.nodes if isinstance(n, Combine)]
     made = combine_kernel(node, plan.graph.output(node.inputs[0]).schema)
@@ -52,9 +64,10 @@ def parts(kernel: CombineOwnKernel) -> dict[str, list[str]]:
     return {key: pickle.loads(part)[0] for key, part in chunk.values()}
 
 
+@pytest.mark.parametrize("own", [Listed, Gathered])
 @pytest.mark.parametrize("schema", ["word string", "word string, n int"])
-def test_every_record_is_added_whatever_else_it_holds(schema: str) -> None:
-    kernel = kernel_over(schema)
+def test_every_record_is_added_whatever_else_it_holds(schema: str, own: type[ps.Aggregator]) -> None:
+    kernel = kernel_over(schema, own)
     wide = "," in schema
     for words in (["a", "b", "a"], ["b", "b"]):
         kernel.take(Chunk.of(schema_of(schema), [(w, 1) if wide else w for w in words]))
@@ -74,8 +87,32 @@ def test_the_record_that_fails_is_named() -> None:
     assert failed.value.at is None
 
 
-def test_a_step_that_goes_on_knows_where_the_record_stood() -> None:
-    kernel = kernel_over("word string")
+def _whole_batch(kernel: CombineOwnKernel, chunk: Chunk) -> None:
+    kernel.take(chunk)
+    list(kernel.barrier())
+
+
+@pytest.mark.parametrize("schema", ["word string", "word string, n int"])
+def test_several_records_that_fail_together_are_named(schema: str) -> None:
+    kernel = kernel_over(schema, Gathered)
+    rows = [(word, 1) if "," in schema else word for word in BAD]
+    with pytest.raises(RecordFailed) as failed:
+        _whole_batch(kernel, Chunk.of(schema_of(schema), rows))
+    assert (failed.value.record.word, failed.value.at) == ("bad", None)
+
+
+def test_many_alike_records_are_given_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combine, "GATHERED", 2)
+    monkeypatch.setattr(combine, "TOGETHER", 3)
+    kernel = kernel_over("word string", Gathered)
+    for _ in range(3):
+        kernel.take(Chunk.of(schema_of("word string"), ["a", "a", "b"]))
+    assert parts(kernel) == {"a": ["a"] * 6, "b": ["b"] * 3}
+
+
+@pytest.mark.parametrize("own", [Listed, Gathered])
+def test_a_step_that_goes_on_knows_where_the_record_stood(own: type[ps.Aggregator]) -> None:
+    kernel = kernel_over("word string", own)
     kernel.guarded = True
     with pytest.raises(RecordFailed) as failed:
         kernel.take(Chunk.of(schema_of("word string"), BAD))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
+
+import pytest
 
 import penstock as ps
 from tests.same.conftest import Case
@@ -116,6 +118,40 @@ def test_an_aggregate_of_ones_own_alone(same: Case) -> None:
         "one": [("a", "AVOCADO"), ("b", "BEAR")],
         "two": [("a", 1, "AVOCADO"), ("b", 1, "BEE"), ("b", 0, "BEAR")],
     })  # fmt: skip
+
+
+class Total(ps.Aggregator):
+    """A count, made one by one."""
+
+    schema = "bigint"
+
+    def init(self) -> int:
+        return 0
+
+    def add(self, so_far: int, row: Any) -> int:
+        return so_far + 1
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+class TotalOfMany(Total):
+    """The same, made several at a time."""
+
+    def add_all(self, so_far: int, rows: Sequence[Any]) -> int:
+        return so_far + len(rows)
+
+
+@pytest.mark.parametrize("own", [Total, TotalOfMany])
+def test_own_aggregates_over_records_that_are_their_key(same: Case, own: type[ps.Aggregator]) -> None:
+    flow = ps.Flow("alike")
+    words = flow.source("lines", ps.items([], "line string")).flat_map("split", lambda r: r.line.split(), "word string")
+    words.key_by("word").aggregate("alone", n=own).sink("one", ps.console())
+    words.map("wide", lambda r: (r.word, 1), "word string, n int").key_by("word").aggregate("wide-n", n=own).sink(
+        "two", ps.console()
+    )
+    expected = [("a", 3), ("b", 2), ("c", 1)]
+    same.check(flow, {"lines": ["a b a", "", "c", "b a"]}, {"one": expected, "two": expected})
 
 
 class Numbered(ps.Process):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
-from collections.abc import Iterable
-from functools import reduce
-from itertools import repeat
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from penstock.graph.aggregates import Aggregator
 from penstock.graph.nodes import Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.types import BINARY, INTEGERS, STRING
@@ -18,6 +19,11 @@ from penstock.kernels.keyed import AggregateKernel, KeyedKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.reduce import ReduceKernel
 from penstock.kernels.state import ABSENT, MemoryState
+
+TOGETHER = 1_000_000
+"""Alike records that are counted in one go."""
+GATHERED = 100_000
+"""Alike records that are given to `add_all` at once."""
 
 
 class CombineKernel(AggregateKernel):
@@ -35,7 +41,11 @@ class CombineKernel(AggregateKernel):
 
 
 class CombineOwnKernel(CombineKernel):
-    """The same for one aggregate of the user's own: each record goes straight into the part of its key."""
+    """The same for one aggregate of the user's own: each record goes straight into the part of its key.
+
+    Where the user says how to add several records, those of a key and chunk are gathered first; unless the step goes on without the
+    records it fails on, and must know which one failed.
+    """
 
     def open(self, context: Context) -> None:
         """Begins with nothing."""
@@ -48,12 +58,33 @@ class CombineOwnKernel(CombineKernel):
         single = len(self.key_places) == 1
         keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
         with quiet():
-            self._add(walk, keys)
+            add = self._add_all if gathers(self.own) and not self.guarded else self._add
+            add(walk, keys)
         return ()
 
+    @property
+    def own(self) -> Aggregator:
+        """The user's aggregate."""
+        made: Aggregator = self.of.aggregates[0].own
+        return made
+
+    def _add_all(self, walk: Walk, keys: Iterable[Any]) -> None:
+        groups: dict[Any, list[Any]] = defaultdict(list)
+        for row, key in zip(walk, keys, strict=True):
+            groups[key].append(row)
+        for key, rows in groups.items():
+            self.made[key] = self._added(self.made.get(key, ABSENT), rows)
+
+    def _added(self, so_far: Any, rows: Sequence[Any]) -> Any:
+        """What stands after several records of one key; which of them it fails on is not known."""
+        try:
+            return self.own.add_all(self.own.init() if so_far is ABSENT else so_far, rows)
+        except Exception as error:
+            raise RecordFailed(self.node, rows[0], None, error) from error
+
     def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
-        own, made = self.of.aggregates[0].own, self.made
-        get, add, init, row = made.get, own.add, own.init, None
+        made = self.made
+        get, add, init, row = made.get, self.own.add, self.own.init, None
         try:
             for row, key in zip(walk, keys, strict=True):
                 so_far = get(key, ABSENT)
@@ -82,24 +113,32 @@ class CombineAlikeKernel(CombineOwnKernel):
         super().__init__(node, schema)
         self.make = shape_of(schema).make
         self.counted: Counter[Any] = Counter()
+        self.waiting: list[pa.Array] = []
+        self.many = 0
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Counts the records."""
         if self.guarded:
             return super().take(chunk, source)
-        keys, times = chunk.batch().column(0).value_counts().flatten()
-        self.counted.update(dict(zip(keys.to_pylist(), times.to_pylist(), strict=True)))
+        self.waiting.append(chunk.batch().column(0))
+        self.many += len(chunk)
+        if self.many > TOGETHER:
+            self._count()
         return ()
+
+    def _count(self) -> None:
+        keys, times = pa.chunked_array(self.waiting).value_counts().flatten()
+        self.counted.update(dict(zip(keys.to_pylist(), times.to_pylist(), strict=True)))
+        self.waiting, self.many = [], 0
 
     def barrier(self) -> Out:
         """Adds the records, and gives the parts of each key."""
-        own = self.of.aggregates[0].own
+        if self.waiting:
+            self._count()
         for key, times in self.counted.items():
             row = self.make((key,))
-            try:
-                self.made[key] = reduce(own.add, repeat(row, times), own.init())
-            except Exception as error:
-                raise RecordFailed(self.node, row, None, error) from error
+            for at in range(0, times, GATHERED):
+                self.made[key] = self._added(self.made.get(key, ABSENT), [row] * min(GATHERED, times - at))
         self.counted = Counter()
         return super().barrier()
 
@@ -110,6 +149,11 @@ class CombineReduceKernel(ReduceKernel):
     def open(self, context: Context) -> None:
         """Its state is its own and lives for a batch."""
         super().open(Context())
+
+
+def gathers(own: Aggregator) -> bool:
+    """Whether the user says how to add several records."""
+    return type(own).add_all is not Aggregator.add_all
 
 
 def only_key(schema: Schema) -> bool:

@@ -16,6 +16,9 @@ from penstock.kernels.chunk import Chunk
 from penstock.kernels.expr import compile_expr
 from penstock.kernels.records import BadRecord
 
+PIECE = 10_000
+"""Records that a step which makes many of one gives at a time."""
+
 
 def applied(node: Any, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
     """The function's result for each row."""
@@ -93,13 +96,14 @@ class FlatMapKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records of the function, by output."""
-        records = self._records(chunk)
-        if len(self.node.outputs) == 1:
-            yield "out", shaped(self, "out", records)
-            return
-        yield from by_output(self, records)
+        for records in self._records(chunk):
+            if len(self.node.outputs) == 1:
+                yield "out", shaped(self, "out", records)
+            else:
+                yield from by_output(self, records)
 
-    def _records(self, chunk: Chunk) -> list[Any]:
+    def _records(self, chunk: Chunk) -> Iterator[list[Any]]:
+        """What the function gives, in pieces that are still near the processor when the next step takes them."""
         made: list[Any] = []
         function, walk = self.node.function, chunk.walk()
         row: Any = None
@@ -111,9 +115,12 @@ class FlatMapKernel(Kernel):
                         f"flat_map needs a list of records, not one text; {given!r} came. Write [{given!r}]"
                     )
                 made += given
+                if len(made) > PIECE:
+                    yield made
+                    made = []
         except Exception as error:
             raise RecordFailed(self.node, row, walk.at, error) from error
-        return made
+        yield made
 
 
 def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]:
