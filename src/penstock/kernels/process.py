@@ -134,10 +134,13 @@ class ProcessKernel(KeyedKernel):
         around, on_event = vars(self.logic), self._on_event
         near, touched, delete = self.state.near, self.state.touched, self.state.delete
         get, name, (default,) = near.get, self.plain[0].name, self.defaults
+        extend = made.extend
         for self.row, key in zip(rows, keys, strict=True):
-            kept = around[name] = get(key, default)
+            around[name] = kept = get(key, default)
             around["key"] = key
-            made += on_event(self.row) or ()
+            given = on_event(self.row)
+            if given is not None:
+                extend(given)
             left = around.get(name, default)
             if left is not kept:
                 if left is default:
