@@ -135,10 +135,19 @@ class SinkPlace:
     updates: tuple[str, ...] | None = None
 
 
+REFUSED = "refuses a row:"
+"""Stands in the message of a sink that refuses rows while they are staged; what it says against them follows."""
+
+
 class Staged:
-    """Work that is done but not shown yet."""
+    """Work that is done but not shown yet. `through` says that a rehearsal found the batch in the sink already."""
 
     rows: int | None = None
+    through: bool = False
+
+    def rehearse(self) -> str:
+        """Does what `commit` does and takes it back; gives what the sink says against the rows, empty when it takes them."""
+        return ""
 
     def commit(self) -> None:
         """Shows it."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.base import REFUSED, Batch, SinkPlace, Staged
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink
 from penstock.connectors.postgres_ledger import WORKSPACE, Ledger
 from penstock.connectors.postgres_table import Layout, Moves, layout_of
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 BOUNDED = "bounded"
 """The lineage of bounded runs, which have no replays and so need no ledger."""
-REPORT = pa.schema([("attempt", pa.int64()), ("rows", pa.int64()), ("crc", pa.int64())])
+REPORT = pa.schema([("attempt", pa.int64()), ("rows", pa.int64()), ("crc", pa.int64()), ("refusal", pa.string())])
+
+
+class RowRefused(RunError):
+    """The server refuses a row. Told by a task as its result: a task that fails costs Spark many seconds."""
 
 
 class PostgresSink(LedgerSink):
@@ -73,8 +77,9 @@ class PostgresSink(LedgerSink):
             connection.execute(text.encode())
         try:
             copy = CopyTask(link.address, link.who, layout, moves.copy().as_string(link.connection))
-            shape = "attempt bigint, rows bigint, crc bigint"
+            shape = "attempt bigint, rows bigint, crc bigint, refusal string"
             staged.reports = [Report(*row) for row in frame.mapInArrow(copy, shape).collect()]
+            _check_refusals(staged.reports)
         except BaseException:
             staged.abort()
             raise
@@ -109,6 +114,13 @@ class Report:
     attempt: int
     rows: int
     crc: int
+    refusal: str | None = None
+
+
+def _check_refusals(reports: list[Report]) -> None:
+    for report in reports:
+        if report.refusal:
+            raise RowRefused(report.refusal)
 
 
 @dataclass(frozen=True)
@@ -125,9 +137,14 @@ class CopyTask:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        report = self.copy(batches, context.taskAttemptId() if context is not None else 0)
-        if report.rows:
-            yield pa.record_batch([[report.attempt], [report.rows], [report.crc]], schema=REPORT)
+        attempt = context.taskAttemptId() if context is not None else 0
+        try:
+            report = self.copy(batches, attempt)
+        except RowRefused as refused:
+            report = Report(attempt, 0, 0, str(refused))
+        if report.rows or report.refusal:
+            values = [[report.attempt], [report.rows], [report.crc], [report.refusal]]
+            yield pa.record_batch(values, schema=REPORT)
 
     def copy(self, batches: Iterable[pa.RecordBatch], attempt: int) -> Report:
         """Copies batches under an attempt's number."""
@@ -144,6 +161,8 @@ class CopyTask:
                     data = encoder.encode(batch, first + rows)
                     copy.write(data)
                     rows, crc = rows + batch.num_rows, zlib.crc32(data, crc)
+        except (driver().DataError, driver().IntegrityError) as error:
+            raise RowRefused(f"{self.who} {REFUSED} {self.address.clean(error).strip()}") from None
         except driver().Error as error:
             raise RunError(f"{self.who}: copying failed: {self.address.clean(error).strip()}") from None
         return Report(attempt, rows, crc)
@@ -174,6 +193,25 @@ class StagedCopy(Staged):
             text = self.link.address.clean(error).strip()
             raise RunError(f"sink {self.batch.sink!r}: batch {self.batch.id} could not be written: {text}") from None
         passing("after sink commit", self.batch.id)
+
+    def rehearse(self) -> str:
+        """Moves the rows and rolls back; what the server says against them."""
+        try:
+            self.link.until_answered(self._rehearse_on)
+        except (driver().DataError, driver().IntegrityError) as error:
+            return str(self.link.address.clean(error)).strip()
+        except driver().Error as error:
+            text = self.link.address.clean(error).strip()
+            raise RunError(f"sink {self.batch.sink!r}: batch {self.batch.id} could not be tried: {text}") from None
+        return ""
+
+    def _rehearse_on(self, connection: Connection) -> None:
+        with connection.transaction(force_rollback=True):
+            connection.execute("set local lock_timeout = '60s'; set constraints all immediate")
+            if self._exactly and self.sink.ledger.verdict(self.batch, self.sink.fence, connection) == SKIP:
+                self.through = True
+                return
+            self._move(connection)
 
     def _commit_on(self, connection: Connection) -> None:
         again, self.tried = self.tried, True

@@ -18,6 +18,7 @@ from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
+from penstock.graph.nodes.policy import FAIL, SKIP
 from penstock.graph.times import Times
 from penstock.kernels.guard import Letter
 from penstock.kernels.join_refresh import Freshness
@@ -28,6 +29,7 @@ from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
+from penstock.spark.refused import Refusals
 from penstock.spark.replay import Replayed, Replays
 from penstock.spark.report import BatchReport
 from penstock.spark.sinks import Sinks
@@ -177,7 +179,7 @@ class BatchRunner:
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
         dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
         for sink in (s for s in self.plan.graph.sinks if s not in dead):
-            staged[sink.name] = self.sinks.stage(sink, at.input(sink), batch)
+            staged[sink.name] = self._stage_sink(at, sink, batch)
         for loop in self.plan.graph.loops:
             if loop.fed_by is not None:
                 about = Batch(
@@ -190,6 +192,24 @@ class BatchRunner:
 
         _take_unread(at)
         self._stage_letters(at, batch, dead, staged)
+
+    def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> Staged:
+        """A sink's rows, staged; with a policy, without those that it refuses.
+
+        Then they are computed first, by a job that cannot fail on what the sink says: what tasks have counted is lost when they fail.
+        """
+        if sink.on_error is None or sink.on_error.action == FAIL:
+            return self.sinks.stage(sink, at.input(sink), batch)
+        note = self.folder / "refused" / sink.name / str(batch)
+        refusals = Refusals(sink, lambda frame: self.sinks.stage(sink, frame, batch), note)
+        frame = at.keep(at.input(sink))
+        frame.write.format("noop").mode("overwrite").save()
+        made, letters = refusals.staged(frame)
+        skips = sink.on_error.action == SKIP
+        taken, given, before = at.counts.value
+        skipped = Counter({f"{sink.name}.skipped": len(letters)} if skips and letters else {})
+        at.counts.value = (taken + skipped, given, [*before, *([] if skips else letters)])
+        return made
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""

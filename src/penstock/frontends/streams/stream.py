@@ -39,6 +39,7 @@ from penstock.graph.nodes import (
     Where,
     WithColumns,
 )
+from penstock.graph.refusing import sink_policy
 from penstock.graph.schema import Schema, returned_schema, schema_of
 from penstock.graph.types import quote
 
@@ -228,8 +229,11 @@ class Stream(Timing, Joining, Ordering, Settable):
         return self.flow.add(AsRecords(name, (self.port,), (Output(self.schema),), line=user_line()))
 
     @names_step
-    def sink(self, name: str, endpoint: Endpoint, *, delivery: str = "") -> None:
-        """Where the records go, and how surely: exactly_once, at_least_once or at_most_once; as surely as it can if not said."""
+    def sink(self, name: str, endpoint: Endpoint, *, delivery: str = "", on_error: Any = None) -> None:
+        """Where the records go, and how surely: exactly_once, at_least_once or at_most_once; as surely as it can if not said.
+
+        `on_error` says what happens to a row that the sink refuses: 'fail', 'dead_letter' or 'skip'.
+        """
         if not isinstance(endpoint, Endpoint):
             raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(); {endpoint!r} came")
         if endpoint.kind in ONLY_READ:
@@ -238,7 +242,8 @@ class Stream(Timing, Joining, Ordering, Settable):
                 f"ps.console() or ps.callback(...)"
             )
         wanted = checked_delivery(name, endpoint, delivery or self.flow.delivery)
-        self.flow.add(Sink(name, (self.port,), (), endpoint, wanted, line=user_line()))
+        policy = sink_policy(f"sink {name!r} ({user_line()})", endpoint, on_error)
+        self.flow.add(Sink(name, (self.port,), (), endpoint, wanted, line=user_line(), on_error=policy))
 
     def __getattr__(self, name: str) -> Any:
         hint = f"; it keeps something per key: stream.key_by('field').{name}(...)" if name in PER_KEY else ""

@@ -69,4 +69,5 @@ class Sink(Node):
     def settings(self) -> dict[str, Any]:
         """The endpoint's kind and options, and the delivery asked for."""
         delivery = {"delivery": self.delivery} if self.delivery else {}
-        return {"to": self.endpoint.kind, **self.endpoint.shown(), **delivery}
+        refused = {"on_error": str(self.on_error)} if self.on_error is not None else {}
+        return {"to": self.endpoint.kind, **self.endpoint.shown(), **delivery, **refused}

@@ -1,0 +1,126 @@
+"""Rows that PostgreSQL refuses: dead letters with what the server says, and the batch arrives without them, once."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import penstock as ps
+from penstock.errors import FlowError, RunError
+from penstock.graph.endpoints_servers import write_postgres
+from penstock.spark.letterbox import LetterBox
+from penstock.spark.replay import Replays
+from penstock.spark.run import RunOptions, run_bounded, run_live
+
+if TYPE_CHECKING:
+    from tests.postgres.conftest import Database
+
+pytestmark = pytest.mark.spark
+TABLE = "create table rows (id bigint unique, word varchar(5) check (word <> 'bad'))"
+GIVEN = [(1, "a"), (2, "bad"), (3, "c"), (1, "again"), (4, "too long"), (5, "e")]
+FEW = [(1, "a"), (2, "bad"), (4, "too long")]
+
+
+def flow_of(url: str, given: list[Any], **settings: Any) -> ps.Flow:
+    flow = ps.Flow("refusing")
+    parts = 2 if len(given) == 2 * len(FEW) and given[: len(FEW)] == FEW else 1
+    rows = flow.source("rows", ps.items(given, "id bigint, word string", batches=parts))
+    rows.sink("out", write_postgres(url, "rows"), **{"on_error": "dead_letter", **settings})
+    return flow
+
+
+def run(flow: ps.Flow, spark: Any, folder: Path) -> list[Any]:
+    reports: list[Any] = []
+    options = RunOptions(checkpoint=folder, once=True, observers=(reports.append,))
+    run_live(flow.graph, spark, options).wait(0.02)
+    return reports
+
+
+def there(db: Database) -> list[Any]:
+    return db.execute("select id, word from rows order by id").fetchall()
+
+
+def test_refused_rows_become_letters_and_the_rest_arrives(
+    url: str, db: Database, penstock_spark: Any, tmp_path: Path
+) -> None:
+    db.execute(TABLE)
+    (report,) = run(flow_of(url, GIVEN), penstock_spark, tmp_path)
+    assert there(db) == [(1, "a"), (3, "c"), (5, "e")]
+    letters = list(LetterBox(tmp_path / "dead-letters").letters())
+    assert {m["step"] for m in letters} == {"out"}
+    told = {m["record"]: m["cause"] for m in letters}
+    assert sorted(told) == ["Row(id=1, word='again')", "Row(id=2, word='bad')", "Row(id=4, word='too long')"]
+    assert "unique" in told["Row(id=1, word='again')"]
+    assert "check constraint" in told["Row(id=2, word='bad')"]
+    assert "too long" in told["Row(id=4, word='too long')"]
+    assert report.balance == {"read": 6, "written": 3, "dead": 3}
+
+
+def test_refused_rows_go_back_to_the_sink(url: str, db: Database, penstock_spark: Any, tmp_path: Path) -> None:
+    db.execute(TABLE)
+    run(flow_of(url, FEW), penstock_spark, tmp_path)
+    db.execute("alter table rows drop constraint rows_word_check")
+    letters = [m for m in LetterBox(tmp_path / "dead-letters").letters() if "bad" in m["record"]]
+    Replays(tmp_path / "replay").ask(letters)
+    more = [(i, "x") for i in range(6, 9)]
+    run(flow_of(url, [*FEW, *more]), penstock_spark, tmp_path)
+    assert there(db) == [(1, "a"), (2, "bad"), *more]
+
+
+def test_a_batch_that_comes_again_has_the_same_letters(
+    url: str, db: Database, penstock_spark: Any, tmp_path: Path
+) -> None:
+    db.execute(TABLE)
+    run(flow_of(url, FEW), penstock_spark, tmp_path)
+    before = sorted(m["record"] for m in LetterBox(tmp_path / "dead-letters").letters())
+    for lost in [*(tmp_path / "spark" / "commits").iterdir(), *(tmp_path / "dead-letters").iterdir()]:
+        if "metadata" not in lost.name:
+            lost.unlink()
+    run(flow_of(url, FEW), penstock_spark, tmp_path)
+    assert there(db) == [(1, "a")]
+    assert sorted(m["record"] for m in LetterBox(tmp_path / "dead-letters").letters()) == before
+    assert len(before) == 2
+
+
+def test_refused_rows_can_be_skipped_and_are_counted(url: str, db: Database, penstock_spark: Any) -> None:
+    db.execute(TABLE)
+    (report,) = run_bounded(flow_of(url, FEW, on_error="skip").graph, penstock_spark)
+    assert there(db) == [(1, "a")]
+    assert (report.skipped, report.dead) == ({"out": 2}, {})
+
+
+def test_a_table_that_refuses_everything_stops_the_flow(
+    url: str, db: Database, penstock_spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.execute(TABLE)
+    monkeypatch.setattr("penstock.spark.refused.MOST", 2)
+    with pytest.raises(RunError, match="more than 2 rows of one batch"):
+        run_bounded(flow_of(url, [(i, "bad") for i in range(6)]).graph, penstock_spark)
+    assert there(db) == []
+
+
+def test_without_a_policy_a_refused_row_stops_the_flow(url: str, db: Database, penstock_spark: Any) -> None:
+    db.execute(TABLE)
+    with pytest.raises(RunError, match="refuses a row: value too long"):
+        run_bounded(flow_of(url, GIVEN, on_error="fail").graph, penstock_spark)
+
+
+def test_a_letter_holds_the_values(url: str, db: Database, penstock_spark: Any) -> None:
+    db.execute(TABLE)
+    rows: list[Any] = []
+    flow = flow_of(url, FEW)
+    flow.dead_letters("dead", ps.callback(lambda got, batch: rows.extend(got)))
+    run_bounded(flow.graph, penstock_spark)
+    assert sorted(pickle.loads(r.payload) for r in rows) == [(2, "bad"), (4, "too long")]
+
+
+def test_sinks_that_cannot_try_are_refused(url: str) -> None:
+    flow = ps.Flow("refused")
+    rows = flow.source("rows", ps.items([], "id bigint, word string"))
+    with pytest.raises(FlowError, match="sinks that can try rows"):
+        rows.sink("out", ps.console(), on_error="dead_letter")
+    with pytest.raises(FlowError, match="refused again"):
+        rows.sink("out", write_postgres(url, "rows"), on_error=ps.retry(3))
