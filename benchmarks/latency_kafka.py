@@ -86,7 +86,8 @@ def by_hand(spark: SparkSession, place: str, checkpoint: Path) -> Serve:
 def make_topics(servers: str, *names: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    for made in AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(n, 1, 1) for n in names]).values():
+    admin = AdminClient({"bootstrap.servers": servers})
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
         made.result(30)
 
 
