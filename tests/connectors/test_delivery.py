@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -154,11 +155,11 @@ class Noting(SinkConnector):
 def test_a_batch_that_runs_again_comes_at_most_once_where_that_is_asked(
     tmp_path: Path, delivery: str, shown: list[int]
 ) -> None:
-    flow, sink = ps.Flow("most"), Noting()
+    flow, sink, frame = ps.Flow("most"), Noting(), MagicMock()
     flow.source("a", ps.items([], "x int")).sink("out", ps.connector(sink), delivery=delivery)
     for batch in (0, 1, 1):
         sinks = Sinks(flow.graph, "life", tmp_path / "claims")
-        sinks.commit({"out": sinks.stage(flow.graph.sinks[0], None, batch)}, batch)  # type: ignore[arg-type]  # no frame is read
+        sinks.commit({"out": sinks.stage(flow.graph.sinks[0], frame, batch)}, batch)
     assert sink.shown == shown
 
 
