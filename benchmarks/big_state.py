@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, folder, spark_session
+from benchmarks.keyed_state import Counter
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint
 
@@ -25,17 +25,6 @@ ABOUT = "a batch of 100 k keys in a state of 100 k and of 10 M keys, memory of t
 TOUCHED = 100_000
 CHUNK = 1_000_000
 """How many keys a batch brings in while the state grows."""
-
-
-class Counter(ps.Process):
-    """Counts the records of a key."""
-
-    n = ps.value(int, default=0)
-
-    def on_event(self, row: Any) -> Iterable[Any]:
-        """One more."""
-        self.n += 1
-        yield self.key, self.n
 
 
 def graph(path: str) -> Graph:
@@ -107,7 +96,9 @@ def batches(spark: SparkSession, flow: Graph, place: Path) -> list[float]:
     from penstock.spark.run import RunOptions, run_live
 
     reports: list[Any] = []
-    options = RunOptions(checkpoint=place, once=True, by_value=(__name__,), observers=(reports.append,))
+    options = RunOptions(
+        checkpoint=place, once=True, by_value=(__name__, Counter.__module__), observers=(reports.append,)
+    )
     run_live(flow, spark, options).wait(pause=0.02)
     return [r.seconds["compute"] + r.seconds["state"] for r in reports if r.taken.get("count")]
 

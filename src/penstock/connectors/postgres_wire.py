@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.address import ServerAddress
 from penstock.errors import RunError
 from penstock.graph.sniff_postgres import driver
 
@@ -25,20 +25,8 @@ _KEPT: dict[Address, Connection] = {}
 _LOCK = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a server is, and the password."""
-
-    url: str
-    password: str | None = None
-
-    @classmethod
-    def of(cls, options: dict[str, Any]) -> Address:
-        """The address in an endpoint's options."""
-        return cls(options["url"], options.get("password"))
-
-    def __repr__(self) -> str:
-        return f"Address({self.url!r})"
+class Address(ServerAddress):
+    """Where a PostgreSQL is."""
 
     def connect(self, who: str) -> Connection:
         """A new connection, each statement a transaction of its own."""

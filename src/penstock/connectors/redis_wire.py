@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.connectors.address import ServerAddress
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError, SetupError
 from penstock.kernels.arrow import to_columns
@@ -30,20 +31,8 @@ def driver() -> Any:
     return redis
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a server is, and the password."""
-
-    url: str
-    password: str | None = None
-
-    @classmethod
-    def of(cls, options: dict[str, Any]) -> Address:
-        """The address in an endpoint's options."""
-        return cls(options["url"], options.get("password"))
-
-    def __repr__(self) -> str:
-        return f"Address({self.url!r})"
+class Address(ServerAddress):
+    """Where a Redis is."""
 
     def client(self) -> redis.Redis:
         """The client this process keeps; it opens connections as they are needed, and sends nothing twice by itself."""

@@ -187,7 +187,7 @@ def _read(reader: Reader, glances: Glances, done: threading.Event, pause: float)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends the driver, its JVM and its workers."""
+    """Ends the driver; its JVM, in a group of its own, ends when it notices."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
