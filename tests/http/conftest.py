@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,13 +15,15 @@ import pytest
 
 @dataclass
 class Desk:
-    """What came in, and what to answer: `answers` is used up first, then it is 200."""
+    """What came in, and what to answer: `answers` is used up first, then `judge` is asked."""
 
     url: str = ""
     bodies: list[Any] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    answered: list[tuple[Any, int]] = field(default_factory=list)
+    judge: Callable[[Any], tuple[int, dict[str, str]]] = lambda body: (200, {})
     pause: float = 0.0
     now: int = 0
     most: int = 0
@@ -41,7 +43,9 @@ class Desk:
             self.paths.append(path)
             self.headers.append(headers)
             self.bodies.append(body)
-            return self.answers.pop(0) if self.answers else (200, {})
+            made = self.answers.pop(0) if self.answers else self.judge(body)
+            self.answered.append((body, made[0]))
+            return made
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Batch
-from penstock.connectors.http import HttpSink
+from penstock.connectors.http import HttpSink, Posting
 from penstock.errors import FlowError, RunError
 from penstock.graph.endpoints_servers import write_http
 from penstock.graph.row import row_class
+from penstock.spark.letterbox import LetterBox
 from penstock.spark.run import RunOptions, run_live
 from tests.http.conftest import Desk
 
@@ -106,3 +107,55 @@ def test_a_live_flow_sends_its_records(desk: Desk, penstock_spark: Any, tmp_path
     flow.source("in", ps.items([1, 2, 3], "id bigint", batches=2)).sink("out", write_http(desk.url))
     run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
     assert sorted(b["id"] for b in desk.bodies) == [1, 2, 3]
+
+
+def refusing(desk: Desk, *bad: str) -> None:
+    """Has the server answer 422 to any request with one of these words."""
+    desk.judge = lambda body: (422, {}) if any(word in str(body) for word in bad) else (200, {})
+
+
+@pytest.mark.parametrize("per_request", [1, 4])
+def test_rows_that_the_server_refuses_are_told_and_the_rest_arrives(desk: Desk, per_request: int) -> None:
+    refusing(desk, "bad", "worse")
+    posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=per_request).options), "life"))
+    given = list(enumerate(rows((1, "a"), (2, "bad"), (3, "c"), (4, "worse"))))
+    told = [one for at in range(0, 4, per_request) for one in posting.sift(given[at : at + per_request])]
+    assert [(number, row[1]) for number, row, _ in told] == [(1, "bad"), (3, "worse")]
+    assert all("answered 422" in said for *_, said in told)
+    taken = [
+        row for body, status in desk.answered if status == 200 for row in (body if isinstance(body, list) else [body])
+    ]
+    assert [row["word"] for row in taken] == ["a", "c"]
+
+
+def test_equal_rows_of_halves_keep_keys_of_their_own(desk: Desk) -> None:
+    refusing(desk, "bad")
+    posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=2).options), "life"))
+    for some in (rows((1, "a"), (2, "bad")), rows((1, "a"), (3, "bad"))):
+        posting.sift(list(enumerate(some)))
+    keys = [key for key, body in zip(desk.keys, desk.bodies, strict=True) if body == [{"id": 1, "word": "a"}]]
+    assert len(set(keys)) == 2, "a server that knows keys must take both"
+
+
+def test_a_wrong_address_is_no_refusal_of_a_row(desk: Desk) -> None:
+    desk.answers = [(404, {})]
+    posting = Posting(Batch(0, "out", dict(write_http(desk.url).options), "life"))
+    with pytest.raises(RunError, match="answered 404"):
+        posting.sift(list(enumerate(rows((1, "a")))))
+
+
+@pytest.mark.spark
+def test_refused_rows_become_letters(desk: Desk, penstock_spark: Any, tmp_path: Path) -> None:
+    refusing(desk, "bad")
+    flow = ps.Flow("http")
+    given = flow.source("in", ps.items([(1, "a"), (2, "bad"), (3, "c")], "id bigint, word string"))
+    given.sink("out", write_http(desk.url), on_error="dead_letter")
+    reports: list[Any] = []
+    options = RunOptions(checkpoint=tmp_path, once=True, observers=(reports.append,))
+    run_live(flow.graph, penstock_spark, options).wait(0.02)
+    assert sorted(body["id"] for body, status in desk.answered if status == 200) == [1, 3]
+    (letter,) = LetterBox(tmp_path / "dead-letters").letters()
+    assert (letter["step"], letter["record"]) == ("out", "Row(id=2, word='bad')")
+    assert "answered 422" in letter["cause"]
+    assert "geheim" not in str(letter)
+    assert reports[0].balance == {"read": 3, "written": 2, "dead": 1}

@@ -60,8 +60,8 @@ def test_a_batch_that_comes_again_is_skipped(kafka: Kafka) -> None:
     with writer_of(kafka, topic) as writer:
         assert writer.take_over() is None
         for _ in range(2):
-            writer.send(rows_of(0), about(0)).commit()
-        writer.send(rows_of(1), about(1)).commit()
+            writer.send(rows_of(0).to_batches(), about(0)).commit()
+        writer.send(rows_of(1).to_batches(), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
     with writer_of(kafka, topic) as writer:
         found = writer.take_over()
@@ -78,9 +78,9 @@ def test_what_does_not_fit_the_ledger_is_refused(kafka: Kafka, number: int, fing
     topic = kafka.topic()
     with writer_of(kafka, topic) as writer:
         writer.take_over()
-        writer.send(rows_of(0), about(0)).commit()
+        writer.send(rows_of(0).to_batches(), about(0)).commit()
         with pytest.raises(DeliveryError, match=said):
-            writer.send(rows_of(number), about(number, fingerprint))
+            writer.send(rows_of(number).to_batches(), about(number, fingerprint))
     assert len(kafka.values(topic)) == ROWS
 
 
@@ -88,12 +88,12 @@ def test_nothing_is_seen_before_the_commit_and_nothing_after_an_abort(kafka: Kaf
     topic = kafka.topic()
     with writer_of(kafka, topic) as writer:
         writer.take_over()
-        sent = writer.send(rows_of(0), about(0))
+        sent = writer.send(rows_of(0).to_batches(), about(0))
         sent.producer.flush(10)
         assert kafka.values(topic) == []
         sent.abort()
         assert kafka.values(topic) == []
-        writer.send(rows_of(0), about(0)).commit()
+        writer.send(rows_of(0).to_batches(), about(0)).commit()
     assert len(kafka.values(topic)) == ROWS
 
 
@@ -101,14 +101,14 @@ def test_the_second_driver_fences_the_first(kafka: Kafka) -> None:
     topic = kafka.topic()
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
-        sent = old.send(rows_of(0), about(0))
+        sent = old.send(rows_of(0).to_batches(), about(0))
         assert new.take_over() is None
-        new.send(rows_of(0), about(0)).commit()
+        new.send(rows_of(0).to_batches(), about(0)).commit()
         with pytest.raises(DeliveryError, match="another driver"):
             sent.commit()
         with pytest.raises(DeliveryError, match="another driver"):
-            old.send(rows_of(1), about(1))
-        new.send(rows_of(1), about(1)).commit()
+            old.send(rows_of(1).to_batches(), about(1))
+        new.send(rows_of(1).to_batches(), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
 
 
@@ -118,11 +118,11 @@ def test_a_driver_that_wakes_up_cannot_stop_its_successor_for_good(kafka: Kafka)
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
         new.take_over()
-        sent = new.send(rows_of(0), about(0))
+        sent = new.send(rows_of(0).to_batches(), about(0))
         with pytest.raises(DeliveryError, match="another driver"):
-            old.send(rows_of(0), about(0)).commit()
+            old.send(rows_of(0).to_batches(), about(0)).commit()
         sent.commit()
-        new.send(rows_of(1), about(1)).commit()
+        new.send(rows_of(1).to_batches(), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
 
 
@@ -157,10 +157,10 @@ def test_a_batch_committed_while_another_driver_takes_over_is_there_once(kafka: 
     topic = kafka.topic()
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
-        sent = old.send(rows_of(0), about(0))
+        sent = old.send(rows_of(0).to_batches(), about(0))
         new.fence = old.fence + 1
         Between(new, lambda: _committed(old, sent))
-        new.send(rows_of(0), about(0)).commit()
+        new.send(rows_of(0).to_batches(), about(0)).commit()
     counted = Counter(kafka.values(topic))
     assert len(counted) == ROWS
     assert set(counted.values()) == {1}, "records are there twice"
@@ -178,8 +178,8 @@ def test_a_line_behind_an_open_transaction_of_another_flow_is_found(kafka: Kafka
         other.flush(10)
         ending = threading.Timer(2, lambda: other.commit_transaction(30))
         ending.start()
-        writer.send(rows_of(0), about(0)).commit()
-        writer.send(rows_of(0), about(0)).commit()
+        writer.send(rows_of(0).to_batches(), about(0)).commit()
+        writer.send(rows_of(0).to_batches(), about(0)).commit()
         ending.join()
     other.close()
     assert len(kafka.values(topic)) == ROWS
@@ -208,7 +208,7 @@ with writer_of(Kafka(broker, Path()), topic) as writer:
     passing("reconciled", 0)
     for number in range((found.batch if found else -1), batches):
         if number >= 0:
-            sent = writer.send(rows_of(number), about(number))
+            sent = writer.send(rows_of(number).to_batches(), about(number))
             passing("staged", number)
             sent.producer and sent.producer.flush()
             passing("before sink commit", number)

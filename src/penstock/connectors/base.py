@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from penstock.errors import Impossible, PenstockError
 from penstock.graph.delivery import AT_LEAST_ONCE, WEAKER
@@ -156,10 +156,19 @@ class Staged:
         """Takes it back."""
 
 
+class Refusal(NamedTuple):
+    """A row that a sink does not take: its place in the batch, its values, and what is said against it."""
+
+    number: int
+    row: tuple[Any, ...]
+    said: str
+
+
 class SinkConnector:
-    """Writes something. `holds` says which deliveries it can promise, the strongest first."""
+    """Writes something. `holds` says which deliveries it can promise, the strongest first; `sifts` that it can deliver row by row."""
 
     holds: ClassVar[tuple[str, ...]] = WEAKER
+    sifts: ClassVar[bool] = False
 
     def refuses(self, place: SinkPlace) -> str:
         """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
@@ -171,6 +180,10 @@ class SinkConnector:
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Does all that can fail, and shows nothing yet."""
+        raise NotImplementedError
+
+    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+        """In place of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
         raise NotImplementedError
 
     def close(self) -> None:

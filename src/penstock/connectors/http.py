@@ -9,26 +9,40 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from penstock.connectors.base import Batch, RowSink, SinkPlace
+from penstock.connectors.base import Batch, Refusal, RowSink, SinkPlace, Staged, rows_of
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
 from penstock.graph.delivery import AT_LEAST_ONCE
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 AGAIN = (408, 425, 429)
+OF_THE_RECORD = (400, 409, 413, 422)
+"""Answers that say something of what was sent; others are about the address, the rights or the server."""
 LONGEST_PAUSE = 30.0
+_REFUSALS = tuple(f"answered {status} " for status in OF_THE_RECORD)
+T = TypeVar("T")
+Numbered = Sequence[tuple[int, Any]]
+"""Rows, each with its place in the batch."""
+
+
+class Refused(RunError):
+    """The server does not take what a request holds."""
 
 
 class HttpSink(RowSink):
     """Sends the rows of a batch, some requests at a time; done when every one is answered."""
 
     holds: ClassVar[tuple[str, ...]] = (AT_LEAST_ONCE,)
+    sifts = True
 
     def open(self, place: SinkPlace) -> Any:
         """Nothing to prepare."""
@@ -37,11 +51,31 @@ class HttpSink(RowSink):
     def write(self, rows: list[Any], batch: Batch) -> None:
         """All requests of a batch; the first failure that lasts ends it."""
         posting = Posting(batch)
-        with ThreadPoolExecutor(batch.options["concurrency"], thread_name_prefix="http") as pool:
-            waiting = _requests(rows, batch)
-            while some := list(islice(waiting, 8 * batch.options["concurrency"])):
-                for _ in pool.map(posting.send, some):
-                    pass
+        for _ in _in_threads(posting.send, _bundles(rows, batch), batch):
+            pass
+
+    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+        """Sends the rows while they are staged, so that those which the server refuses are known in time."""
+        rows = rows_of(frame)
+        posting, staged = Posting(batch), Staged()
+        refused = [one for some in _in_threads(posting.sift, _bundles(rows, batch), batch) for one in some]
+        staged.rows = len(rows) - len(refused)
+        return staged, refused
+
+
+def _bundles(rows: Iterable[Any], batch: Batch) -> Iterator[Numbered]:
+    """The rows that go together in a request."""
+    numbered = enumerate(rows)
+    while some := list(islice(numbered, batch.options["per_request"])):
+        yield some
+
+
+def _in_threads(act: Callable[[Numbered], T], bundles: Iterator[Numbered], batch: Batch) -> Iterator[T]:
+    """What a function gives for each bundle, in order, some at a time."""
+    many = batch.options["concurrency"]
+    with ThreadPoolExecutor(many, thread_name_prefix="http") as pool:
+        while some := list(islice(bundles, 8 * many)):
+            yield from pool.map(act, some)
 
 
 @dataclass(frozen=True)
@@ -52,45 +86,51 @@ class Request:
     body: bytes
 
 
-def _requests(rows: Iterable[Any], batch: Batch) -> Iterator[Request]:
-    """The requests of a batch. A key is made of what is sent, so it is the same when the rows come in another order."""
-    seen: Counter[str] = Counter()
-    for body in _bodies(rows, batch.options["per_request"]):
-        digest = hashlib.sha256(body).hexdigest()[:24]
-        seen[digest] += 1
-        yield Request(f"{batch.lineage}/{batch.sink}/{batch.id}/{digest}-{seen[digest]}", body)
-
-
-def _bodies(rows: Iterable[Any], many: int) -> Iterator[bytes]:
-    texts = (json_text(row.asdict()) for row in rows)
-    if many == 1:
-        yield from (text.encode() for text in texts)
-        return
-    while some := list(islice(texts, many)):
-        yield f"[{','.join(some)}]".encode()
-
-
 class Posting:
-    """Sends requests, with one connection for each thread that is kept open."""
+    """Sends the requests of a batch, with one connection for each thread that is kept open."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch, self.options = batch, batch.options
         self.parts = urlsplit(str(self.options["secret_url"]))
         self.local = threading.local()
+        self._seen: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
-    def send(self, request: Request) -> None:
-        """Sends one, again and again with growing pauses while the server is busy or out of reach."""
-        pause = 0.2
+    def sift(self, rows: Numbered) -> list[Refusal]:
+        """Sends rows together; when they are refused, in halves, down to the rows that are to blame."""
+        try:
+            self.send(rows)
+            return []
+        except Refused as error:
+            if len(rows) == 1:
+                return [Refusal(*rows[0], str(error))]
+        half = len(rows) // 2
+        return [*self.sift(rows[:half]), *self.sift(rows[half:])]
+
+    def send(self, rows: Numbered) -> None:
+        """Sends rows in one request, again and again with growing pauses while the server is busy or out of reach."""
+        pause, request = 0.2, self._request(rows)
         for left in range(self.options["retries"], -1, -1):
             wait, said = self._try(request)
             if not said:
                 return
             if wait is None or left == 0:
-                raise RunError(
+                kind = Refused if said.startswith(_REFUSALS) else RunError
+                raise kind(
                     f"sink {self.batch.sink!r}: {self.options['host']} {said} (batch {self.batch.id}, Idempotency-Key {request.key})"
                 )
             time.sleep(min(max(wait, pause * random.uniform(0.5, 1.5)), LONGEST_PAUSE))
             pause *= 2
+
+    def _request(self, rows: Numbered) -> Request:
+        """Rows as a request. Its key is made of what is sent, so it is the same when the rows come in another order."""
+        texts = [json_text(row.asdict()) for _, row in rows]
+        body = (texts[0] if self.options["per_request"] == 1 else f"[{','.join(texts)}]").encode()
+        digest = hashlib.sha256(body).hexdigest()[:24]
+        with self._counting:
+            self._seen[digest] += 1
+            number = self._seen[digest]
+        return Request(f"{self.batch.lineage}/{self.batch.sink}/{self.batch.id}/{digest}-{number}", body)
 
     def _try(self, request: Request) -> tuple[float | None, str]:
         """How long to wait before the next try (None: never), and what went wrong; an empty text when nothing did."""

@@ -26,7 +26,6 @@ from penstock.faults import passing
 
 ATTEMPTS = 5
 PATIENCE = 60.0
-CHUNK = 10_000
 PRODUCER: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -38,6 +37,9 @@ PRODUCER: dict[str, Any] = {
     "partitioner": "murmur2_random",
 }
 """Settings of every producer; the partitioner is that of Kafka's Java client, so that both put a key in the same place."""
+
+Rows = Iterable[Any]
+"""Arrow batches with a key, a value, maybe topic and headers; they can be gone through again, to be sent again."""
 
 
 @dataclass
@@ -115,8 +117,8 @@ class KafkaWriter:
                 pass
         return self.fresh()
 
-    def send(self, rows: Any, batch: Batch) -> Transaction:
-        """Begins a transaction and sends all rows; nothing is shown before `commit`."""
+    def send(self, rows: Rows, batch: Batch) -> Transaction:
+        """Begins a transaction and sends all rows as they arrive; nothing is shown before `commit`."""
         last = ""
         for attempt in range(ATTEMPTS):
             ready = self._ready()
@@ -125,13 +127,17 @@ class KafkaWriter:
                 return Transaction(self, batch, rows, None)
             try:
                 ready.producer.begin_transaction()
-                produce(ready.producer, self.topic, rows.to_batches(max_chunksize=CHUNK), _ids(batch))
+                produce(ready.producer, self.topic, rows, _ids(batch))
                 return Transaction(self, batch, rows, ready.producer)
             except confluent().KafkaException as error:
                 discard(ready.producer)
                 _check_size(error, batch)
                 last = said(error)
+                count(rows)  # a transaction that rows were too slow for is not begun again before all are there
                 time.sleep(min(2.0, 0.1 * 2**attempt))
+            except BaseException:
+                discard(ready.producer)
+                raise
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
 
     def _verdict(self, ready: Ready, batch: Batch) -> str:
@@ -149,10 +155,10 @@ class KafkaWriter:
         assert self.ledger is not None
         producer.produce(self.ledger.topic, entry.as_json().encode(), self.name.encode())
 
-    def finish(self, producer: Any, rows: Any, batch: Batch) -> None:
+    def finish(self, producer: Any, rows: Rows, batch: Batch) -> None:
         """Adds the line to the transaction and commits both; raises KafkaException when the outcome is not known."""
         if self.ledger is not None:
-            self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows)))
+            self._send_line(producer, Entry.of(batch, self.fence, count(rows), crc_of(rows)))
         producer.commit_transaction(PATIENCE)
         passing("after sink commit", batch.id)
         producer.close()
@@ -174,7 +180,7 @@ class KafkaWriter:
 class Transaction:
     """A batch on its way: sent, not yet shown. Without a producer it was there already."""
 
-    def __init__(self, writer: KafkaWriter, batch: Batch, rows: Any, producer: Any) -> None:
+    def __init__(self, writer: KafkaWriter, batch: Batch, rows: Rows, producer: Any) -> None:
         self.writer, self.batch, self.rows, self.producer = writer, batch, rows, producer
 
     def commit(self) -> None:
@@ -228,11 +234,16 @@ def discard(producer: Any) -> None:
     producer.purge()
 
 
-def crc_of(rows: Any) -> int:
+def count(rows: Rows) -> int:
+    """How many rows there are."""
+    return sum(batch.num_rows for batch in rows)
+
+
+def crc_of(rows: Rows) -> int:
     """A checksum of the values, in order."""
     crc = 0
-    for chunk in rows.column("value").chunks:
-        for buffer in chunk.buffers():
+    for chunk in rows:
+        for buffer in chunk.column("value").buffers():
             if buffer is not None:
                 crc = zlib.crc32(buffer, crc)
     return crc

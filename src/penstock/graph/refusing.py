@@ -7,20 +7,20 @@ from typing import Any
 from penstock.errors import FlowError
 from penstock.graph.nodes import Endpoint, OnError, on_error_of
 
-REFUSING = ("write_postgres",)
-"""Kinds of sinks that can try a batch and take it back."""
+REFUSING = ("write_http", "write_postgres")
+"""Kinds of sinks that can tell which row of a batch they refuse, and take the rest. A connector of the user's own says so with `sifts`."""
 
 
 def sink_policy(where: str, endpoint: Endpoint, given: Any) -> OnError | None:
-    """The policy of a sink, checked: it needs a sink that can try rows without showing them."""
+    """The policy of a sink, checked: it needs a sink that can tell one row from the rest."""
     if given is None:
         return None
     policy = on_error_of(given)
     if policy.retries:
         raise FlowError(f"{where}: a row that is refused is refused again; say on_error={policy.action!r}")
-    if endpoint.kind not in REFUSING:
+    if endpoint.kind not in REFUSING and not getattr(endpoint.connector, "sifts", False):
         raise FlowError(
-            f"{where}: on_error is for sinks that can try rows and take them back, which is write_postgres; {endpoint.kind!r} cannot. Check the "
-            f"records in a step before it, with .on_error('dead_letter') behind that"
+            f"{where}: on_error is for sinks that can tell which row they refuse, which are {' and '.join(REFUSING)}; {endpoint.kind!r} cannot. "
+            f"Check the records in a step before it, with .on_error('dead_letter') behind that"
         )
     return policy

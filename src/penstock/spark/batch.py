@@ -29,7 +29,7 @@ from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
-from penstock.spark.refused import Refusals
+from penstock.spark.refused import Refusals, letter_of
 from penstock.spark.replay import Replayed, Replays
 from penstock.spark.report import BatchReport
 from penstock.spark.sinks import Sinks
@@ -200,16 +200,22 @@ class BatchRunner:
         """
         if sink.on_error is None or sink.on_error.action == FAIL:
             return self.sinks.stage(sink, at.input(sink), batch)
-        note = self.folder / "refused" / sink.name / str(batch)
-        refusals = Refusals(sink, lambda frame: self.sinks.stage(sink, frame, batch), note)
         frame = at.keep(at.input(sink))
         frame.write.format("noop").mode("overwrite").save()
-        made, letters = refusals.staged(frame)
+        made, letters = self._sifted(sink, frame, batch)
         skips = sink.on_error.action == SKIP
         taken, given, before = at.counts.value
         skipped = Counter({f"{sink.name}.skipped": len(letters)} if skips and letters else {})
         at.counts.value = (taken + skipped, given, [*before, *([] if skips else letters)])
         return made
+
+    def _sifted(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[Letter]]:
+        """The batch, staged without the rows that its sink refuses, and those as letters."""
+        sifted = self.sinks.sift(sink, frame, batch)
+        if sifted is not None:
+            return sifted[0], [letter_of(sink.name, *refusal) for refusal in sifted[1]]
+        note = self.folder / "refused" / sink.name / str(batch)
+        return Refusals(sink, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""

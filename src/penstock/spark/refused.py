@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import REFUSED, Staged
 from penstock.errors import RunError
@@ -106,10 +106,7 @@ class Refusals:
 
     def _letter(self, numbered: DataFrame, number: int, said: str) -> Letter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
-        shown = short(tuple.__new__(row_class(tuple(row.__fields__)), tuple(row)))
-        return Letter(
-            self.sink.name, said.split("\n", 1)[0], said, shown, pickle.dumps(tuple(row), 5), 0, f"row {number}"
-        )
+        return letter_of(self.sink.name, number, tuple.__new__(row_class(tuple(row.__fields__)), tuple(row)), said)
 
     def _write(self, letters: list[Letter]) -> None:
         """Notes the letters; those of batches before are through by now."""
@@ -120,6 +117,11 @@ class Refusals:
 
     def _noted(self) -> list[Letter]:
         return list(pickle.loads(self.note.read_bytes())) if self.note.exists() else []
+
+
+def letter_of(sink: str, number: int, row: tuple[Any, ...], said: str) -> Letter:
+    """A row that a sink refuses as a dead letter."""
+    return Letter(sink, said.split("\n", 1)[0], said, short(row), pickle.dumps(tuple(row), 5), 0, f"row {number}")
 
 
 def _part(numbered: DataFrame, refused: dict[int, str], last: int | None = None) -> DataFrame:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkPlace, Staged
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError, Impossible
@@ -102,10 +102,18 @@ class Sinks:
             log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
             frame.write.format("noop").mode("overwrite").save()
             return Staged()
-        about = Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
-        staged = self.connectors[sink.name].stage(frame, about)
+        staged = self.connectors[sink.name].stage(frame, self._about(sink, number))
         passing("staged", number)
         return staged
+
+    def sift(self, sink: Sink, frame: DataFrame, number: int) -> tuple[Staged, list[Refusal]] | None:
+        """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
+        connector = self.connectors[sink.name]
+        return connector.sift(frame, self._about(sink, number)) if connector.sifts else None
+
+    def _about(self, sink: Sink, number: int) -> Batch:
+        place = self.places[sink.name]
+        return Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
 
     def _prints(self, number: int) -> tuple[str, str]:
         """The fingerprint and the text of the batch's offsets, read once for all sinks."""
