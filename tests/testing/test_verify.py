@@ -161,6 +161,20 @@ class _Lines(Following):
         self.lines.close()
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["lag"], "no sink 'lag' to verify"),
+        (["log", "--url", "x"], "takes no url"),
+        (["log", "--window", "F12"], "no crash window 'F12'"),
+    ],
+)
+def test_a_wrong_word_is_told_before_anything_starts(given: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["verify", *given], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert said in result.output
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_a_sink_that_only_says_so_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.failure import FAILED, handled
 from penstock.cli.options import option
+from penstock.errors import Impossible, UnknownName
 from penstock.version import __version__
 
 
@@ -36,7 +37,12 @@ def verify(
         from penstock.testing.verify import Plan
         from penstock.testing.verify import verify as run
 
-        plan = Plan(sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True))
+        try:
+            plan = Plan(
+                sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True)
+            )
+        except (Impossible, UnknownName) as error:
+            raise typer.BadParameter(str(error)) from None
         began = time.monotonic()
         found = run(plan)
         seconds = time.monotonic() - began

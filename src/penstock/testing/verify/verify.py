@@ -53,6 +53,10 @@ class Plan:
     def __post_init__(self) -> None:
         if self.records < 1 or self.kills < 0:
             raise Impossible(f"verify needs at least 1 record and 0 kills; {self.records} and {self.kills} came")
+        target = target_of(self.sink)
+        if self.url and not target.server:
+            raise Impossible(f"{self.sink!r} is no server; it takes no url")
+        schedule(0, self.seed, self.windows)
 
     @property
     def per_batch(self) -> int:
@@ -63,8 +67,6 @@ class Plan:
 def verify(plan: Plan) -> Tally:
     """Runs the plan and gives the tally."""
     target = target_of(plan.sink)
-    if plan.url and not target.server:
-        raise Impossible(f"{plan.sink!r} is no server; it takes no url")
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made:
         folder = Path(made)
         with target.running(folder, plan.url) as place:
