@@ -7,6 +7,8 @@ end of the topic, past transactions of other flows that are still open: a line o
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from penstock.connectors.delivery import Entry
@@ -51,13 +53,14 @@ class KafkaLedger:
         """The last line that is committed. Only what was there when this was called is sure to be seen."""
         end = self._end()
         deadline = time.monotonic() + OPEN_LONGEST
-        while self._position < end:
-            if time.monotonic() > deadline:
-                raise DeliveryError(
-                    f"the ledger {self.topic!r} cannot be read to its end: for {OPEN_LONGEST:g} s a transaction of another writer has "
-                    f"been open in it"
-                )
-            self._take(self._reader().poll(0.2))
+        with self._reading() as reader:
+            while self._position < end:
+                if time.monotonic() > deadline:
+                    raise DeliveryError(
+                        f"the ledger {self.topic!r} cannot be read to its end: for {OPEN_LONGEST:g} s a transaction of another writer has "
+                        f"been open in it"
+                    )
+                self._take(reader.poll(0.2))
         return self._entry
 
     def _take(self, message: Any) -> None:
@@ -90,13 +93,19 @@ class KafkaLedger:
         except kafka.KafkaException as error:
             raise DeliveryError(f"the ledger {self.topic!r} cannot be read: {said(error)}") from None
 
-    def _reader(self) -> Any:
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """A reader at our place. It asks often and gives up its place after: between batches it shall not ask at all."""
+        kafka = confluent()
         if self._consumer is None:
-            kafka = confluent()
             own = {"group.id": "penstock-ledger", "enable.auto.commit": False, "isolation.level": "read_committed"}
-            self._consumer = kafka.Consumer({**self.cluster.settings, **own, "enable.partition.eof": True})
-            self._consumer.assign([kafka.TopicPartition(self.topic, 0, self._position)])
-        return self._consumer
+            quick = {"enable.partition.eof": True, "fetch.wait.max.ms": 5}
+            self._consumer = kafka.Consumer({**self.cluster.settings, **own, **quick})
+        self._consumer.assign([kafka.TopicPartition(self.topic, 0, self._position)])
+        try:
+            yield self._consumer
+        finally:
+            self._consumer.unassign()
 
     def close(self) -> None:
         """Closes the reader."""

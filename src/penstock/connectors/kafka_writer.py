@@ -91,11 +91,13 @@ class KafkaWriter:
             raise
 
     def _initiated(self) -> Any:
+        """A producer that has taken over. It asks for the topic first: without a connection it would wait half a second."""
         kafka = confluent()
         producer = kafka.Producer(dict(self.settings))
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
+                producer.list_topics(self.topic or None, timeout=PATIENCE)
                 producer.init_transactions(PATIENCE)
                 return producer
             except kafka.KafkaException as error:
