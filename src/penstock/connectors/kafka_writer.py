@@ -91,19 +91,27 @@ class KafkaWriter:
             raise
 
     def _initiated(self) -> Any:
-        """A producer that has taken over. It asks for the topic first: without a connection it would wait half a second."""
+        """A producer that has taken over."""
         kafka = confluent()
         producer = kafka.Producer(dict(self.settings))
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                producer.list_topics(self.topic or None, timeout=PATIENCE)
+                self._connect(producer)
                 producer.init_transactions(PATIENCE)
                 return producer
             except kafka.KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     discard(producer)
                     raise DeliveryError(f"{self.name}: no transaction could be begun: {said(error)}") from None
+
+    def _connect(self, producer: Any) -> None:
+        """Connects to a broker. Taking over without one at hand waits half a second before it looks again.
+
+        The first question is answered over the connection to the bootstrap server, which the client then gives up; the second is not.
+        """
+        for _ in range(2):
+            producer.list_topics(self.topic or None, timeout=PATIENCE)
 
     def prepare(self) -> None:
         """Makes the next producer ready while the batch is being computed."""
