@@ -185,6 +185,46 @@ def test_a_line_behind_an_open_transaction_of_another_flow_is_found(kafka: Kafka
     assert len(kafka.values(topic)) == ROWS
 
 
+class Tardy:
+    """Rows of which the second half comes late, the first time."""
+
+    def __init__(self, rows: Any, seconds: float) -> None:
+        self.batches, self.seconds = rows.to_batches(max_chunksize=ROWS // 2), seconds
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.batches[0]
+        seconds, self.seconds = self.seconds, 0.0
+        time.sleep(seconds)
+        yield self.batches[1]
+
+
+def test_rows_that_outlast_the_transaction_are_sent_again(kafka: Kafka) -> None:
+    """The broker ends a transaction within 10 s after its time is up."""
+    topic = kafka.topic()
+    with writer_of(kafka, topic) as writer:
+        writer.settings["transaction.timeout.ms"] = 1000
+        writer.take_over()
+        writer.send(Tardy(rows_of(0), 12), about(0)).commit()
+        writer.send(rows_of(1).to_batches(), about(1)).commit()
+    assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
+
+
+def test_rows_that_fail_on_their_way_are_not_seen(kafka: Kafka) -> None:
+    """What had been sent before is taken back by the next producer."""
+    topic = kafka.topic()
+
+    def failing() -> Iterator[Any]:
+        yield from rows_of(0).to_batches()
+        raise ValueError("a task failed")
+
+    with writer_of(kafka, topic) as writer:
+        writer.take_over()
+        with pytest.raises(ValueError, match="a task failed"):
+            writer.send(failing(), about(0))
+        writer.send(rows_of(0).to_batches(), about(0)).commit()
+    assert Counter(kafka.values(topic)) == Counter(rows_of(0)["value"].to_pylist())
+
+
 def test_a_ledger_topic_of_another_shape_is_refused(kafka: Kafka) -> None:
     from penstock.errors import SetupError
 
