@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch
+from penstock.connectors.base import Batch, Refusal, RowSink, Staged, rows_of
 from penstock.connectors.http import HttpSink, Posting
-from penstock.errors import FlowError, RunError
+from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints_servers import write_http
 from penstock.graph.row import row_class
 from penstock.spark.letterbox import LetterBox
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.replay import Replays
+from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.sinks import Sinks
 from tests.http.conftest import Desk
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 ROW = row_class(("id", "word"))
 
@@ -159,3 +164,67 @@ def test_refused_rows_become_letters(desk: Desk, penstock_spark: Any, tmp_path: 
     assert "answered 422" in letter["cause"]
     assert "geheim" not in str(letter)
     assert reports[0].balance == {"read": 3, "written": 2, "dead": 1}
+
+
+def flow_of(desk: Desk, given: list[Any], batches: int = 1, **settings: Any) -> ps.Flow:
+    flow = ps.Flow("http")
+    rows = flow.source("in", ps.items(given, "id bigint, word string", batches=batches))
+    rows.sink("out", write_http(desk.url), **settings)
+    return flow
+
+
+@pytest.mark.spark
+def test_refused_rows_can_be_skipped_and_are_counted(desk: Desk, penstock_spark: Any) -> None:
+    refusing(desk, "bad")
+    (report,) = run_bounded(flow_of(desk, [(1, "a"), (2, "bad")], on_error="skip").graph, penstock_spark)
+    assert (report.skipped, report.dead) == ({"out": 1}, {})
+
+
+@pytest.mark.spark
+def test_a_letter_goes_to_the_server_again(desk: Desk, penstock_spark: Any, tmp_path: Path) -> None:
+    refusing(desk, "bad")
+    given = [(1, "a"), (2, "bad")]
+    options = RunOptions(checkpoint=tmp_path, once=True)
+    run_live(flow_of(desk, given, on_error="dead_letter").graph, penstock_spark, options).wait(0.02)
+    refusing(desk)
+    desk.answered.clear()
+    Replays(tmp_path / "replay").ask(list(LetterBox(tmp_path / "dead-letters").letters()))
+    flow = flow_of(desk, [*given, (3, "c"), (4, "d")], 2, on_error="dead_letter")
+    run_live(flow.graph, penstock_spark, options).wait(0.02)
+    assert sorted((body["id"], status) for body, status in desk.answered) == [(2, 200), (3, 200), (4, 200)]
+
+
+@pytest.mark.spark
+def test_a_server_that_refuses_everything_stops_the_flow(desk: Desk, penstock_spark: Any) -> None:
+    refusing(desk, "bad")
+    with pytest.raises(RunError, match="refuses all 21 rows of one batch"):
+        run_bounded(flow_of(desk, [(i, "bad") for i in range(21)], on_error="skip").graph, penstock_spark)
+
+
+class Paper(RowSink):
+    """A sink of the user's own that takes no long words."""
+
+    sifts = True
+
+    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+        found, staged = rows_of(frame), Staged()
+        refused = [Refusal(at, row, "too long") for at, row in enumerate(found) if len(row.word) > 3]
+        staged.rows = len(found) - len(refused)
+        return staged, refused
+
+
+@pytest.mark.spark
+def test_a_connector_of_ones_own_may_refuse_rows(penstock_spark: Any) -> None:
+    flow = ps.Flow("own")
+    words = flow.source("in", ps.items([(1, "a"), (2, "longer")], "id bigint, word string"))
+    words.sink("out", ps.connector(Paper()), delivery="at_least_once", on_error="dead_letter")
+    (report,) = run_bounded(flow.graph, penstock_spark)
+    assert (report.dead, report.taken["out"]) == ({"out": 1}, 1)
+
+
+def test_rows_that_are_delivered_one_by_one_hold_at_least_once() -> None:
+    flow = ps.Flow("own")
+    words = flow.source("in", ps.items([], "id bigint, word string"))
+    words.sink("out", ps.connector(Paper()), delivery="at_most_once", on_error="skip")
+    with pytest.raises(Impossible, match="holds delivery='at_least_once'; 'at_most_once' was asked for"):
+        Sinks(flow.graph, "life")

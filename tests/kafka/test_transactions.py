@@ -43,11 +43,13 @@ def about(number: int, fingerprint: str = "") -> Batch:
 
 
 @contextmanager
-def writer_of(kafka: Kafka, topic: str, name: str = "", kind: type[KafkaWriter] = KafkaWriter) -> Iterator[KafkaWriter]:
+def writer_of(
+    kafka: Kafka, topic: str, name: str = "", kind: type[KafkaWriter] = KafkaWriter, *, bounded: bool = False
+) -> Iterator[KafkaWriter]:
     cluster = Cluster(kafka.servers, {})
     ledger = KafkaLedger(cluster, "test-ledger", name or topic)
     ledger.make()
-    made = kind(python_settings(kafka.servers, {}), name or topic, topic, ledger)
+    made = kind(python_settings(kafka.servers, {}), name or topic, topic, None if bounded else ledger)
     try:
         yield made
     finally:
@@ -198,19 +200,24 @@ class Tardy:
         yield self.batches[1]
 
 
-def test_rows_that_outlast_the_transaction_are_sent_again(kafka: Kafka) -> None:
-    """The broker ends a transaction within 10 s after its time is up."""
+@pytest.mark.parametrize(("bounded", "longest"), [(False, 0.5), (True, 0.5), (False, 60.0)])
+def test_rows_that_outlast_the_transaction_are_sent_again(
+    kafka: Kafka, bounded: bool, longest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker ends a transaction within 10 s after its time is up; the writer, unless it is told to wait, takes it back before."""
+    monkeypatch.setattr(KafkaWriter, "longest", longest)
     topic = kafka.topic()
-    with writer_of(kafka, topic) as writer:
+    with writer_of(kafka, topic, bounded=bounded) as writer:
         writer.settings["transaction.timeout.ms"] = 1000
-        writer.take_over()
-        writer.send(Tardy(rows_of(0), 12), about(0)).commit()
+        if not bounded:
+            writer.take_over()
+        writer.send(Tardy(rows_of(0), 12 if longest > 1 else 1), about(0)).commit()
         writer.send(rows_of(1).to_batches(), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
 
 
 def test_rows_that_fail_on_their_way_are_not_seen(kafka: Kafka) -> None:
-    """What had been sent before is taken back by the next producer."""
+    """What had been sent before is taken back, and readers of what comes behind it do not wait."""
     topic = kafka.topic()
 
     def failing() -> Iterator[Any]:
@@ -221,8 +228,10 @@ def test_rows_that_fail_on_their_way_are_not_seen(kafka: Kafka) -> None:
         writer.take_over()
         with pytest.raises(ValueError, match="a task failed"):
             writer.send(failing(), about(0))
+        kafka.send(topic, ["behind"])
+        assert kafka.values(topic) == [b"behind"]
         writer.send(rows_of(0).to_batches(), about(0)).commit()
-    assert Counter(kafka.values(topic)) == Counter(rows_of(0)["value"].to_pylist())
+    assert Counter(kafka.values(topic)) == Counter([b"behind", *rows_of(0)["value"].to_pylist()])
 
 
 def test_a_ledger_topic_of_another_shape_is_refused(kafka: Kafka) -> None:

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 AGAIN = (408, 425, 429)
-OF_THE_RECORD = (400, 409, 413, 422)
-"""Answers that say something of what was sent; others are about the address, the rights or the server."""
+OF_THE_RECORD = (400, 413, 422)
+"""Answers that say something of what was sent; others are about the address, the rights, the server, or what came before."""
 LONGEST_PAUSE = 30.0
-_REFUSALS = tuple(f"answered {status} " for status in OF_THE_RECORD)
 T = TypeVar("T")
 Numbered = Sequence[tuple[int, Any]]
 """Rows, each with its place in the batch."""
@@ -111,11 +110,11 @@ class Posting:
         """Sends rows in one request, again and again with growing pauses while the server is busy or out of reach."""
         pause, request = 0.2, self._request(rows)
         for left in range(self.options["retries"], -1, -1):
-            wait, said = self._try(request)
+            status, wait, said = self._try(request)
             if not said:
                 return
             if wait is None or left == 0:
-                kind = Refused if said.startswith(_REFUSALS) else RunError
+                kind = Refused if status in OF_THE_RECORD else RunError
                 raise kind(
                     f"sink {self.batch.sink!r}: {self.options['host']} {said} (batch {self.batch.id}, Idempotency-Key {request.key})"
                 )
@@ -132,8 +131,8 @@ class Posting:
             number = self._seen[digest]
         return Request(f"{self.batch.lineage}/{self.batch.sink}/{self.batch.id}/{digest}-{number}", body)
 
-    def _try(self, request: Request) -> tuple[float | None, str]:
-        """How long to wait before the next try (None: never), and what went wrong; an empty text when nothing did."""
+    def _try(self, request: Request) -> tuple[int, float | None, str]:
+        """The answer, 0 without one; how long to wait before the next try (None: never); what went wrong, empty when nothing did."""
         try:
             connection = self._connection()
             connection.request(self.options["method"], self._path(), request.body, self._headers(request))
@@ -143,11 +142,12 @@ class Posting:
                 self._drop()
         except (OSError, http.client.HTTPException) as error:
             self._drop()
-            return 0.0, f"cannot be reached: {type(error).__name__}: {error}"
+            return 0, 0.0, f"cannot be reached: {type(error).__name__}: {error}"
         if 200 <= answer.status < 300:
-            return None, ""
+            return answer.status, None, ""
         wait = _retry_after(answer.getheader("Retry-After")) if answer.status in AGAIN or answer.status >= 500 else None
-        return wait, f"answered {answer.status} {answer.reason}: {text.decode(errors='replace').strip()[:200]}"
+        said = f"answered {answer.status} {answer.reason}: {text.decode(errors='replace').strip()[:200]}"
+        return answer.status, wait, said
 
     def _connection(self) -> http.client.HTTPConnection:
         if getattr(self.local, "made", None) is None:

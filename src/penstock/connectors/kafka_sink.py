@@ -68,7 +68,11 @@ class KafkaSink(LedgerSink):
         if self.writer is None:
             return HeldRows(rows.toArrow(), self.place)
         arriving = Arriving(rows)
-        return StagedTransaction(self.writer.send(arriving, batch), count(arriving))
+        try:
+            return StagedTransaction(self.writer.send(arriving, batch), count(arriving))
+        except BaseException:
+            arriving.settle()
+            raise
 
     def close(self) -> None:
         """Closes the clients."""

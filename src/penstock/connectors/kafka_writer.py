@@ -8,6 +8,7 @@ not known the producer is thrown away and all begins again.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import zlib
@@ -26,6 +27,7 @@ from penstock.faults import passing
 
 ATTEMPTS = 5
 PATIENCE = 60.0
+CONNECT = 5.0
 PRODUCER: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -106,12 +108,14 @@ class KafkaWriter:
                     raise DeliveryError(f"{self.name}: no transaction could be begun: {said(error)}") from None
 
     def _connect(self, producer: Any) -> None:
-        """Connects to a broker. Taking over without one at hand waits half a second before it looks again.
+        """Connects to a broker, if one is there. Taking over without one at hand waits half a second before it looks again.
 
         The first question is answered over the connection to the bootstrap server, which the client then gives up; the second is not.
         """
-        for _ in range(2):
-            producer.list_topics(self.topic or None, timeout=PATIENCE)
+        topic = self.topic or (self.ledger.topic if self.ledger is not None else None)
+        with contextlib.suppress(confluent().KafkaException):
+            for _ in range(2):
+                producer.list_topics(topic, timeout=CONNECT)
 
     def prepare(self) -> None:
         """Makes the next producer ready while the batch is being computed."""
@@ -135,10 +139,15 @@ class KafkaWriter:
             if self.ledger is not None and self._verdict(ready, batch) != WRITE:
                 discard(ready.producer)
                 return Transaction(self, batch, rows, None)
+            sent = Transaction(self, batch, rows, ready.producer)
             try:
+                began = time.monotonic()
                 ready.producer.begin_transaction()
                 produce(ready.producer, self.topic, rows, _ids(batch))
-                return Transaction(self, batch, rows, ready.producer)
+                if attempt or time.monotonic() - began < self.longest:
+                    return sent
+                sent.abort()
+                last = "its rows came too slowly for one transaction"
             except confluent().KafkaException as error:
                 discard(ready.producer)
                 _check_size(error, batch)
@@ -146,9 +155,14 @@ class KafkaWriter:
                 count(rows)  # a transaction that rows were too slow for is not begun again before all are there
                 time.sleep(min(2.0, 0.1 * 2**attempt))
             except BaseException:
-                discard(ready.producer)
+                sent.abort()
                 raise
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
+
+    @property
+    def longest(self) -> float:
+        """Seconds for which rows may arrive into a transaction; half of its time is left for the commit."""
+        return float(self.settings["transaction.timeout.ms"]) / 2000
 
     def _verdict(self, ready: Ready, batch: Batch) -> str:
         """What to do with a batch; a line of batch -1 says only who has taken over."""

@@ -29,7 +29,7 @@ from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.pack import Packer
-from penstock.spark.refused import Refusals, letter_of
+from penstock.spark.refused import Refusals, check_refusals, letter_of
 from penstock.spark.replay import Replayed, Replays
 from penstock.spark.report import BatchReport
 from penstock.spark.sinks import Sinks
@@ -213,6 +213,7 @@ class BatchRunner:
         """The batch, staged without the rows that its sink refuses, and those as letters."""
         sifted = self.sinks.sift(sink, frame, batch)
         if sifted is not None:
+            check_refusals(sink, *sifted)
             return sifted[0], [letter_of(sink.name, *refusal) for refusal in sifted[1]]
         note = self.folder / "refused" / sink.name / str(batch)
         return Refusals(sink, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)

@@ -7,12 +7,12 @@ that is skipped by its sink, and its letters are those of the note.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import REFUSED, Staged
+from penstock.connectors.base import REFUSED, Refusal, Staged
 from penstock.errors import RunError
 from penstock.graph.nodes import Sink
 from penstock.graph.row import row_class
@@ -117,6 +117,15 @@ class Refusals:
 
     def _noted(self) -> list[Letter]:
         return list(pickle.loads(self.note.read_bytes())) if self.note.exists() else []
+
+
+def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:
+    """A sink that takes some rows and refuses others tells of bad records; one that refuses all of many is wrong itself."""
+    if len(refused) > MOST and not staged.rows:
+        raise RunError(
+            f"sink {sink.name!r} refuses all {len(refused)} rows of one batch, which is taken for a wrong address, not for bad records: "
+            f"{refused[0].said}"
+        )
 
 
 def letter_of(sink: str, number: int, row: tuple[Any, ...], said: str) -> Letter:

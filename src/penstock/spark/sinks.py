@@ -14,9 +14,10 @@ from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError, Impossible
 from penstock.faults import passing
-from penstock.graph.delivery import AT_MOST_ONCE, EXACTLY_ONCE
+from penstock.graph.delivery import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Sink
+from penstock.graph.nodes.policy import FAIL
 from penstock.spark.offsets import OffsetLog
 from penstock.spark.statefile import put_safely
 
@@ -60,6 +61,12 @@ class Sinks:
         if place.delivery not in connector.holds:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(connector.holds)}"
+            )
+        goes_on = sink.on_error is not None and sink.on_error.action != FAIL
+        if goes_on and connector.sifts and place.delivery != AT_LEAST_ONCE:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
+                f"delivery='at_least_once'; {place.delivery!r} was asked for"
             )
         why = connector.refuses(place)
         if why:
@@ -109,7 +116,11 @@ class Sinks:
     def sift(self, sink: Sink, frame: DataFrame, number: int) -> tuple[Staged, list[Refusal]] | None:
         """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
         connector = self.connectors[sink.name]
-        return connector.sift(frame, self._about(sink, number)) if connector.sifts else None
+        if not connector.sifts:
+            return None
+        sifted = connector.sift(frame, self._about(sink, number))
+        passing("staged", number)
+        return sifted
 
     def _about(self, sink: Sink, number: int) -> Batch:
         place = self.places[sink.name]
