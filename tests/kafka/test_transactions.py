@@ -43,13 +43,11 @@ def about(number: int, fingerprint: str = "") -> Batch:
 
 
 @contextmanager
-def writer_of(
-    kafka: Kafka, topic: str, name: str = "", kind: type[KafkaWriter] = KafkaWriter, *, bounded: bool = False
-) -> Iterator[KafkaWriter]:
+def writer_of(kafka: Kafka, topic: str, name: str = "", kind: type[KafkaWriter] = KafkaWriter) -> Iterator[KafkaWriter]:
     cluster = Cluster(kafka.servers, {})
     ledger = KafkaLedger(cluster, "test-ledger", name or topic)
     ledger.make()
-    made = kind(python_settings(kafka.servers, {}), name or topic, topic, None if bounded else ledger)
+    made = kind(python_settings(kafka.servers, {}), name or topic, topic, ledger)
     try:
         yield made
     finally:
@@ -62,8 +60,8 @@ def test_a_batch_that_comes_again_is_skipped(kafka: Kafka) -> None:
     with writer_of(kafka, topic) as writer:
         assert writer.take_over() is None
         for _ in range(2):
-            writer.send(rows_of(0).to_batches(), about(0)).commit()
-        writer.send(rows_of(1).to_batches(), about(1)).commit()
+            writer.send(rows_of(0), about(0)).commit()
+        writer.send(rows_of(1), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
     with writer_of(kafka, topic) as writer:
         found = writer.take_over()
@@ -80,9 +78,9 @@ def test_what_does_not_fit_the_ledger_is_refused(kafka: Kafka, number: int, fing
     topic = kafka.topic()
     with writer_of(kafka, topic) as writer:
         writer.take_over()
-        writer.send(rows_of(0).to_batches(), about(0)).commit()
+        writer.send(rows_of(0), about(0)).commit()
         with pytest.raises(DeliveryError, match=said):
-            writer.send(rows_of(number).to_batches(), about(number, fingerprint))
+            writer.send(rows_of(number), about(number, fingerprint))
     assert len(kafka.values(topic)) == ROWS
 
 
@@ -90,12 +88,12 @@ def test_nothing_is_seen_before_the_commit_and_nothing_after_an_abort(kafka: Kaf
     topic = kafka.topic()
     with writer_of(kafka, topic) as writer:
         writer.take_over()
-        sent = writer.send(rows_of(0).to_batches(), about(0))
+        sent = writer.send(rows_of(0), about(0))
         sent.producer.flush(10)
         assert kafka.values(topic) == []
         sent.abort()
         assert kafka.values(topic) == []
-        writer.send(rows_of(0).to_batches(), about(0)).commit()
+        writer.send(rows_of(0), about(0)).commit()
     assert len(kafka.values(topic)) == ROWS
 
 
@@ -103,14 +101,14 @@ def test_the_second_driver_fences_the_first(kafka: Kafka) -> None:
     topic = kafka.topic()
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
-        sent = old.send(rows_of(0).to_batches(), about(0))
+        sent = old.send(rows_of(0), about(0))
         assert new.take_over() is None
-        new.send(rows_of(0).to_batches(), about(0)).commit()
+        new.send(rows_of(0), about(0)).commit()
         with pytest.raises(DeliveryError, match="another driver"):
             sent.commit()
         with pytest.raises(DeliveryError, match="another driver"):
-            old.send(rows_of(1).to_batches(), about(1))
-        new.send(rows_of(1).to_batches(), about(1)).commit()
+            old.send(rows_of(1), about(1))
+        new.send(rows_of(1), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
 
 
@@ -120,11 +118,11 @@ def test_a_driver_that_wakes_up_cannot_stop_its_successor_for_good(kafka: Kafka)
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
         new.take_over()
-        sent = new.send(rows_of(0).to_batches(), about(0))
+        sent = new.send(rows_of(0), about(0))
         with pytest.raises(DeliveryError, match="another driver"):
-            old.send(rows_of(0).to_batches(), about(0)).commit()
+            old.send(rows_of(0), about(0)).commit()
         sent.commit()
-        new.send(rows_of(1).to_batches(), about(1)).commit()
+        new.send(rows_of(1), about(1)).commit()
     assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
 
 
@@ -159,10 +157,10 @@ def test_a_batch_committed_while_another_driver_takes_over_is_there_once(kafka: 
     topic = kafka.topic()
     with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
         old.take_over()
-        sent = old.send(rows_of(0).to_batches(), about(0))
+        sent = old.send(rows_of(0), about(0))
         new.fence = old.fence + 1
         Between(new, lambda: _committed(old, sent))
-        new.send(rows_of(0).to_batches(), about(0)).commit()
+        new.send(rows_of(0), about(0)).commit()
     counted = Counter(kafka.values(topic))
     assert len(counted) == ROWS
     assert set(counted.values()) == {1}, "records are there twice"
@@ -180,58 +178,11 @@ def test_a_line_behind_an_open_transaction_of_another_flow_is_found(kafka: Kafka
         other.flush(10)
         ending = threading.Timer(2, lambda: other.commit_transaction(30))
         ending.start()
-        writer.send(rows_of(0).to_batches(), about(0)).commit()
-        writer.send(rows_of(0).to_batches(), about(0)).commit()
+        writer.send(rows_of(0), about(0)).commit()
+        writer.send(rows_of(0), about(0)).commit()
         ending.join()
     other.close()
     assert len(kafka.values(topic)) == ROWS
-
-
-class Tardy:
-    """Rows of which the second half comes late, the first time."""
-
-    def __init__(self, rows: Any, seconds: float) -> None:
-        self.batches, self.seconds = rows.to_batches(max_chunksize=ROWS // 2), seconds
-
-    def __iter__(self) -> Iterator[Any]:
-        yield self.batches[0]
-        seconds, self.seconds = self.seconds, 0.0
-        time.sleep(seconds)
-        yield self.batches[1]
-
-
-@pytest.mark.parametrize(("bounded", "longest"), [(False, 0.5), (True, 0.5), (False, 60.0)])
-def test_rows_that_outlast_the_transaction_are_sent_again(
-    kafka: Kafka, bounded: bool, longest: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The broker ends a transaction within 10 s after its time is up; the writer, unless it is told to wait, takes it back before."""
-    monkeypatch.setattr(KafkaWriter, "longest", longest)
-    topic = kafka.topic()
-    with writer_of(kafka, topic, bounded=bounded) as writer:
-        writer.settings["transaction.timeout.ms"] = 1000
-        if not bounded:
-            writer.take_over()
-        writer.send(Tardy(rows_of(0), 12 if longest > 1 else 1), about(0)).commit()
-        writer.send(rows_of(1).to_batches(), about(1)).commit()
-    assert Counter(kafka.values(topic)) == Counter(v for b in (0, 1) for v in rows_of(b)["value"].to_pylist())
-
-
-def test_rows_that_fail_on_their_way_are_not_seen(kafka: Kafka) -> None:
-    """What had been sent before is taken back, and readers of what comes behind it do not wait."""
-    topic = kafka.topic()
-
-    def failing() -> Iterator[Any]:
-        yield from rows_of(0).to_batches()
-        raise ValueError("a task failed")
-
-    with writer_of(kafka, topic) as writer:
-        writer.take_over()
-        with pytest.raises(ValueError, match="a task failed"):
-            writer.send(failing(), about(0))
-        kafka.send(topic, ["behind"])
-        assert kafka.values(topic) == [b"behind"]
-        writer.send(rows_of(0).to_batches(), about(0)).commit()
-    assert Counter(kafka.values(topic)) == Counter([b"behind", *rows_of(0)["value"].to_pylist()])
 
 
 def test_a_ledger_topic_of_another_shape_is_refused(kafka: Kafka) -> None:
@@ -257,7 +208,7 @@ with writer_of(Kafka(broker, Path()), topic) as writer:
     passing("reconciled", 0)
     for number in range((found.batch if found else -1), batches):
         if number >= 0:
-            sent = writer.send(rows_of(number).to_batches(), about(number))
+            sent = writer.send(rows_of(number), about(number))
             passing("staged", number)
             sent.producer and sent.producer.flush()
             passing("before sink commit", number)

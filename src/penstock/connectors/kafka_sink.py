@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.arriving import Arriving
 from penstock.connectors.base import Batch, SinkPlace, Staged
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka_admin import Cluster
 from penstock.connectors.kafka_columns import check_columns, kafka_columns
 from penstock.connectors.kafka_ledger import KafkaLedger, ensure_topic
 from penstock.connectors.kafka_settings import confluent, java_settings, python_settings
-from penstock.connectors.kafka_writer import PRODUCER, KafkaWriter, Transaction, count, produce
+from penstock.connectors.kafka_writer import PRODUCER, KafkaWriter, Transaction, produce
 from penstock.errors import RunError
 from penstock.graph.delivery import AT_LEAST_ONCE, EXACTLY_ONCE
 
@@ -67,12 +66,8 @@ class KafkaSink(LedgerSink):
             return _written(rows, self.place)
         if self.writer is None:
             return HeldRows(rows.toArrow(), self.place)
-        arriving = Arriving(rows)
-        try:
-            return StagedTransaction(self.writer.send(arriving, batch), count(arriving))
-        except BaseException:
-            arriving.settle()
-            raise
+        table = rows.toArrow()
+        return StagedTransaction(self.writer.send(table, batch), table.num_rows)
 
     def close(self) -> None:
         """Closes the clients."""

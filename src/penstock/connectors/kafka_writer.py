@@ -28,6 +28,7 @@ from penstock.faults import passing
 ATTEMPTS = 5
 PATIENCE = 60.0
 CONNECT = 5.0
+CHUNK = 10_000
 PRODUCER: dict[str, Any] = {
     "acks": "all",
     "enable.idempotence": True,
@@ -39,9 +40,6 @@ PRODUCER: dict[str, Any] = {
     "partitioner": "murmur2_random",
 }
 """Settings of every producer; the partitioner is that of Kafka's Java client, so that both put a key in the same place."""
-
-Rows = Iterable[Any]
-"""Arrow batches with a key, a value, maybe topic and headers; they can be gone through again, to be sent again."""
 
 
 @dataclass
@@ -96,10 +94,10 @@ class KafkaWriter:
         """A producer that has taken over."""
         kafka = confluent()
         producer = kafka.Producer(dict(self.settings))
+        self._connect(producer)
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                self._connect(producer)
                 producer.init_transactions(PATIENCE)
                 return producer
             except kafka.KafkaException as error:
@@ -131,38 +129,24 @@ class KafkaWriter:
                 pass
         return self.fresh()
 
-    def send(self, rows: Rows, batch: Batch) -> Transaction:
-        """Begins a transaction and sends all rows as they arrive; nothing is shown before `commit`."""
+    def send(self, rows: Any, batch: Batch) -> Transaction:
+        """Begins a transaction and sends all rows; nothing is shown before `commit`."""
         last = ""
         for attempt in range(ATTEMPTS):
             ready = self._ready()
             if self.ledger is not None and self._verdict(ready, batch) != WRITE:
                 discard(ready.producer)
                 return Transaction(self, batch, rows, None)
-            sent = Transaction(self, batch, rows, ready.producer)
             try:
-                began = time.monotonic()
                 ready.producer.begin_transaction()
-                produce(ready.producer, self.topic, rows, _ids(batch))
-                if attempt or time.monotonic() - began < self.longest:
-                    return sent
-                sent.abort()
-                last = "its rows came too slowly for one transaction"
+                produce(ready.producer, self.topic, rows.to_batches(max_chunksize=CHUNK), _ids(batch))
+                return Transaction(self, batch, rows, ready.producer)
             except confluent().KafkaException as error:
                 discard(ready.producer)
                 _check_size(error, batch)
                 last = said(error)
-                count(rows)  # a transaction that rows were too slow for is not begun again before all are there
                 time.sleep(min(2.0, 0.1 * 2**attempt))
-            except BaseException:
-                sent.abort()
-                raise
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
-
-    @property
-    def longest(self) -> float:
-        """Seconds for which rows may arrive into a transaction; half of its time is left for the commit."""
-        return float(self.settings["transaction.timeout.ms"]) / 2000
 
     def _verdict(self, ready: Ready, batch: Batch) -> str:
         """What to do with a batch; a line of batch -1 says only who has taken over."""
@@ -179,10 +163,10 @@ class KafkaWriter:
         assert self.ledger is not None
         producer.produce(self.ledger.topic, entry.as_json().encode(), self.name.encode())
 
-    def finish(self, producer: Any, rows: Rows, batch: Batch) -> None:
+    def finish(self, producer: Any, rows: Any, batch: Batch) -> None:
         """Adds the line to the transaction and commits both; raises KafkaException when the outcome is not known."""
         if self.ledger is not None:
-            self._send_line(producer, Entry.of(batch, self.fence, count(rows), crc_of(rows)))
+            self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows)))
         producer.commit_transaction(PATIENCE)
         passing("after sink commit", batch.id)
         producer.close()
@@ -204,7 +188,7 @@ class KafkaWriter:
 class Transaction:
     """A batch on its way: sent, not yet shown. Without a producer it was there already."""
 
-    def __init__(self, writer: KafkaWriter, batch: Batch, rows: Rows, producer: Any) -> None:
+    def __init__(self, writer: KafkaWriter, batch: Batch, rows: Any, producer: Any) -> None:
         self.writer, self.batch, self.rows, self.producer = writer, batch, rows, producer
 
     def commit(self) -> None:
@@ -258,16 +242,11 @@ def discard(producer: Any) -> None:
     producer.purge()
 
 
-def count(rows: Rows) -> int:
-    """How many rows there are."""
-    return sum(batch.num_rows for batch in rows)
-
-
-def crc_of(rows: Rows) -> int:
+def crc_of(rows: Any) -> int:
     """A checksum of the values, in order."""
     crc = 0
-    for chunk in rows:
-        for buffer in chunk.column("value").buffers():
+    for chunk in rows.column("value").chunks:
+        for buffer in chunk.buffers():
             if buffer is not None:
                 crc = zlib.crc32(buffer, crc)
     return crc
