@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+import penstock as ps
 from penstock.errors import CheckpointError, RunError
 from penstock.graph.kafka import kafka as endpoint
+from penstock.spark.run import RunOptions, run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected
 
@@ -115,6 +117,17 @@ def test_reading_from_and_to_a_place(kafka: Kafka, penstock_spark: Any, via: str
     assert read(start=between) == ["late"]
     assert read(start={topic: {0: 4}}) == sorted(["8", "late", "1", "3", "5", "7", "9"])
     assert read(end={topic: {0: 1, 1: 1}}) == ["0", "1"]
+
+
+def test_batches_read_by_python_adapt(kafka: Kafka, penstock_spark: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(1)
+    kafka.send(topic, ["a", "b", "c", "d", "e"])
+    flow = ps.Flow("paced")
+    flow.source("in", endpoint(topic, servers=kafka.servers, via="python")).sink("out", ps.callback(lambda *_: None))
+    reports: list[Any] = []
+    options = RunOptions(checkpoint=tmp_path, once=True, max_rows=2, observers=(reports.append,))
+    run_live(flow.graph, penstock_spark, options).wait(0.02)
+    assert [r.rows_in for r in reports if r.rows_in] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("via", VIAS)

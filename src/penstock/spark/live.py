@@ -14,7 +14,7 @@ from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
 from penstock.errors import PenstockError
 from penstock.faults import passing
-from penstock.graph.nodes import Source
+from penstock.graph.nodes import Endpoint, Source
 from penstock.graph.times import NEVER
 from penstock.spark.batch import BatchRunner
 from penstock.spark.checkpoint import Checkpoint
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("penstock")
-PACED = ("log",)
-"""Kinds of sources that can be told how much to take."""
 
 
 class Stopping(Exception):
@@ -59,7 +57,7 @@ class LiveRun:
         self.last: BatchReport | None = None
         self.pace = Pace(
             sources.folder / "sources",
-            tuple(n.name for n in sources.nodes if isinstance(n, Source) and n.endpoint.kind in PACED),
+            tuple(n.name for n in sources.nodes if isinstance(n, Source) and _is_paced(n.endpoint)),
             options.batch_seconds,
             options.max_rows,
         )
@@ -299,6 +297,11 @@ class LiveRun:
         for wrong in books.open:
             log.warning("batch %d does not add up: %s", report.batch, wrong)
         return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books, shed=shed)
+
+
+def _is_paced(endpoint: Endpoint) -> bool:
+    """Whether a source can be told how much to take. Spark's Kafka connector cannot: it has `rows_per_batch`."""
+    return endpoint.kind == "log" or (endpoint.kind == "kafka" and endpoint.options["via"] == "python")
 
 
 def _log(times: dict[str, float]) -> float:
