@@ -149,6 +149,23 @@ def test_slow_and_idle_senders_are_cut_off(log: Log) -> None:
         assert time.monotonic() - began < 20
 
 
+def test_a_line_that_comes_drop_by_drop_is_cut_off(log: Log) -> None:
+    """The time is that of the line, not of its last drop."""
+    slow = Limits(head_seconds=0.5)
+    with (
+        lines(log, limits=slow) as bridge,
+        connected(bridge.port) as made,
+        pytest.raises(OSError, match=r"reset|Broken"),
+    ):
+        drip(made)
+
+
+def drip(connection: socket.socket) -> None:
+    for _ in range(50):
+        connection.sendall(b"x")
+        time.sleep(0.1)
+
+
 def test_a_sender_that_does_not_read_is_cut_off(log: Log) -> None:
     with lines(log, limits=Limits(write_seconds=0.3)) as bridge, connected(bridge.port) as made:
         began = time.monotonic()

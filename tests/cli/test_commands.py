@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
@@ -65,11 +68,29 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
     assert "Traceback" not in done.output
 
 
-def test_an_option_can_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_RUN_DURATION", "soon")
+@pytest.mark.parametrize("name", ["PENSTOCK_RUN_FOR", "PENSTOCK_RUN_DURATION"])
+def test_an_option_can_come_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "soon")
     done = runner.invoke(app, ["run", WORD_COUNT])
     assert done.exit_code == 2
     assert "'soon' is not a span of time" in done.output
+
+
+def test_an_option_is_named_in_the_environment_as_on_the_command_line() -> None:
+    """Only `--json`, `--open` and `--log` are not: many commands share them."""
+    odd = {wanted for wanted, name in _environment(typer.main.get_command(app), "PENSTOCK") if name != wanted}
+    assert {name.rsplit("_", 1)[-1] for name in odd} == {"JSON", "LOG", "OPEN", "VERSION"}
+
+
+def _environment(command: Any, path: str) -> Iterator[tuple[str, str]]:
+    """The name that every option should have in the environment, and the one it has."""
+    for each in command.params:
+        flags = [f[2:].replace("-", "_").upper() for f in each.opts if f.startswith("--")]
+        if flags:
+            own = each.envvar[0] if isinstance(each.envvar, list) else each.envvar
+            yield f"{path}_{flags[-1]}", own or f"{path}_{each.name.upper()}"
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _environment(inner, f"{path}_{name.upper()}")
 
 
 def test_a_wrong_flow_ends_with_2_and_the_users_own_traceback(tmp_path: Path) -> None:

@@ -164,6 +164,43 @@ def test_totals_are_updates_until_they_are_taken_as_records(make: Made, updates:
     assert make(begin()[1]).updates == updates
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: s.with_columns("w", word="'z'"),
+        lambda s: s.with_columns("w", word=ps.fn.upper(ps.col("word"))),
+        lambda s: s.select("w", "n", word="upper(word)"),
+        lambda s: s.key_by("n").count("more").with_columns("w", removed="false"),
+    ],
+)
+def test_the_key_of_running_totals_is_not_written_over(make: Made) -> None:
+    with pytest.raises(
+        SchemaError, match=r"the key field '(word|removed)' must stay as it is \(.* came\), or say .as_rec"
+    ):
+        make(begin()[1].key_by("word").count("n"))
+
+
+def test_the_key_of_running_totals_may_be_named_again() -> None:
+    flow = ps.Flow("keys")
+    totals = flow.source("rows", ps.items([], "user string")).key_by("user").count("n")
+    assert totals.select("pick", "user", m="n + 1").with_columns("same", user="user").updates == ("user",)
+
+
+def test_a_time_whose_name_is_a_word_of_sql_stays_the_event_time() -> None:
+    rows = ps.Flow("times").source("rows", ps.items([], "timestamp timestamp"), event_time="timestamp")
+    assert rows.select("pick", "timestamp").event_time_of == rows.event_time_of
+
+
+@pytest.mark.parametrize("of", ["n + 1", ps.col("n") + 1])
+def test_a_sum_takes_a_text_or_an_expression(of: Any) -> None:
+    flow, start = begin()
+    start.key_by("word").sum("total", of)
+    timed = start.with_columns("now", ts="timestamp '2024-01-01 00:00:00'").event_time("timed", "ts")
+    timed.key_by("word").window(ps.tumbling("10s")).sum("windows", of)
+    for step in ("total", "windows"):
+        assert [str(a) for a in flow.graph.node(step).aggregates] == ["sum(n + 1)"]  # type: ignore[attr-defined]
+
+
 def test_a_branch_has_a_stream_for_each_condition_and_the_rest() -> None:
     _, start = begin()
     parts = start.branch("size", small="n < 10", odd=same)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,6 +45,38 @@ def test_a_process_class_keeps_what_it_would_have_kept() -> None:
     flow.bootstrap("since", old.map("parse", lambda r: tuple(r.line.split()), "user string, when string"))
     out = run_local(flow, {"rows": [("ada", "2024"), ("bob", "2024")]})
     assert sorted(map(tuple, out["out"])) == [("ada", "2001"), ("bob", "2024")]
+
+
+def moment(second: int) -> datetime.datetime:
+    return datetime.datetime(2024, 1, 1, 0, 0, second, tzinfo=datetime.UTC)
+
+
+def test_a_class_may_set_timers_of_event_time_in_its_past() -> None:
+    class Quiet(ps.Process):
+        def on_event(self, row: Any) -> Iterator[Any]:
+            self.set_timer(row.ts + datetime.timedelta(seconds=10))
+            yield from ()
+
+        def on_timer(self, timer: Any) -> Iterator[Any]:
+            yield str(timer.at.second)
+
+    flow = ps.Flow("quiet")
+    rows = flow.source("rows", ps.items([], "user string, ts timestamp"), event_time="ts")
+    rows.key_by("user").process("watch", Quiet, "second string").sink("out", ps.console())
+    flow.bootstrap("watch", ps.items([("ada", moment(0))], "user string, ts timestamp"))
+    out = run_local(flow, {"rows": [("bob", moment(30)), BARRIER]})
+    assert [row.second for row in out["out"]] == ["10", "40"]
+
+
+def test_the_past_ends_no_window() -> None:
+    """What it opened is for the flow to end, so that both count."""
+    flow, past = ps.Flow("windows"), ps.Flow("past")
+    rows = flow.source("rows", ps.items([], "user string, ts timestamp"), event_time="ts")
+    rows.key_by("user").window(ps.tumbling("10s")).count("n").sink("out", ps.console())
+    given = [("ada", moment(1)), ("ada", moment(25))]
+    flow.bootstrap("n", past.source("old", ps.items(given, "user string, ts timestamp"), event_time="ts"))
+    out = run_local(flow, {"rows": [("ada", moment(2)), ("ada", moment(26))]})
+    assert [(row.window_start.second, row.n) for row in out["out"]] == [(0, 2), (20, 2)]
 
 
 def test_the_flow_that_fills_has_names_of_its_own() -> None:

@@ -12,10 +12,11 @@ import penstock as ps
 from penstock.connectors.base import SinkPlace
 from penstock.connectors.jars import jars_of, kafka_jars
 from penstock.connectors.kafka_sink import KafkaSink
-from penstock.errors import FlowError, PenstockError, SchemaError
+from penstock.errors import FlowError, Impossible, PenstockError, SchemaError
 from penstock.graph.describe import describe_graph
 from penstock.graph.kafka import kafka, write_kafka
 from penstock.graph.schema import schema_of
+from penstock.spark.sinks import Sinks
 
 
 def test_text_and_bytes_have_fields_of_their_own() -> None:
@@ -136,3 +137,27 @@ def test_event_time_knows_the_partitions_of_a_topic() -> None:
     flow.source("none", kafka("t", "at timestamp"), event_time="at")
     found = {n.name: getattr(n, "partition", None) for n in flow.graph.nodes if n.kind == "event_time"}
     assert found == {"each.time": "partition", "own.time": "", "none.time": ""}
+
+
+def test_a_pattern_may_have_commas() -> None:
+    assert kafka("t{1,2}", pattern=True).options["topics"] == ["t{1,2}"]
+    assert kafka("a, b").options["topics"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["plugin.library.paths", "metric.reporters", "sasl.kerberos.kinit.cmd"])
+def test_settings_that_would_run_something_are_refused(name: str) -> None:
+    with pytest.raises(FlowError, match=f"the option '{name}' is not taken: it would run"):
+        kafka("t", options={name: "x"})
+
+
+def test_a_schema_is_registered_under_one_topic() -> None:
+    with pytest.raises(FlowError, match="registers its schema under the topic"):
+        write_kafka("", topic_field="to", format="avro", registry="http://r", value_schema="{}")
+
+
+def test_record_ids_go_with_exactly_once_only() -> None:
+    flow = ps.Flow("ids")
+    rows = flow.source("in", ps.items([], "n bigint"))
+    rows.sink("out", write_kafka("t", record_ids=True), delivery="at_least_once")
+    with pytest.raises(Impossible, match="leave record_ids out"):
+        Sinks(flow.graph, "life")

@@ -169,3 +169,16 @@ def _clock(rolled: random.Random) -> list[int]:
 
 def _plain(rows: list[Any]) -> Counter[str]:
     return Counter(repr([v.isoformat() if hasattr(v, "isoformat") else v for v in row]) for row in rows)
+
+
+def test_a_late_record_that_only_touches_an_open_session_is_late_however_it_comes() -> None:
+    plain = graph_of(ps.session("10s"))
+    split = compile_graph(plain).graph
+    one, two = Host(plain), Host(split)
+    open_one, touching = ("a", to_moment(BASE + 20 * SECOND), 1, 0), ("a", to_moment(BASE + 10 * SECOND), 2, 0)
+    late = BASE + 20 * SECOND
+    for rows, times in (([open_one], Times(NEVER, late)), ([touching], Times(late, late)), ([], Times(late, FOREVER))):
+        one.batch([Chunk.of(plain.output(Port("s.time")).schema, rows)] if rows else [], times)
+        two.batch([parts(split, rows)] if rows else [], times)
+    assert (one.late, two.late) == (1, 1)
+    assert [row[3] for row in one.out] == [row[3] for row in two.out] == [1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import SinkPlace
 from penstock.connectors.postgres import PostgresSink
+from penstock.connectors.postgres_ledger import Ledger
 from penstock.errors import FlowError, PenstockError, RunError
 from penstock.graph.describe import describe_graph
 from penstock.graph.endpoints_servers import write_postgres
@@ -54,6 +56,16 @@ def test_what_does_not_fit_is_said_before_the_first_batch(url: str, db: Database
     assert 'create unique index on "rows" ("id")' in error
     assert "no field 'idd'" in open_error(write_postgres(url, "rows", key="idd"))
     assert "bears the name of the database user" in open_error(write_postgres(url, "rows", workspace="penstock"))
+
+
+def test_a_workspace_that_is_there_needs_no_right_to_make_one(url: str, db: Database) -> None:
+    role = f"r{uuid.uuid4().hex[:8]}"
+    db.execute(f"create role {role}; create schema aside; grant usage, create on schema aside to {role}")
+    try:
+        db.execute(f"set role {role}")
+        Ledger("aside").make(db)
+    finally:
+        db.execute(f"reset role; drop schema aside cascade; drop role {role}")
 
 
 def test_what_cannot_be_is_said_when_the_flow_is_built() -> None:

@@ -13,6 +13,7 @@ import penstock as ps
 from penstock.errors import RunError
 from penstock.spark.letterbox import LetterBox
 from penstock.spark.replay import Replays
+from penstock.spark.run import RunOptions, run_bounded
 from penstock.testing import run_spark
 
 pytestmark = pytest.mark.spark
@@ -117,3 +118,17 @@ def test_a_broken_flow_is_not_taken_for_bad_records(penstock_spark: Any, tmp_pat
     flow.source("texts", ps.items([], "text string")).select("cast", n="cast(text as int)").sink("out", ps.console())
     with pytest.raises(RunError):
         run_spark(flow, penstock_spark, {"texts": [f"no{i}" for i in range(60)]}, cuts=1, folder=tmp_path)
+
+
+def test_letters_of_a_bounded_run_outlast_it(penstock_spark: Any, tmp_path: Path) -> None:
+    """Each run has a file and ids of its own."""
+    flow = ps.Flow("bounded")
+    numbers = flow.source("in", ps.items([1, 0], "n bigint"))
+    numbers.map("inverse", lambda r: 1 / r.n, "double").on_error("dead_letter").sink(
+        "out", ps.callback(lambda *_: None)
+    )
+    for _ in range(2):
+        run_bounded(flow.graph, penstock_spark, RunOptions(letters=tmp_path / "dead-letters"))
+    letters = list(LetterBox(tmp_path / "dead-letters").letters())
+    assert [m["step"] for m in letters] == ["inverse", "inverse"]
+    assert len({m["id"] for m in letters}) == 2

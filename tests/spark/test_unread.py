@@ -56,7 +56,7 @@ def test_values_of_a_topic_that_are_no_json_become_letters_with_their_offset(
     assert [m["cause"].split(":")[0] for m in letters] == [
         "not JSON",
         "it is empty",
-        "not UTF-8",
+        "the value is not UTF-8",
         "field 'n'",
         "a JSON object is needed; list came",
     ]
@@ -158,3 +158,14 @@ def test_the_payload_is_the_bytes_that_came(penstock_spark: Any, tmp_path: Path)
     import base64
 
     assert pickle.loads(base64.b64decode(letter["payload"])) == {"value": b"\x00\xff"}
+
+
+def test_bytes_that_are_no_text_inside_a_json_string_are_not_changed_on_the_way(
+    penstock_spark: Any, tmp_path: Path
+) -> None:
+    topic(tmp_path, b'{"word": "fine"}', b'{"word": "\xff"}')
+    rows: list[Any] = []
+    run(flow_of(tmp_path, rows, "word string", on_error="dead_letter"), penstock_spark, tmp_path)
+    assert [r.word for r in rows] == ["fine"]
+    (letter,) = LetterBox(tmp_path / "checkpoint" / "dead-letters").letters()
+    assert letter["cause"] == "the value is not UTF-8"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 
 from penstock.bridge.guard import Guard
@@ -26,11 +27,15 @@ class Lines:
     def __init__(self, most: int) -> None:
         self._most = most
         self.rest = b""
+        self.since = time.monotonic()
         self.too_long = False
 
     def add(self, data: bytes) -> list[bytes]:
         """The lines that are whole now; none behind one that is too long."""
+        begun = bool(self.rest)
         *whole, self.rest = (self.rest + data).split(b"\n")
+        if whole or not begun:
+            self.since = time.monotonic()
         found: list[bytes] = []
         for line in whole:
             if len(line) > self._most:
@@ -89,7 +94,8 @@ class SocketBridge(Server):
         """What comes next; a line that has begun must end soon."""
         if not lines.rest:
             return await self.more(reader, writer, _CHUNK)
-        async with asyncio.timeout(self.limits.body_seconds(len(lines.rest))):
+        left = self.limits.body_seconds(len(lines.rest)) - (time.monotonic() - lines.since)
+        async with asyncio.timeout(max(left, 0.0)):
             return await reader.read(_CHUNK)
 
     async def _greet(self, line: bytes, writer: Writer) -> None:

@@ -25,7 +25,7 @@ def bench(
     name: Annotated[str, typer.Argument(help="Which one; without a name they are listed.", show_default=False)] = "",
     as_json: Annotated[bool, option("--json", help="Print the result as a last line of JSON.")] = False,
     check: Annotated[bool, option("--check", help="End with 1 when a bar does not hold.")] = False,
-    everything: Annotated[bool, option("--all", help="Run all of them.")] = False,
+    everything: Annotated[bool, option("--all", envvar="PENSTOCK_BENCH_ALL", help="Run all of them.")] = False,
     quick: Annotated[bool, option("--quick", help="Less data and fewer rounds: a rough answer.")] = False,
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:

@@ -169,7 +169,17 @@ def consume(  # noqa: PLR0913 - each is an option of the command
     partition: Annotated[
         list[int] | None, option("--partition", min=0, help="Read this partition; may be repeated.")
     ] = None,
-    most: Annotated[int, option("--max", metavar="N", min=0, help="Stop after so many.", show_default="no limit")] = 0,
+    most: Annotated[
+        int,
+        option(
+            "--max",
+            envvar="PENSTOCK_CONSUME_MAX",
+            metavar="N",
+            min=0,
+            help="Stop after so many.",
+            show_default="no limit",
+        ),
+    ] = 0,
     follow: Annotated[bool, option("--follow/--no-follow", help="Wait for more at the end.")] = True,
     format: Annotated[str, option(help="value, key-value or json (has everything).")] = "value",
     key_separator: Annotated[

@@ -72,7 +72,10 @@ class Top:
 
 
 def demo(
-    duration: Annotated[str, option("--for", help="Stop after this time, such as 20s.", show_default="Ctrl-C")] = "",
+    duration: Annotated[
+        str,
+        option("--for", envvar="PENSTOCK_DEMO_FOR", help="Stop after this time, such as 20s.", show_default="Ctrl-C"),
+    ] = "",
     rate: Annotated[int, option(min=1, help="Posts a second.")] = 2000,
     interval: Annotated[str, option(help="Time between the starts of batches.")] = "1s",
     master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,

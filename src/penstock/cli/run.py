@@ -45,7 +45,14 @@ def run(  # noqa: PLR0913 - each is an option of the command
     target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
     batch: Annotated[bool, option("--batch", help="Run once over bounded data, as one batch.")] = False,
     once: Annotated[bool, option("--once", help="Process what is there, then stop; goes on where it was.")] = False,
-    duration: Annotated[str, option("--for", help="Stop after this time: 500ms, 20s, 5m, 1h.")] = "",
+    duration: Annotated[
+        str,
+        option(
+            "--for",
+            envvar=["PENSTOCK_RUN_FOR", "PENSTOCK_RUN_DURATION"],
+            help="Stop after this time: 500ms, 20s, 5m, 1h.",
+        ),
+    ] = "",
     batches: Annotated[int | None, option(min=1, help="Stop after so many batches.", show_default=False)] = None,
     records: Annotated[int | None, option(min=1, help="Stop after so many records.", show_default=False)] = None,
     until_time: Annotated[str, option(help="Stop when event time has come to this moment.")] = "",
@@ -59,7 +66,10 @@ def run(  # noqa: PLR0913 - each is an option of the command
     ] = None,
     fresh: Annotated[bool, option("--fresh", help="Forget the checkpoint and begin anew.")] = False,
     savepoint: Annotated[
-        str, option("--from", metavar="SAVEPOINT", help="Begin from a savepoint: a name or a path.")
+        str,
+        option(
+            "--from", envvar="PENSTOCK_RUN_FROM", metavar="SAVEPOINT", help="Begin from a savepoint: a name or a path."
+        ),
     ] = "",
     drop_state: Annotated[
         list[str] | None, option("--drop-state", metavar="STEP", help="What this step keeps may go if it does not fit.")

@@ -28,7 +28,9 @@ def savepoint(
         int | None, option(help="Which version; batch N makes version N.", show_default="the newest")
     ] = None,
     copy: Annotated[bool, option("--copy", help="Copy the files, also where hard links would do.")] = False,
-    list_: Annotated[bool, option("--list", help="List the savepoints that are there.")] = False,
+    list_: Annotated[
+        bool, option("--list", envvar="PENSTOCK_SAVEPOINT_LIST", help="List the savepoints that are there.")
+    ] = False,
     as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:

@@ -1,45 +1,106 @@
 """What a step keeps, as a text by which a changed flow is told from the one that wrote the state.
 
 The text is the kind of step with its keys, a colon, and the fields of what it keeps: `reduce by word string: word string, n bigint`.
+Behind a semicolon stands what else decides which of them are kept: `top by word string: word string, n bigint; 3 by n desc`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from penstock.graph.aggregates import Aggregate
+from penstock.graph.duration import shown
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AggregateBy, Fold, Keyed, Node, Process, Reduce, Window
+from penstock.graph.nodes import (
+    AggregateBy,
+    AsOfJoin,
+    Changelog,
+    DistinctInTime,
+    Fold,
+    IntervalJoin,
+    Keyed,
+    Net,
+    Node,
+    Process,
+    Reduce,
+    Sort,
+    StreamJoin,
+    Top,
+    Window,
+    WindowJoin,
+)
+from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.schema import Schema
 
 
 def shape_of_state(node: Node, graph: Graph, store: str = "") -> str:
     """The kind of step, its keys with their types, and what it keeps for each in one of its stores.
 
-    What a bolt keeps is its own affair.
+    What a bolt keeps is its own affair, and so is what a class keeps of a rule.
     """
     if not isinstance(node, Keyed):
-        return _shape_of_rows(node, graph, store) if len(node.inputs) > 1 and node.stores else node.kind
-    schema = graph.output(node.inputs[0]).schema
-    keys = ", ".join(f"{k} {schema.field(k).type}" for k in node.keys)
-    if isinstance(node, AggregateBy):
-        return f"aggregate by {keys}: {', '.join(f'{a.name}={a} {a.type}' for a in node.aggregates)}"
-    if isinstance(node, Reduce):
-        return f"reduce by {keys}: {schema}"
-    if isinstance(node, Fold):
-        return f"fold by {keys}: {Schema(node.output().schema.fields[len(node.keys) :])}"
-    if isinstance(node, Window):
-        return f"{node.shape}; {keys}, {', '.join(node.stores.values())}"
-    if isinstance(node, Process):
-        return f"process by {keys}: {', '.join(map(str, node.logic.cells().values()))}"
-    return f"{node.kind} by {keys}"
-
-
-def _shape_of_rows(node: Node, graph: Graph, store: str) -> str:
-    """Records of one side of a join."""
-    side = 1 if store.endswith(("@right", "@last")) else 0
+        return node.kind
+    side = RIGHT if store.endswith(("@right", "@last")) else LEFT
     schema = graph.output(node.inputs[side]).schema
     keys = ", ".join(f"{k} {schema.field(k).type}" for k in node.keys_of(side))
-    return f"{node.kind} by {keys}: {schema}"
+    if isinstance(node, Window):
+        head = f"{node.shape}; {keys}, {', '.join(node.stores.values())}"
+        return head if node.function is None else f"{head}: {schema}"
+    if isinstance(node, DistinctInTime) and store != node.kept:
+        return f"distinct in time by {keys}: {schema}"
+    kept = _kept(node, schema) if not isinstance(node, Changelog | Net) else _changes(node, graph)
+    return f"{node.kind} by {keys}" if kept is None else f"{node.kind} by {keys}: {kept}"
+
+
+def _kept(node: Keyed, schema: Schema) -> str | None:
+    """What a step keeps of records of a form; None when it is nothing but the keys, or a matter of the user's class."""
+    if isinstance(node, AggregateBy):
+        return _computed(node.aggregates)
+    if isinstance(node, Reduce):
+        return str(schema)
+    if isinstance(node, Fold):
+        return str(Schema(node.output().schema.fields[len(node.keys) :]))
+    if isinstance(node, Process):
+        return ", ".join(map(str, node.logic.cells().values()))
+    bounds = _bounds(node)
+    return None if bounds is None else f"{schema}{bounds and f'; {bounds}'}"
+
+
+def _changes(node: Changelog | Net, graph: Graph) -> str:
+    """The rows of a table that changes, and the totals over them, if any: neither is right without the other."""
+    log = node if isinstance(node, Changelog) else graph.node(f"{node.name}.changes")
+    rows = str(Schema(log.output().schema.fields[1:]))
+    over = graph.by_name.get(log.name.removesuffix(".changes"))
+    if not isinstance(over, Net):
+        return rows
+    computed = graph.by_name.get(f"{over.name}.key")
+    by = [*over.keys, *(f"{k}={v}" for k, v in computed.settings().items())] if computed else over.keys
+    return f"{rows}; {_computed(over.aggregates)} by {', '.join(by)} over {', '.join(log.keys_of(0))}"
+
+
+def _computed(aggregates: Iterable[Aggregate]) -> str:
+    return ", ".join(f"{a.name}={a} {a.type}" for a in aggregates)
+
+
+def _bounds(node: Any) -> str | None:
+    """What decides which whole records a step keeps, and for how long; None when it keeps none."""
+    if isinstance(node, Top):
+        return f"{node.n} by {', '.join(map(str, node.by))}"
+    if isinstance(node, Sort):
+        return f"within {shown(node.span)}" if node.span else ""
+    return _reach(node) if isinstance(node, StreamJoin) else None
+
+
+def _reach(node: StreamJoin) -> str:
+    """Which records of a join wait for which others."""
+    told = node.settings()
+    if isinstance(node, IntervalJoin):
+        return f"{node.how} within {told['within']}"
+    if isinstance(node, WindowJoin):
+        return f"{node.how} in {told['window']}"
+    assert isinstance(node, AsOfJoin)
+    return f"{node.direction} {told.get('tolerance', '')}".strip()
 
 
 def fits(kept: str, wanted: str) -> bool:
@@ -48,11 +109,15 @@ def fits(kept: str, wanted: str) -> bool:
     >>> fits("reduce by a int: a int", "reduce by a int: a int, b decimal(3,1)"), fits("reduce by a int: a int", "reduce by a int: a bigint")
     (True, False)
     """
-    if kept == wanted:
+    if kept == wanted or _says_less(kept, wanted):
         return True
     (head, _, before), (now, _, after) = kept.partition(": "), wanted.partition(": ")
     if head != now or head.partition(" ")[0] not in _MAY_GAIN:
         return False
+    if head.startswith(("changelog", "net")):
+        (before, _, totals), (after, _, wanted_totals) = before.partition("; "), after.partition("; ")
+        if totals != wanted_totals:
+            return False
     old, new = dict(_fields(before)), dict(_fields(after))
     if head.startswith("process"):
         return all(new[name] == old[name] for name in old.keys() & new.keys())
@@ -61,7 +126,16 @@ def fits(kept: str, wanted: str) -> bool:
     return not own and all(new.get(name) == form for name, form in old.items())
 
 
-_MAY_GAIN = ("aggregate", "reduce", "process")
+_MAY_GAIN = ("aggregate", "reduce", "process", "changelog", "net")
+
+
+def _says_less(kept: str, wanted: str) -> bool:
+    """Whether an earlier build wrote a text, which said of joins, sorts and the like the keys alone, and of bolts too much.
+
+    >>> _says_less("sort by a int", "sort by a int: a int, b int"), _says_less("sort by a int", "sort by b int: a int, b int")
+    (True, False)
+    """
+    return wanted.startswith(f"{kept}: ") or (wanted == "bolt" and kept.startswith("bolt by "))
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.graph.graph import Graph
@@ -51,6 +51,6 @@ class Timeline:
         names, _ = self.behind[node.name]
         held = max((self.behind[p.step][1] for p in node.inputs), default=0)
         if isinstance(node, EventTime) or not names:
-            return timeless
+            return replace(timeless, timeless=getattr(node, "event_time", None) is None)
         lowest = [min(at.get(n, NEVER) for n in names) for at in (late, watermark)]
         return Times(lowest[0], lowest[1], timeless.before, timeless.now).held(held)

@@ -11,6 +11,7 @@ from penstock.connectors.kafka_settings import LOG, java_settings
 from penstock.connectors.unread import (
     beside,
     from_json,
+    not_text,
     position_in,
     raw_rows,
     read_texts,
@@ -113,4 +114,4 @@ def fields(frame: DataFrame, place: Place) -> DataFrame:
 
         return decoded(frame, place, value, position)
     parse = from_json("cast(value as string)", value)
-    return read_values(frame, place, value, parse, position, *beside(also))
+    return read_values(frame, place, value, parse, position, *beside(also), not_text("value"))

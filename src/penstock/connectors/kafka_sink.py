@@ -36,6 +36,8 @@ class KafkaSink(LedgerSink):
     def refuses(self, place: SinkPlace) -> str:
         """Client settings under which records can be lost or doubled."""
         check_columns(place)
+        if place.options.get("record_ids") and place.delivery != EXACTLY_ONCE:
+            return "record_ids are given to records that are delivered exactly once; leave record_ids out"
         return _breaking(place.options["client"], place.delivery)
 
     def open(self, place: SinkPlace) -> Entry | None:

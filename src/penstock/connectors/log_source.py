@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from penstock.connectors.base import Place, SourceConnector
 from penstock.connectors.shedding import SHED, Offsets, begins, left_out, plain, records_shed
-from penstock.connectors.unread import from_json, literal, position_in, raw_rows, read_texts, read_values
+from penstock.connectors.unread import from_json, literal, not_text, position_in, raw_rows, read_texts, read_values
 from penstock.graph.shedding import Shed
 from penstock.graph.types import quote
 from penstock.log import Log, TopicPartition
@@ -85,7 +85,7 @@ def shaped(frame: DataFrame, place: Place) -> DataFrame:
     if place.options["format"] == "text":
         return read_texts(frame, place, ("value",), position)
     parse = from_json("cast(value as string)", place.schema)
-    return read_values(frame, place, place.schema, parse, position)
+    return read_values(frame, place, place.schema, parse, position, (), not_text("value"))
 
 
 class LogDataSource(DataSource):

@@ -41,10 +41,9 @@ class Ledger:
                 f"the workspace {self.schema!r} bears the name of the database user, so names without a schema would mean tables in it; "
                 f"give another with workspace="
             )
-        statements = [
-            sql.SQL("create schema if not exists {}").format(sql.Identifier(self.schema)),
-            sql.SQL(_TABLE).format(self.table),
-        ]
+        there = connection.execute("select 1 from pg_namespace where nspname = %s", (self.schema,)).fetchone()
+        schema = sql.SQL("create schema if not exists {}").format(sql.Identifier(self.schema))
+        statements = [*([] if there else [schema]), sql.SQL(_TABLE).format(self.table)]
         for statement in statements:
             try:
                 connection.execute(statement)

@@ -44,8 +44,16 @@ def from_text(column: Any, kind: Any) -> Any:
     return pc.cast(column, kind)
 
 
+_TRUE, _FALSE = ("t", "true", "1"), ("f", "false", "0")
+
+
 def _truths(column: Any) -> Any:
-    return pc.if_else(pc.is_valid(column), pc.is_in(column, pa.array(["t", "true", "1"])), None)
+    """Texts as booleans; any other text is an error."""
+    known = pc.is_in(column, pa.array([*_TRUE, *_FALSE]))
+    odd = column.filter(pc.and_(pc.is_valid(column), pc.invert(known)))
+    if len(odd):
+        raise ValueError(f"{odd[0].as_py()!r} is no boolean; t, true, 1, f, false and 0 are")
+    return pc.if_else(pc.is_valid(column), pc.is_in(column, pa.array(_TRUE)), None)
 
 
 def _reader(kind: Any) -> Callable[[str], Any]:
@@ -105,7 +113,16 @@ def _scalar(value: Any, kind: Any) -> Any:
     if pa.types.is_binary(kind):
         return bytes.fromhex(value.removeprefix("\\x"))
     if pa.types.is_boolean(kind):
-        return value in (True, "t", "true")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return int(value) if pa.types.is_integer(kind) else float(value)
+        return value if isinstance(value, bool) else _truths(pa.array([str(value)]))[0].as_py()
+    if pa.types.is_integer(kind):
+        return _whole(value)
+    if pa.types.is_floating(kind):
+        return float(value)
     return str(value) if pa.types.is_string(kind) and not isinstance(value, str) else value
+
+
+def _whole(value: Any) -> int:
+    """A whole number; one that has a fraction is an error, not cut off."""
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)

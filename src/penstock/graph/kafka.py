@@ -34,6 +34,12 @@ _REFUSED = {
     "key.serializer": "say format= instead",
     "value.serializer": "say format= instead",
     "interceptor.classes": "it would run foreign code in the driver",
+    "metric.reporters": "it would run foreign code in the driver",
+    "plugin.library.paths": "it would run foreign code in the driver",
+    "sasl.client.callback.handler.class": "it would run foreign code in the driver",
+    "sasl.login.callback.handler.class": "it would run foreign code in the driver",
+    "sasl.kerberos.kinit.cmd": "it would run a command on the driver",
+    "security.providers": "it would run foreign code in the driver",
     "config.providers": "it would read files or the environment of the driver; a value may be 'env:NAME' or 'file:/path' instead",
 }
 
@@ -64,7 +70,7 @@ def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     is the consumer group that shows how far the flow has come (by default penstock-<flow>-<source>; "" for none). `start` and `end` are
     "earliest", "latest", a datetime, or offsets as {topic: {partition: offset}}; `end` counts in a bounded run.
     """
-    named = _topics(topics)
+    named = (topics,) if pattern and isinstance(topics, str) else _topics(topics)
     what = f"kafka({','.join(named)!r})"
     kind = _format(what, format, schema)
     made = _schema(what, kind, schema, _words(also))
@@ -105,7 +111,7 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
 ) -> Endpoint:
     """Records of a Kafka topic. The value is all fields as JSON, or the one field `value` with format "text" or "raw".
 
-    `key` names the field (or fields, as a JSON list) of the record key; of a stream of updates it is its key unless you say otherwise.
+    `key` names the field (or fields, as a JSON object) of the record key; of a stream of updates it is its key unless you say otherwise.
     `headers` names a field of type array<struct<key: string, value: binary>>, `topic_field` one that says for each record where it goes. Exactly once
     is held by transactions, with a line in the compacted topic `ledger`. `record_ids` adds a header that tells each record of a batch apart.
     """
@@ -113,6 +119,10 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     if bool(topic) == bool(topic_field):
         raise FlowError(f"{what}: give either a topic, or topic_field= with the field that names it")
     kind = _format(what, format, None)
+    if kind in REGISTERED and topic_field:
+        raise FlowError(
+            f"{what}: format={kind!r} registers its schema under the topic, so it needs topic=, not topic_field="
+        )
     if kind in REGISTERED and not value_schema:
         raise FlowError(f"{what}: format={kind!r} needs value_schema=, the text of the schema to register")
     given = {

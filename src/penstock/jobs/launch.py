@@ -103,14 +103,17 @@ class Launch:
 
     def _check_place(self) -> None:
         """What is kept must fit the flow; said before Spark is started."""
-        place = self.options.checkpoint or Path(".penstock") / self.graph.name
         nothing = Wanted(self.graph.name)
-        restart = Restart(place.absolute(), nothing, self._savepoint(), self.options.drop_state)
+        restart = Restart(self._place, nothing, self._savepoint(), self.options.drop_state)
         check_start(self.graph, restart, fresh=self.options.fresh)
 
     def _savepoint(self) -> Path | None:
-        place = self.options.checkpoint or Path(".penstock") / self.graph.name
-        return find(self.options.savepoint, place.absolute(), self.graph.name) if self.options.savepoint else None
+        return find(self.options.savepoint, self._place, self.graph.name) if self.options.savepoint else None
+
+    @property
+    def _place(self) -> Path:
+        """The folder in which the flow keeps what must outlast it."""
+        return (self.options.checkpoint or Path(".penstock") / self.graph.name).absolute()
 
     def ask_to_stop(self) -> None:
         """Ends the run after the batch at hand; a run over bounded data is given up. Safe in a signal handler."""
@@ -162,6 +165,7 @@ class Launch:
         return parcels if local else [penstock_itself(), *parcels]
 
     def _run_options(self) -> Any:
+        from penstock.spark.batch import BOX
         from penstock.spark.run import RunOptions
 
         options = self.options
@@ -181,6 +185,7 @@ class Launch:
             savepoint=self._savepoint(),
             drop_state=options.drop_state,
             keep_versions=options.keep_versions,
+            letters=self._place / BOX,
         )
 
     def _stream(self) -> None:

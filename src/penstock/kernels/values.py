@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from penstock.errors import nearest
 from penstock.graph import types as t
 
 Checker = Callable[[list[Any]], list[Any]]
@@ -200,13 +201,35 @@ def _map(kind: t.Map) -> Callable[[Any], Any]:
 
 
 def _struct(kind: t.Struct) -> Callable[[Any], Any]:
-    checks = [(f.name, checker_of(f.type)) for f in kind.fields]
+    checks = [(f, checker_of(f.type)) for f in kind.fields]
 
     def convert(value: Any) -> dict[str, Any]:
-        if isinstance(value, Mapping):
-            return {name: check([value.get(name)])[0] for name, check in checks}
-        if isinstance(value, tuple) and not hasattr(value, "_fields"):
-            return {name: check([part])[0] for (name, check), part in zip(checks, value, strict=True)}
-        return {name: check([getattr(value, name)])[0] for name, check in checks}
+        return {f.name: _part(f, c, part) for (f, c), part in zip(checks, _parts(value, kind), strict=True)}
 
     return convert
+
+
+def _parts(value: Any, kind: t.Struct) -> Iterable[Any]:
+    """The values of a struct in the order of its fields. A dict must have them all, and no others."""
+    names = [f.name for f in kind.fields]
+    if isinstance(value, Mapping):
+        _check_names(value, names)
+        return [value[name] for name in names]
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return value
+    return [getattr(value, name) for name in names]
+
+
+def _check_names(value: Mapping[Any, Any], names: list[str]) -> None:
+    unknown = [n for n in value if n not in names]
+    if unknown:
+        raise ValueError(f"there is a field {unknown[0]!r} that the schema lacks; {nearest(str(unknown[0]), names)}")
+    absent = [n for n in names if n not in value]
+    if absent:
+        raise ValueError(f"the field {absent[0]!r} is missing (write None for no value); {value!r} came")
+
+
+def _part(field: t.Field, check: Checker, value: Any) -> Any:
+    if value is None and not field.nullable:
+        raise ValueError(f"{field.name!r} is declared not null; None came")
+    return check([value])[0]

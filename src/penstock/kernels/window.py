@@ -181,7 +181,7 @@ class WindowKernel(KeyedKernel):
         """Those of a record's windows that are not over; a session that is goes on if it meets one that is not."""
         if not isinstance(self.node.spec, SessionWindow):
             return [s for s in spans if s[1] > behind]
-        return [s for s in spans if s[1] > behind or any(s[0] <= o[1] and o[0] <= s[1] for o in self.windows(key))]
+        return [s for s in spans if s[1] > behind or any(_overlap(s, o) for o in self.windows(key))]
 
     @property
     def _bounds(self) -> int:
@@ -209,7 +209,7 @@ class WindowKernel(KeyedKernel):
         return Held(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
 
     def _joined(self, key: Key, windows: dict[Span, Held], span: Span, held: Held) -> tuple[Span, Held]:
-        met = sorted(s for s in windows if s[0] < span[1] and span[0] < s[1])
+        met = sorted(s for s in windows if _overlap(s, span))
         whole = (min([span[0], *(s[0] for s in met)]), max([span[1], *(s[1] for s in met)]))
         for each in met:
             before = windows.pop(each)
@@ -298,6 +298,15 @@ class WindowKernel(KeyedKernel):
         if isinstance(early, Every) and any(h.fresh for h in windows.values()):
             return (self.times.now // early.interval + 1) * early.interval
         return FOREVER
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    """Whether two sessions are one; the end is not in a span, so those that only touch are two.
+
+    >>> _overlap((0, 10), (9, 12)), _overlap((0, 10), (10, 12))
+    (True, False)
+    """
+    return one[0] < other[1] and other[0] < one[1]
 
 
 SpansOf = Callable[[Any, Any, int], list[Span]]

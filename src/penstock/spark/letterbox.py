@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,13 @@ class LetterBox:
     def stage(self, rows: list[Any], batch: int) -> Staged:
         """Keeps the letters of a batch when it is committed."""
         return StagedLetters(self.folder / f"{batch:010d}.jsonl", rows)
+
+    def hand_over(self, place: Path) -> None:
+        """Adds the letters of a bounded run to another box, as a file of their own: every such run counts its batches from 0."""
+        run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
+        lines = [json.dumps(letter | {"id": f"{run}-{at}"}) for at, letter in enumerate(self.letters())]
+        if lines:
+            put_safely(place / f"{run}.jsonl", ["\n".join([*lines, ""]).encode()])
 
     def letters(self) -> Iterator[dict[str, Any]]:
         """All letters, oldest first."""

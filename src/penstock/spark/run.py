@@ -21,11 +21,12 @@ from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
 from penstock.spark import bootstrap
-from penstock.spark.batch import BatchRunner
+from penstock.spark.batch import BOX, BatchRunner
 from penstock.spark.changes import wanted_of
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.failures import as_run_error
 from penstock.spark.jars import use_jars
+from penstock.spark.letterbox import LetterBox
 from penstock.spark.live import LiveRun
 from penstock.spark.offsets import OffsetLog
 from penstock.spark.pack import Packer
@@ -72,6 +73,8 @@ class RunOptions:
     drop_state: tuple[str, ...] = ()
     """Steps and sources of which what is kept may go, where it does not fit any more."""
     keep_versions: int = 20
+    letters: Path | None = None
+    """Where a bounded run, whose own folder goes with it, leaves the dead letters that no sink takes."""
 
 
 def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
@@ -117,7 +120,11 @@ def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = 
             f"place in it; let the step read the union of those records and the others, or run live"
         )
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
+        try:
+            return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
+        finally:
+            if options.letters is not None:
+                LetterBox(Path(folder) / BOX).hand_over(options.letters)
 
 
 class _Bounded:

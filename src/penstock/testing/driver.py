@@ -84,7 +84,7 @@ class Driver:
         for source in past.graph.sources:
             for record in read_endpoint(source.endpoint, source.output().schema):
                 past.push(source.name, record)
-        past.barrier()
+        past.history()
         past.close()
         return Committed(states=past.committed.states, tables=past.committed.tables)
 

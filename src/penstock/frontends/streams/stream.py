@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from penstock.graph.caller import user_line
 from penstock.graph.capture import check_function
 from penstock.graph.delivery import checked_delivery
 from penstock.graph.endpoints import ONLY_READ
-from penstock.graph.expr import Alias, Expr, as_expr, name_of, to_sql, type_of_expr
+from penstock.graph.expr import Alias, Column, Expr, as_expr, name_of, to_sql, type_of_expr
 from penstock.graph.nodes import (
     AsRecords,
     Branch,
@@ -41,7 +41,6 @@ from penstock.graph.nodes import (
 )
 from penstock.graph.refusing import sink_policy
 from penstock.graph.schema import Schema, returned_schema, schema_of
-from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.flow import Flow
@@ -130,6 +129,7 @@ class Stream(Timing, Joining, Ordering, Settable):
             )
         made = Schema(tuple(self._typed(name, n, e) for n, e in written))
         self._need_keys(name, made)
+        self._need_same_keys(name, written)
         return self._add(Select, name, made, tuple(written))
 
     @names_step
@@ -138,6 +138,7 @@ class Stream(Timing, Joining, Ordering, Settable):
         if not named:
             raise FlowError("with_columns needs at least one field, such as total='price * n'")
         made = self.schema.with_fields(tuple(self._typed(name, n, e) for n, e in _named(named)))
+        self._need_same_keys(name, _named(named))
         return self._add(WithColumns, name, made, tuple(_named(named)))
 
     @names_step
@@ -260,7 +261,7 @@ class Stream(Timing, Joining, Ordering, Settable):
         if timed is None or timed.column not in schema or schema.field(timed.column).type != t.TIMESTAMP:
             return None
         written = dict(settings[0]) if settings and isinstance(settings[0], tuple) else {}
-        changed = timed.column in written and to_sql(written[timed.column]) != quote(timed.column)
+        changed = timed.column in written and not _is_field(written[timed.column], timed.column)
         filled = bool(settings) and isinstance(settings[0], str) and settings[0] == timed.column
         return None if changed or filled else timed
 
@@ -298,14 +299,31 @@ class Stream(Timing, Joining, Ordering, Settable):
                 f".as_records('name') before it"
             )
 
-    def _need_keys(self, name: str, made: Schema) -> None:
+    @property
+    def _key_fields(self) -> tuple[str, ...]:
+        """The fields that say which row an update replaces: the key, and the one that takes a row out."""
         removes = self.flow.output(self.port).removes
-        lost = [k for k in (*(self.updates or ()), *([removes] if removes else [])) if k not in made]
+        return (*(self.updates or ()), *([removes] if removes else []))
+
+    def _need_keys(self, name: str, made: Schema) -> None:
+        lost = [k for k in self._key_fields if k not in made]
         if lost:
-            raise SchemaError(
-                f"step {name!r} ({user_line()}): {self.port.step!r} gives running totals by {', '.join(self.updates or ())}; "
-                f"the key field {lost[0]!r} must stay, or say .as_records('name') before it"
-            )
+            raise self._of_key(name, f"the key field {lost[0]!r} must stay")
+
+    def _need_same_keys(self, name: str, written: Iterable[tuple[str, Expr]]) -> None:
+        for field, value in written:
+            if field in self._key_fields and not _is_field(value, field):
+                raise self._of_key(name, f"the key field {field!r} must stay as it is ({to_sql(value)} came)")
+
+    def _of_key(self, name: str, wrong: str) -> SchemaError:
+        return SchemaError(
+            f"step {name!r} ({user_line()}): {self.port.step!r} gives running totals by {', '.join(self.updates or ())}; "
+            f"{wrong}, or say .as_records('name') before it"
+        )
+
+
+def _is_field(written: Expr, name: str) -> bool:
+    return isinstance(written, Column) and written.name == name
 
 
 class Branches(Mapping[str, Stream]):

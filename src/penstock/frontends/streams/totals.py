@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from penstock.frontends.streams.naming import names_step
+from penstock.graph.expr import Expr, to_sql
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
@@ -20,9 +21,9 @@ class Totals:
         return self.aggregate(name, **{into or _field(name): "count(*)"})
 
     @names_step
-    def sum(self, name: str, of: str, into: str = "") -> Stream:
+    def sum(self, name: str, of: str | Expr, into: str = "") -> Stream:
         """The sum of an expression."""
-        return self.aggregate(name, **{into or _field(name): f"sum({of})"})
+        return self.aggregate(name, **{into or _field(name): f"sum({of if isinstance(of, str) else to_sql(of)})"})
 
     def aggregate(self, name: str, /, **aggregates: Any) -> Stream:
         """Several aggregates at once."""

@@ -324,7 +324,9 @@ class KafkaTarget(Target):
             try:
                 yield {"servers": servers, "topic": name}
             finally:
-                admin.delete_topics([name])[name].result(60)
+                known = admin.list_topics(timeout=60).topics
+                for gone in admin.delete_topics([n for n in (name, f"{name}-ledger") if n in known]).values():
+                    gone.result(60)
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The topic."""
