@@ -124,7 +124,7 @@ def test_letters_of_a_bounded_run_outlast_it(penstock_spark: Any, tmp_path: Path
     """Each run has a file and ids of its own."""
     flow = ps.Flow("bounded")
     numbers = flow.source("in", ps.items([1, 0], "n bigint"))
-    numbers.map("inverse", lambda r: 1 / r.n, "double").on_error("dead_letter").sink(
+    numbers.map("inverse", lambda r: 1 / r.n, "x double").on_error("dead_letter").sink(
         "out", ps.callback(lambda *_: None)
     )
     for _ in range(2):
