@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,6 +90,16 @@ def test_a_server_that_stays_away_ends_the_batch(desk: Desk) -> None:
     assert len(desk.bodies) == 3
     with pytest.raises(RunError, match="cannot be reached"):
         send("http://127.0.0.1:9/none", rows((1, "a")), retries=0)
+
+
+def test_a_run_that_ends_does_not_wait_for_the_next_try(desk: Desk) -> None:
+    desk.answers = [(503, {"Retry-After": "600"})]
+    sink = HttpSink()
+    threading.Timer(0.3, sink.close).start()
+    began = time.monotonic()
+    with pytest.raises(RunError, match="answered 503"):
+        sink.write(rows((1, "a")), Batch(0, "out", dict(write_http(desk.url).options), "life"))
+    assert time.monotonic() - began < 30
 
 
 def test_no_more_requests_at_once_than_allowed(desk: Desk) -> None:

@@ -17,7 +17,7 @@ _CHUNK = 256 << 10
 
 
 class Lines:
-    r"""Cuts what comes into lines.
+    r"""Cuts what comes into lines. `seconds` is how long the one at hand has been waited for.
 
     >>> lines = Lines(most=10)
     >>> lines.add(b"a\r\nb"), lines.add(b"c\n"), lines.rest
@@ -27,7 +27,7 @@ class Lines:
     def __init__(self, most: int) -> None:
         self._most = most
         self.rest = b""
-        self.since = time.monotonic()
+        self.seconds = 0.0
         self.too_long = False
 
     def add(self, data: bytes) -> list[bytes]:
@@ -35,7 +35,7 @@ class Lines:
         begun = bool(self.rest)
         *whole, self.rest = (self.rest + data).split(b"\n")
         if whole or not begun:
-            self.since = time.monotonic()
+            self.seconds = 0.0
         found: list[bytes] = []
         for line in whole:
             if len(line) > self._most:
@@ -94,9 +94,11 @@ class SocketBridge(Server):
         """What comes next; a line that has begun must end soon."""
         if not lines.rest:
             return await self.more(reader, writer, _CHUNK)
-        left = self.limits.body_seconds(len(lines.rest)) - (time.monotonic() - lines.since)
-        async with asyncio.timeout(max(left, 0.0)):
-            return await reader.read(_CHUNK)
+        began = time.monotonic()
+        async with asyncio.timeout(max(self.limits.body_seconds(len(lines.rest)) - lines.seconds, 0.0)):
+            data = await reader.read(_CHUNK)
+        lines.seconds += time.monotonic() - began
+        return data
 
     async def _greet(self, line: bytes, writer: Writer) -> None:
         word, _, token = line.partition(b" ")

@@ -11,7 +11,7 @@ from penstock.cli.failure import handled
 from penstock.cli.listing import show as show_rows
 from penstock.cli.listing import show_json
 from penstock.cli.options import option
-from penstock.cli.place import checkpoint_of
+from penstock.cli.place import BEGUN, checkpoint_of
 from penstock.errors import UnknownName, nearest
 
 app = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
@@ -29,10 +29,18 @@ Step = Annotated[str, option("--step", help="Only those of a step.", show_defaul
 Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
 
 
+def _place(target: str, checkpoint: Path | None) -> Path:
+    """The folder of a flow; one that ran over bounded data only has nothing but its letters there."""
+    from penstock.spark.batch import BOX
+
+    return checkpoint_of(target, checkpoint, holds=(BEGUN, BOX))
+
+
 def _letters(folder: Path, step: str) -> list[dict[str, Any]]:
+    from penstock.spark.batch import BOX
     from penstock.spark.letterbox import LetterBox
 
-    letters = list(LetterBox(folder / "dead-letters").letters())
+    letters = list(LetterBox(folder / BOX).letters())
     steps = {m["step"] for m in letters}
     if step and step not in steps:
         raise UnknownName(f"no dead letters of a step {step!r}; {nearest(step, steps)}")
@@ -50,7 +58,7 @@ def list_(
 ) -> None:
     """List the dead letters of a flow, oldest first."""
     with handled(debug=debug):
-        folder = checkpoint_of(target, checkpoint)
+        folder = _place(target, checkpoint)
         done = _replayed(folder)
         letters = [m | {"replayed": m["id"] in done} for m in _letters(folder, step)]
         if as_json:
@@ -70,7 +78,7 @@ def show(
 ) -> None:
     """Show a dead letter whole, with the traceback."""
     with handled(debug=debug):
-        found = {m["id"]: m for m in _letters(checkpoint_of(target, checkpoint), "")}
+        found = {m["id"]: m for m in _letters(_place(target, checkpoint), "")}
         if letter not in found:
             raise UnknownName(f"no dead letter {letter!r}; {nearest(letter, found)}")
         for name in ("id", "time", "step", "position", "cause", "record"):
@@ -93,7 +101,7 @@ def replay(
     from penstock.spark.replay import Replays
 
     with handled(debug=debug):
-        folder = checkpoint_of(target, checkpoint)
+        folder = _place(target, checkpoint)
         found = {m["id"]: m for m in _letters(folder, step)}
         unknown = [i for i in letters or () if i not in found]
         if unknown:

@@ -7,18 +7,24 @@ from pathlib import Path
 from penstock.cli.load import load_flow
 from penstock.errors import CheckpointError
 
+BEGUN = "flow.json"
+"""The note that a live flow makes when it begins."""
 
-def checkpoint_of(target: str, given: Path | None = None) -> Path:
-    """The checkpoint folder of a flow: the one that is given, a folder itself, or where the flow runs by default."""
+
+def checkpoint_of(target: str, given: Path | None = None, *, holds: tuple[str, ...] = (BEGUN,)) -> Path:
+    """The checkpoint folder of a flow: the one that is given, a folder itself, or where the flow runs by default.
+
+    It must hold one of some parts; a bounded run leaves no note that it has begun.
+    """
     if given is not None:
-        return _found(given)
+        return _found(given, holds)
     if Path(target).is_dir():
-        return _found(Path(target))
-    return _found(Path(".penstock") / load_flow(target).graph.name)
+        return _found(Path(target), holds)
+    return _found(Path(".penstock") / load_flow(target).graph.name, holds)
 
 
-def _found(folder: Path) -> Path:
-    if not (folder / "flow.json").exists():
+def _found(folder: Path, holds: tuple[str, ...]) -> Path:
+    if not any((folder / part).exists() for part in holds):
         raise CheckpointError(
             f"{folder} is no checkpoint folder: no flow has begun there. Has it run yet, and from this folder? "
             f"--checkpoint says where it keeps its place"

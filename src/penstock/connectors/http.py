@@ -44,20 +44,27 @@ class HttpSink(RowSink):
     holds: ClassVar[tuple[str, ...]] = (AT_LEAST_ONCE,)
     sifts = True
 
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+
     def open(self, place: SinkPlace) -> Any:
         """Nothing to prepare."""
         return None
 
+    def close(self) -> None:
+        """Ends requests that wait for their next try: a run that was told to stop shall not wait for them."""
+        self.ended.set()
+
     def write(self, rows: list[Any], batch: Batch) -> None:
         """All requests of a batch; the first failure that lasts ends it."""
-        posting = Posting(batch)
+        posting = Posting(batch, self.ended)
         for _ in _in_threads(posting.send, _bundles(rows, batch), batch):
             pass
 
     def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         """Sends the rows while they are staged, so that those which the server refuses are known in time."""
         rows = rows_of(frame)
-        posting, staged = Posting(batch), Staged()
+        posting, staged = Posting(batch, self.ended), Staged()
         refused = [one for some in _in_threads(posting.sift, _bundles(rows, batch), batch) for one in some]
         staged.rows = len(rows) - len(refused)
         return staged, refused
@@ -89,8 +96,9 @@ class Request:
 class Posting:
     """Sends the requests of a batch, with one connection for each thread that is kept open."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: Batch, ended: threading.Event | None = None) -> None:
         self.batch, self.options = batch, batch.options
+        self.ended = ended or threading.Event()
         self.parts = urlsplit(str(self.options["secret_url"]))
         self.local = threading.local()
         self._seen: Counter[str] = Counter()
@@ -114,13 +122,16 @@ class Posting:
             status, wait, said = self._try(request)
             if not said:
                 return
-            if wait is None or left == 0:
+            if wait is None or left == 0 or self._paused(wait, pause):
                 kind = Refused if status in OF_THE_RECORD else RunError
                 raise kind(
                     f"sink {self.batch.sink!r}: {self.options['host']} {said} (batch {self.batch.id}, Idempotency-Key {request.key})"
                 )
-            time.sleep(max(wait, min(pause * random.uniform(0.5, 1.5), LONGEST_PAUSE)))
             pause *= 2
+
+    def _paused(self, wish: float, pause: float) -> bool:
+        """Waits before the next try, as long as the server wishes; whether the run has ended meanwhile."""
+        return self.ended.wait(max(wish, min(pause * random.uniform(0.5, 1.5), LONGEST_PAUSE)))
 
     def _request(self, rows: Numbered) -> Request:
         """Rows as a request. Its key is made of what is sent, so it is the same when the rows come in another order."""

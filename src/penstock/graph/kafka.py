@@ -70,7 +70,7 @@ def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     is the consumer group that shows how far the flow has come (by default penstock-<flow>-<source>; "" for none). `start` and `end` are
     "earliest", "latest", a datetime, or offsets as {topic: {partition: offset}}; `end` counts in a bounded run.
     """
-    named = (topics,) if pattern and isinstance(topics, str) else _topics(topics)
+    named = (topics,) if pattern and isinstance(topics, str) and topics else _topics(topics)
     what = f"kafka({','.join(named)!r})"
     kind = _format(what, format, schema)
     made = _schema(what, kind, schema, _words(also))
