@@ -36,7 +36,7 @@ stream.key_by("word").count("count").sink("out", ps.console())
 graph = flow.graph
 built = time.perf_counter() - began
 from penstock.compiler.describe import describe
-from penstock.graph.text import as_text
+from penstock.graph.picture.text import as_text
 text = as_text(describe(graph))
 total = time.perf_counter() - began
 print(json.dumps({"steps": len(graph.nodes), "build": built, "total": total, "jvm": int("pyspark" in sys.modules)}))

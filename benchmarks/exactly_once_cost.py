@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, batch_seconds, folder, spark_session
-from penstock.graph.endpoints_servers import write_postgres
+from penstock.graph.endpoints.servers import write_postgres
 from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def by_hand(spark: SparkSession, source: Path, url: str, checkpoint: Path) -> fl
         import psycopg
         import pyarrow as pa
 
-        from penstock.connectors.postgres_types import Encoder
+        from penstock.connectors.postgres.types import Encoder
 
         encoder, done = Encoder([(n, "") for n in ("id", "customer", "amount", "at")]), 0
         with (

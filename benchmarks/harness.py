@@ -107,7 +107,7 @@ def paired_ratio(taken: Mapping[str, list[float]], over: str, under: str) -> flo
 
 def spark_session() -> SparkSession:
     """The session that both sides of a comparison use."""
-    from penstock.spark.session import session
+    from penstock.spark.jvm.session import session
 
     return session("penstock-bench", settings={"spark.sql.streaming.numRecentProgressUpdates": "1000"})
 

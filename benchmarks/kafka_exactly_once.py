@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
 from benchmarks.kafka_read import TOPIC, fill
 from penstock.frontends.streams.flow import Flow
+from penstock.graph.endpoints.kafka import kafka, write_kafka
 from penstock.graph.graph import Graph
-from penstock.graph.kafka import kafka, write_kafka
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

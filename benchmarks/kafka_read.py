@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
 from penstock.frontends.streams.flow import Flow
+from penstock.graph.endpoints.kafka import kafka
 from penstock.graph.graph import Graph
-from penstock.graph.kafka import kafka
 from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ TOPIC = "bench"
 
 def fill(spark: SparkSession, servers: str, rows: int) -> None:
     """Puts JSON records of about 100 bytes into the topic."""
-    from penstock.connectors.jars import kafka_jars
-    from penstock.spark.jars import use_jars
+    from penstock.connectors.kafka.jars import kafka_jars
+    from penstock.spark.jvm.jars import use_jars
 
     use_jars(spark, kafka_jars())
     made = "to_json(named_struct('user', concat('u', id % 1000), 'n', id, 'note', repeat('x', 50)))"

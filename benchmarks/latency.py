@@ -24,7 +24,7 @@ from penstock.log import Log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.spark.live import LiveRun
+    from penstock.spark.live.live import LiveRun
 
 NAME = "latency"
 ABOUT = "log to log through a Python step at 1,000 records a second, from the intended send time"
@@ -131,8 +131,8 @@ def shown(name: str, delays: list[float]) -> dict[str, float]:
 
 
 def by_hand(spark: SparkSession, place: Path) -> Serve:
-    from penstock.connectors.log_source import NAME as FORMAT
-    from penstock.connectors.log_source import LogDataSource
+    from penstock.connectors.log.source import NAME as FORMAT
+    from penstock.connectors.log.source import LogDataSource
 
     def serve(ended: threading.Event) -> None:
         spark.dataSource.register(LogDataSource)

@@ -94,9 +94,9 @@ def make_topics(servers: str, *names: str) -> None:
 def run(quick: bool) -> Result:
     from pyspark import cloudpickle
 
-    from penstock.connectors.jars import kafka_jars
+    from penstock.connectors.kafka.jars import kafka_jars
     from penstock.jobs.broker import Broker
-    from penstock.spark.jars import use_jars
+    from penstock.spark.jvm.jars import use_jars
 
     warm, seconds = (10, 10) if quick else (20, 60)
     for module in (latency, sys.modules[__name__]):

@@ -36,8 +36,8 @@ def graph(path: Path) -> Graph:
 
 
 def bare(spark: SparkSession, path: Path) -> None:
-    from penstock.connectors.log_source import NAME as FORMAT
-    from penstock.connectors.log_source import LogDataSource
+    from penstock.connectors.log.source import NAME as FORMAT
+    from penstock.connectors.log.source import LogDataSource
 
     spark.dataSource.register(LogDataSource)
     options = {"path": str(path), "topic": "t", "start": "earliest", "step": "t", "pace": str(path / "none")}

@@ -102,7 +102,7 @@ def test_every_aggregate_is_in_the_expression_reference() -> None:
 
 
 def test_every_setting_is_in_the_settings_reference_with_its_value() -> None:
-    from penstock.spark.session import SETTINGS
+    from penstock.spark.jvm.session import SETTINGS
 
     page = (REFERENCE / "settings.md").read_text()
     assert [f"{k} = {v}" for k, v in SETTINGS.items() if f"| `{k}` | `{v}` |" not in page] == []

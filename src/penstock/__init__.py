@@ -4,9 +4,7 @@ from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.aggregates import Aggregator
-from penstock.graph.broadcast import BroadcastProcess
-from penstock.graph.components import END, Bolt, Spout, Tuple
-from penstock.graph.endpoints import (
+from penstock.graph.endpoints.basic import (
     callback,
     connector,
     console,
@@ -18,8 +16,9 @@ from penstock.graph.endpoints import (
     stdin,
     write_files,
 )
-from penstock.graph.endpoints_log import topic, write_topic
-from penstock.graph.endpoints_servers import (
+from penstock.graph.endpoints.kafka import kafka, write_kafka
+from penstock.graph.endpoints.log import topic, write_topic
+from penstock.graph.endpoints.servers import (
     postgres,
     postgres_changes,
     redis_stream,
@@ -27,15 +26,24 @@ from penstock.graph.endpoints_servers import (
     write_postgres,
     write_redis,
 )
+from penstock.graph.endpoints.shedding import shed
 from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
-from penstock.graph.kafka import kafka, write_kafka
-from penstock.graph.logic import Process, Timer, list_of, map_of, value
+from penstock.graph.logic.broadcast import BroadcastProcess
+from penstock.graph.logic.components import END, Bolt, Spout, Tuple
+from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
+from penstock.graph.logic.tagged import to
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
-from penstock.graph.shedding import shed
-from penstock.graph.tagged import to
-from penstock.graph.windows import count_window, each, every, session, sliding, tumbling, whole
+from penstock.graph.windows import (
+    count_window,
+    every_interval,
+    every_records,
+    global_window,
+    session,
+    sliding,
+    tumbling,
+)
 from penstock.launcher import run
 from penstock.version import __version__
 
@@ -60,12 +68,13 @@ __all__ = [
     "connector",
     "console",
     "count_window",
-    "each",
-    "every",
+    "every_interval",
+    "every_records",
     "expr",
     "files",
     "fn",
     "generate",
+    "global_window",
     "items",
     "kafka",
     "list_of",
@@ -88,7 +97,6 @@ __all__ = [
     "tumbling",
     "value",
     "when",
-    "whole",
     "write_files",
     "write_http",
     "write_kafka",

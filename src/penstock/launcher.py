@@ -23,7 +23,7 @@ def run(flow: Any, **options: Any) -> None:
     """
     if loading:
         return
-    from penstock.cli.run import run_flow
+    from penstock.cli.flows.run import run_flow
 
     try:
         run_flow(flow, **options)

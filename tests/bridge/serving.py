@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.bridge.server import Server
-from penstock.log import Log, files
+from penstock.log import Log
+from penstock.log.storage import files
 
 COMMAND = [sys.executable, "-m", "penstock.cli.main", "bridge"]
 

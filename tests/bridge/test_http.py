@@ -17,8 +17,9 @@ from penstock.bridge.guard import Guard
 from penstock.bridge.http import Taking
 from penstock.bridge.limits import Limits
 from penstock.errors import SetupError
-from penstock.log import Log, UnknownTopic, files
-from penstock.log.partitioner import partition_for
+from penstock.log import Log, UnknownTopic
+from penstock.log.produce.partitioner import partition_for
+from penstock.log.storage import files
 from tests.bridge.serving import Client, everything, held_disk, raw, serving, stored, until
 
 NDJSON = "application/x-ndjson"

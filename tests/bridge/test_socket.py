@@ -15,8 +15,9 @@ from penstock.bridge import SocketBridge
 from penstock.bridge.guard import Guard
 from penstock.bridge.limits import Limits
 from penstock.bridge.records import Keys
-from penstock.log import Log, files
-from penstock.log.partitioner import partition_for
+from penstock.log import Log
+from penstock.log.produce.partitioner import partition_for
+from penstock.log.storage import files
 from tests.bridge.serving import everything, held_disk, raw, serving, stored, until
 
 

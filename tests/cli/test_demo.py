@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from penstock.cli.demo import Top
+from penstock.cli.tools.demo import Top
 from penstock.demo.posts import TOPICS, hashtags, post, weights
 from penstock.demo.trending import FADES, Score, posts_topic, trending
 from penstock.testing import run_local

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.kernels.guard import Letter
-from penstock.kernels.letters import letter_rows
-from penstock.spark.letterbox import LetterBox
+from penstock.kernels.errors.dead_letters import letter_rows
+from penstock.kernels.errors.guard import Letter
+from penstock.spark.dead_letters.store import LetterBox
 
 runner = CliRunner()
 

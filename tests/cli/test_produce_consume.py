@@ -15,8 +15,9 @@ from typing import IO
 
 import pytest
 
-from penstock.cli.input_lines import lines
-from penstock.log import Log, files
+from penstock.cli.log.input_lines import lines
+from penstock.log import Log
+from penstock.log.storage import files
 from tests.cli.log_commands import COMMAND, Commands, said, wait_until
 
 
@@ -129,11 +130,11 @@ def test_what_came_before_a_bad_line_is_kept_and_counted(orders: Commands, tmp_p
 @pytest.mark.parametrize(
     "options, says",
     [
-        (["--format", "xml"], "--format is one of text, json, raw; 'xml' came"),
+        (["--format", "xml"], "--format is one of text, json, raw, got 'xml'"),
         (["--key", "id"], "give --format json with it"),
         (["--key", "id", "--format", "json", "--key-separator", ":"], "exclude each other"),
         (["--format", "raw", "--key-separator", ":"], "do not go with it"),
-        (["--header", "web"], "--header takes NAME=VALUE, such as source=web; 'web' came"),
+        (["--header", "web"], "--header takes NAME=VALUE, such as source=web, got 'web'"),
     ],
 )
 def test_wrong_usage_of_produce_ends_with_2(orders: Commands, tmp_path: Path, options: list[str], says: str) -> None:
@@ -252,7 +253,7 @@ def test_json_lines_hold_any_value(orders: Commands) -> None:
     "options, code, says",
     [
         (["--where", "amount >"], 2, "predicate 'amount >': a number, 'text', true, false or null must come"),
-        (["--format", "xml"], 2, "--format is one of value, key-value, json; 'xml' came"),
+        (["--format", "xml"], 2, "--format is one of value, key-value, json, got 'xml'"),
         (["--offset", "x:1"], 2, "--offset is OFFSET or PARTITION:OFFSET"),
         (["--offset", "first"], 2, "--offset is OFFSET or PARTITION:OFFSET"),
         (["--offset", "0", "--from-beginning"], 2, "exclude each other"),

@@ -8,11 +8,11 @@ import pytest
 from rich.console import Console
 
 import penstock as ps
-from penstock.cli.display import Display, LiveDisplay, PlainDisplay, display_for
 from penstock.cli.duration import seconds
-from penstock.cli.progress import Tally, phases, plain_line, shown_steps, summary, view
+from penstock.cli.output.display import Display, LiveDisplay, PlainDisplay, display_for
+from penstock.cli.output.progress import Tally, phases, plain_line, shown_steps, summary, view
 from penstock.graph.graph import Graph
-from penstock.spark.report import BatchReport
+from penstock.spark.live.report import BatchReport
 
 
 def graph() -> Graph:

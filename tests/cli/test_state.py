@@ -19,9 +19,9 @@ import penstock.state as ps_state
 from penstock.cli.main import app
 from penstock.errors import StateError
 from penstock.kernels.state import Column, Layout
-from penstock.spark.openstate import OpenState, as_array
-from penstock.spark.states import FileState
-from penstock.spark.statestore import StateStore
+from penstock.state.reader import OpenState, as_array
+from penstock.state.store import StateStore
+from penstock.state.values import FileState
 from tests.spark.checkpoints import batch, begin, place
 
 runner = CliRunner()

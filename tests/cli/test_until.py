@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from penstock.cli.run import _options_by_name, ending
+from penstock.cli.flows.run import _options_by_name, ending
 from penstock.errors import FlowError
 from penstock.graph.times import to_micros
 from penstock.jobs.launch import LaunchOptions
@@ -27,7 +27,7 @@ def test_a_moment_may_name_its_zone() -> None:
 
 
 def test_what_is_no_moment_is_refused() -> None:
-    with pytest.raises(typer.BadParameter, match="'noon' came"):
+    with pytest.raises(typer.BadParameter, match="got 'noon'"):
         ending(LaunchOptions(), None, None, "noon", "", drain=False)
 
 

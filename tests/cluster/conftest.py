@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from penstock.spark.java import find_java
+from penstock.spark.jvm.java import find_java
 
 LAUNCHER = Path(pyspark.__file__).parent / "bin" / "spark-class"
 

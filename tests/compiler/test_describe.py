@@ -12,11 +12,11 @@ from typer import Typer
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.describe import coloured
-from penstock.cli.describe import describe as describe_command
+from penstock.cli.flows.describe import coloured
+from penstock.cli.flows.describe import describe as describe_command
 from penstock.compiler.describe import describe
-from penstock.graph.describe import describe_graph
-from penstock.graph.text import as_text
+from penstock.graph.picture.describe import describe_graph
+from penstock.graph.picture.text import as_text
 from tests.compiler.flows import FLOWS, positive, same, start
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 
 import penstock as ps
 from penstock.compiler.describe import describe
-from penstock.graph.describe import Description, describe_graph
-from penstock.graph.draw import as_svg
-from penstock.graph.layout import Arrow, Box, place
-from penstock.graph.picture import BOX_HEIGHT, Picture, picture
+from penstock.graph.picture.describe import Description, describe_graph
+from penstock.graph.picture.draw import as_svg
+from penstock.graph.picture.geometry import BOX_HEIGHT, Picture, picture
+from penstock.graph.picture.layout import Arrow, Box, place
 from tests.compiler.flows import FLOWS, same, start
 from tests.compiler.test_compile import flows
 

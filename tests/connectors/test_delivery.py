@@ -11,11 +11,11 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, Staged
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
-from penstock.connectors.disk import LocalDisk
-from penstock.connectors.manifests import Manifests, Named, committed_files, entry_of
+from penstock.connectors.files.disk import LocalDisk
+from penstock.connectors.files.manifests import Manifests, Named, committed_files, entry_of
 from penstock.errors import DeliveryError, FlowError
-from penstock.spark.offsets import OffsetLog
-from penstock.spark.sinks import Sinks, reconcile
+from penstock.spark.batch.sinks import Sinks, reconcile
+from penstock.spark.checkpoint.offsets import OffsetLog
 
 HEAD = 'v1\n{"batchTimestampMs":%d}\n'
 

@@ -12,14 +12,14 @@ import penstock as ps
 from penstock.compiler.describe import describe
 from penstock.connectors.base import Batch, SinkPlace
 from penstock.connectors.delivery import Entry
-from penstock.connectors.log_sink import LogSink, StagedRecords
-from penstock.connectors.log_source import paced
+from penstock.connectors.log.sink import LogSink, StagedRecords
+from penstock.connectors.log.source import paced
 from penstock.errors import DeliveryError, FlowError, PenstockError, SchemaError
 from penstock.graph.schema import schema_of
 from penstock.log import Log
-from penstock.log.files import read_json
-from penstock.log.partitioner import partition_for
-from penstock.spark.sinks import Sinks
+from penstock.log.produce.partitioner import partition_for
+from penstock.log.storage.files import read_json
+from penstock.spark.batch.sinks import Sinks
 
 MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 
@@ -36,15 +36,15 @@ MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
         (lambda: ps.topic("a", "n bigintt"), SchemaError, "unknown type 'bigintt'"),
         (lambda: ps.topic("a", "n int", format="text"), SchemaError, "text records have fields of their own"),
         (lambda: ps.topic("a", "n int", format="raw"), SchemaError, "raw records have fields of their own"),
-        (lambda: ps.topic("../a"), FlowError, r"a topic name has 1 to 249 of .* '\.\./a' came"),
+        (lambda: ps.topic("../a"), FlowError, r"a topic name has 1 to 249 of .*got '\.\./a'"),
         (lambda: ps.topic(""), FlowError, "a topic name has 1 to 249"),
-        (lambda: ps.topic("a", start="begin"), FlowError, "start is 'earliest', 'latest', .* 'begin' came"),
-        (lambda: ps.topic("a", start=-1), FlowError, "-1 came"),
-        (lambda: ps.topic("a", start={0: "x"}), FlowError, "offsets as {partition: offset}; {0: 'x'} came"),
-        (lambda: ps.topic("a", start={0: -5}), FlowError, "{0: -5} came"),
+        (lambda: ps.topic("a", start="begin"), FlowError, "start is 'earliest', 'latest', .*got 'begin'"),
+        (lambda: ps.topic("a", start=-1), FlowError, "got -1"),
+        (lambda: ps.topic("a", start={0: "x"}), FlowError, "offsets as {partition: offset}, got {0: 'x'}"),
+        (lambda: ps.topic("a", start={0: -5}), FlowError, "got {0: -5}"),
         (lambda: ps.write_topic("a", format="avro"), SchemaError, r"write_topic\('a'\): no format 'avro'; there are"),
-        (lambda: ps.write_topic("a b"), FlowError, "'a b' came"),
-        (lambda: ps.write_topic("a", partitions=0), FlowError, "at least 1 partition; partitions=0 came"),
+        (lambda: ps.write_topic("a b"), FlowError, "got 'a b'"),
+        (lambda: ps.write_topic("a", partitions=0), FlowError, "at least 1 partition, got partitions=0"),
     ],
 )
 def test_arguments_that_cannot_be_meant_are_refused(make: Any, kind: type[PenstockError], text: str) -> None:

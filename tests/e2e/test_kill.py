@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 import penstock as ps
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.session import session
+from penstock.spark.jvm.session import session
 
 class Numbered(ps.Process):
     nth = ps.value(int, default=0)

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, NotYet, SchemaError
-from penstock.graph.broadcast import BroadcastProcess
+from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.nodes import Timed
 
 
@@ -30,7 +30,7 @@ class Keep(BroadcastProcess):
 REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
     ("needs within=", lambda a, b, f: a.join("j", b, "k")),
     (
-        "how is one of inner, left, right, full; 'outer' came",
+        "how is one of inner, left, right, full, got 'outer'",
         lambda a, b, f: a.join("j", b, "k", within=1, how="outer"),
     ),
     ("within begins before it ends", lambda a, b, f: a.join("j", b, "k", within=("10s", "5s"))),

@@ -258,14 +258,14 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         rf"^step 'start'{AT} must have a name of its own; the step made at test_streams\.py:\d+ has it",
         lambda f, s: s.map("start", same),
     ),
-    (FlowError, rf"a step needs a name of letters.*{AT}; 'two words' came", lambda f, s: s.map("two words", same)),
+    (FlowError, rf"a step needs a name of letters.*{AT}, got 'two words'", lambda f, s: s.map("two words", same)),
     (FlowError, r"a step needs a name.*The name comes first", lambda f, s: s.map(same, "step")),  # type: ignore[arg-type]
-    (FlowError, r"a step needs a name.*'n > 1' came", lambda f, s: s.where("n > 1")),
-    (FlowError, rf"a flow needs a name.*{AT}; '' came", lambda f, s: ps.Flow("")),
+    (FlowError, r"a step needs a name.*got 'n > 1'", lambda f, s: s.where("n > 1")),
+    (FlowError, rf"a flow needs a name.*{AT}, got ''", lambda f, s: ps.Flow("")),
     # endpoints
     (
         FlowError,
-        rf"^source 'step'{AT} needs an endpoint such as ps.files.*; 'x' came",
+        rf"^source 'step'{AT} needs an endpoint such as ps.files.*, got 'x'",
         lambda f, s: f.source("step", "x"),  # type: ignore[arg-type]
     ),
     (FlowError, rf"^sink 'step'{AT} needs an endpoint such as ps.console", lambda f, s: s.sink("step", "x")),  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         lambda f, s: f.source("step", ps.connector(object()), "a strng"),
     ),
     # functions
-    (FlowError, rf"{STEP} needs a function; 'x' came", lambda f, s: s.map("step", "x")),  # type: ignore[arg-type]
+    (FlowError, rf"{STEP} needs a function, got 'x'", lambda f, s: s.map("step", "x")),  # type: ignore[arg-type]
     (FlowError, rf"{STEP} calls its function with 1 argument", lambda f, s: s.filter("step", two)),  # type: ignore[arg-type]
     (FlowError, rf"{STEP} calls its function with 1 argument", lambda f, s: s.branch("step", a=two)),  # type: ignore[arg-type]
     (FlowError, rf"{STEP} calls its function with 2 arguments", lambda f, s: s.key_by("word").reduce("step", same)),  # type: ignore[arg-type]
@@ -310,7 +310,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     (ExpressionError, rf"{STEP}: cannot read the expression", lambda f, s: s.with_columns("step", m="n +")),
     (
         ExpressionError,
-        rf"{STEP}: .* must be a number; array<string> came",
+        rf"{STEP}: .* must be a number, got array<string>",
         lambda f, s: s.with_columns("step", m="n + tags"),
     ),
     (FlowError, rf"{STEP}: with_columns needs at least one field", lambda f, s: s.with_columns("step")),
@@ -325,7 +325,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         rf"{STEP}: all streams of a union have the same fields; start has .*, less has \(word string\)",
         lambda f, s: s.union("step", s.select("less", "word")),
     ),
-    (FlowError, rf"{STEP}: a union is of streams; 3 came", lambda f, s: s.union("step", 3)),  # type: ignore[arg-type]
+    (FlowError, rf"{STEP}: a union is of streams, got 3", lambda f, s: s.union("step", 3)),  # type: ignore[arg-type]
     (FlowError, rf"{STEP}: start is a stream of another flow", lambda f, s: s.union("step", begin()[1])),
     (FlowError, rf"{STEP}: branch takes conditions by name", lambda f, s: s.branch("step")),
     (
@@ -364,7 +364,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     ),
     (
         ExpressionError,
-        rf"{STEP}: 'a' must be an aggregate such as 'sum\(amount\)'; 'n' came",
+        rf"{STEP}: 'a' must be an aggregate such as 'sum\(amount\)', got 'n'",
         lambda f, s: s.key_by("word").aggregate("step", a="n"),
     ),
     (
@@ -439,7 +439,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     ),
     (
         FlowError,
-        rf"{STEP}: how is 'inner' or 'left'; 'outer' came",
+        rf"{STEP}: how is 'inner' or 'left', got 'outer'",
         lambda f, s: s.join("step", ps.items([], "n bigint"), "n", how="outer"),
     ),
     (
@@ -453,7 +453,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         lambda f, s: s.join("step", ps.connector(object()), "n"),
     ),
     (FlowError, rf"{STEP}: both streams of a join need event time", lambda f, s: s.join("step", s, "n")),
-    (FlowError, rf"{STEP}: at least one task is needed; 0 came", lambda f, s: s.repartition("step", 0)),
+    (FlowError, rf"{STEP}: at least one task is needed, got 0", lambda f, s: s.repartition("step", 0)),
     (SchemaError, rf"{STEP}: no field 'wrod'; did you mean 'word'\?", lambda f, s: s.repartition("step", 2, "wrod")),
     # loops
     (

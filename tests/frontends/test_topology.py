@@ -19,7 +19,7 @@ from penstock.errors import (
 )
 from penstock.frontends.topology.declare import BoltDeclared
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.components import END, Bolt, Spout, TaskContext
+from penstock.graph.logic.components import END, Bolt, Spout, TaskContext
 from penstock.graph.nodes import Bolt as BoltNode
 from penstock.graph.nodes import Feedback, Route, Select, Sink
 from penstock.testing import run_local
@@ -273,7 +273,7 @@ class WrongValue(Bolt):
 def test_a_bad_record_is_blamed_on_the_bolt() -> None:
     top = words()
     top.bolt("wrong", WrongValue).shuffle("words")
-    with pytest.raises(StepError, match="field 'n': bigint needs a whole number; 'one' came"):
+    with pytest.raises(StepError, match="field 'n': bigint needs a whole number, got 'one'"):
         run_local(top, {"words": ["a"]})
 
 
@@ -517,7 +517,11 @@ def built(build: Callable[[Topology], Any]) -> None:
             NameTaken,
             r"component 'words' \(test_topology.py:\d+\).*test_topology.py",
         ),
-        (lambda top: top.bolt("c", Count, parallelism=0).shuffle("words"), FlowError, "1 to 128 tasks; parallelism=0"),
+        (
+            lambda top: top.bolt("c", Count, parallelism=0).shuffle("words"),
+            FlowError,
+            "1 to 128 tasks, got parallelism=0",
+        ),
         (lambda top: top.spout("s", Numbers(1), parallelism=500), FlowError, "1 to 128 tasks"),
         (lambda top: top.bolt("c", Count).direct("words"), FlowError, "direct grouping needs a direct stream"),
         (lambda top: top.bolt("c", Count).shuffle("deal", stream="cards"), FlowError, "subscribe with .direct"),

@@ -29,7 +29,9 @@ def test_a_result_has_keys_bounds_and_aggregates_and_an_event_time() -> None:
     assert made.updates is None
 
 
-@pytest.mark.parametrize("how", [{"lateness": "1s"}, {"early": ps.each(2)}, {"mode": "update"}, {"mode": "complete"}])
+@pytest.mark.parametrize(
+    "how", [{"lateness": "1s"}, {"early": ps.every_records(2)}, {"mode": "update"}, {"mode": "complete"}]
+)
 def test_windows_that_are_given_more_than_once_are_updates(how: dict[str, Any]) -> None:
     made = timed().key_by("user").window(ps.tumbling("10s"), **how).count("n")
     assert made.updates == ("user", "window_start", "window_end")
@@ -38,7 +40,7 @@ def test_windows_that_are_given_more_than_once_are_updates(how: dict[str, Any]) 
 
 
 def test_results_that_add_up_are_records() -> None:
-    made = timed().key_by("user").window(ps.tumbling("10s"), early=ps.each(2), accumulate=False).count("n")
+    made = timed().key_by("user").window(ps.tumbling("10s"), early=ps.every_records(2), accumulate=False).count("n")
     assert made.updates is None
 
 
@@ -64,8 +66,8 @@ def test_an_event_time_that_was_left_out_is_none() -> None:
         (lambda: ps.count_window(0), "number of records"),
         (lambda: ps.count_window(5, every=6), "leave records out"),
         (lambda: ps.session("0s"), "above zero"),
-        (lambda: ps.each(0), "each so many records"),
-        (lambda: ps.every("0s"), "above zero"),
+        (lambda: ps.every_records(0), "each so many records"),
+        (lambda: ps.every_interval("0s"), "above zero"),
     ],
 )
 def test_windows_that_cannot_be(make: Callable[[], Any], says: str) -> None:
@@ -79,13 +81,13 @@ def test_windows_that_cannot_be(make: Callable[[], Any], says: str) -> None:
         ("10s", {}, r"ps.tumbling\('10s'\)"),
         (ps.tumbling("10s"), {"mode": "updat"}, "update"),
         (ps.tumbling("10s"), {"clock": "wall"}, "'event' or 'processing'"),
-        (ps.tumbling("10s"), {"early": "5s"}, r"ps.every\('5s'\)"),
-        (ps.tumbling("10s"), {"early": ps.each(1), "mode": "update"}, "leave out early"),
+        (ps.tumbling("10s"), {"early": "5s"}, r"ps.every_interval\('5s'\)"),
+        (ps.tumbling("10s"), {"early": ps.every_records(1), "mode": "update"}, "leave out early"),
         (ps.tumbling("10s"), {"mode": "complete", "accumulate": False}, "whole results"),
         (ps.tumbling("10s"), {"clock": "processing", "lateness": "1s"}, "nothing is late by the clock"),
         (ps.count_window(3), {"lateness": "1s"}, "when it is full"),
-        (ps.whole(), {}, "never ends"),
-        (ps.whole(), {"mode": "update", "lateness": "1s"}, "nothing is late"),
+        (ps.global_window(), {}, "never ends"),
+        (ps.global_window(), {"mode": "update", "lateness": "1s"}, "nothing is late"),
     ],
 )
 def test_settings_that_do_not_go_together(spec: Any, how: dict[str, Any], says: str) -> None:

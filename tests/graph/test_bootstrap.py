@@ -91,7 +91,7 @@ def test_the_flow_that_fills_has_names_of_its_own() -> None:
     [
         ("visit", ps.items([("a",)], "user string"), "that step is not there; .*did you mean 'visits'"),
         ("same", ps.items([("a",)], "user string"), "that step keeps nothing"),
-        ("visits", ps.items([(1,)], "user int"), r"must give what the step reads, \(user string\); \(user int\) came"),
+        ("visits", ps.items([(1,)], "user int"), r"must give what the step reads, \(user string\), got \(user int\)"),
         ("visits", [("ada",)], "needs an endpoint or a stream"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import CaptureError, FlowError
-from penstock.graph.capture import check_function
+from penstock.graph.logic.capture import check_function
 
 LOCK = threading.Lock()
 
@@ -49,7 +49,7 @@ def test_functions_of_one_argument_are_fine(function: Any) -> None:
 
 @pytest.mark.parametrize("given", ["parse", 3, None])
 def test_what_is_no_function_is_refused(given: Any) -> None:
-    with pytest.raises(FlowError, match=r"step 'parse' \(flow.py:3\) needs a function; .* came"):
+    with pytest.raises(FlowError, match=r"step 'parse' \(flow.py:3\) needs a function, got .*"):
         check(given)
 
 

@@ -138,7 +138,7 @@ def test_a_literal_has_the_value_and_type_of_its_spelling(text: str, value: Any,
     ("text", "message", "column"),
     [
         ("n >> 3", "a value expected", 3),
-        ("n +", "the end came", 3),
+        ("n +", "got the end", 3),
         ("(n + 1", "')' expected", 6),
         ("n 5", "'5' is left over", 2),
         ("'abc", "has no end", 0),
@@ -152,7 +152,7 @@ def test_a_literal_has_the_value_and_type_of_its_spelling(text: str, value: Any,
         ("300Y", "does not fit in tinyint", 0),
         ("n as", "a name expected", 4),
         ("n in ()", "a value expected", 6),
-        ("", "the end came", 0),
+        ("", "got the end", 0),
     ],
 )
 def test_an_error_points_to_the_place(text: str, message: str, column: int) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from penstock.errors import FlowError, LoopError, NameTaken, UnknownName
-from penstock.graph.endpoints import console, items
+from penstock.graph.endpoints.basic import console, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Feedback, Filter, Node, Output, Port, Sink, Source, Union
 from penstock.graph.schema import schema_of

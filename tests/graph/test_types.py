@@ -67,9 +67,9 @@ def test_other_spellings_of_a_type(text: str, shown: str) -> None:
     "text, message",
     [
         ("strng", r"unknown type 'strng' in the schema 'strng'; did you mean 'string'"),
-        ("array<int", r"'>' expected, 'its end' came"),
+        ("array<int", r"'>' expected, got 'its end'"),
         ("array", r"'<' expected"),
-        ("map<int>", r"',' expected, '>' came"),
+        ("map<int>", r"',' expected, got '>'"),
         ("int string", r"cannot read the type 'int string': 'string' is left over"),
         ("struct<a:int not nul>", r"NOT must be followed by NULL"),
         ("int!", r"unexpected '!'"),

@@ -13,12 +13,12 @@ import penstock as ps
 from penstock.connectors.base import Batch, Refusal, RowSink, Staged, rows_of
 from penstock.connectors.http import HttpSink, Posting
 from penstock.errors import FlowError, Impossible, RunError
-from penstock.graph.endpoints_servers import write_http
+from penstock.graph.endpoints.servers import write_http
 from penstock.graph.row import row_class
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.replay import Replays
+from penstock.spark.batch.sinks import Sinks
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.run import RunOptions, run_bounded, run_live
-from penstock.spark.sinks import Sinks
 from tests.http.conftest import Desk
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def test_rows_that_the_server_refuses_are_told_and_the_rest_arrives(desk: Desk, 
     refusing(desk, "bad", "worse")
     posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=per_request).options), "life"))
     given = list(enumerate(rows((1, "a"), (2, "bad"), (3, "c"), (4, "worse"))))
-    told = [one for at in range(0, 4, per_request) for one in posting.sift(given[at : at + per_request])]
+    told = [one for at in range(0, 4, per_request) for one in posting.stage_rows(given[at : at + per_request])]
     assert [(number, row[1]) for number, row, _ in told] == [(1, "bad"), (3, "worse")]
     assert all("answered 422" in said for *_, said in told)
     taken = [
@@ -148,7 +148,7 @@ def test_equal_rows_of_halves_keep_keys_of_their_own(desk: Desk) -> None:
     refusing(desk, "bad")
     posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=2).options), "life"))
     for some in (rows((1, "a"), (2, "bad")), rows((1, "a"), (3, "bad"))):
-        posting.sift(list(enumerate(some)))
+        posting.stage_rows(list(enumerate(some)))
     keys = [key for key, body in zip(desk.keys, desk.bodies, strict=True) if body == [{"id": 1, "word": "a"}]]
     assert len(set(keys)) == 2, "a server that knows keys must take both"
 
@@ -157,7 +157,7 @@ def test_a_wrong_address_is_no_refusal_of_a_row(desk: Desk) -> None:
     desk.answers = [(404, {})]
     posting = Posting(Batch(0, "out", dict(write_http(desk.url).options), "life"))
     with pytest.raises(RunError, match="answered 404"):
-        posting.sift(list(enumerate(rows((1, "a")))))
+        posting.stage_rows(list(enumerate(rows((1, "a")))))
 
 
 @pytest.mark.spark
@@ -215,9 +215,9 @@ def test_a_server_that_refuses_everything_stops_the_flow(desk: Desk, penstock_sp
 class Paper(RowSink):
     """A sink of the user's own that takes no long words."""
 
-    sifts = True
+    reports_row_errors = True
 
-    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         found, staged = rows_of(frame), Staged()
         refused = [Refusal(at, row, "too long") for at, row in enumerate(found) if len(row.word) > 3]
         staged.rows = len(found) - len(refused)

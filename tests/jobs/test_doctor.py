@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.doctor import doctor, summary, table
+from penstock.cli.tools.doctor import doctor, summary, table
 from penstock.jobs.doctor import CHECKS, GIB, Check, examine, try_spark
 from penstock.jobs.machine import (
     MODULES,
@@ -25,7 +25,7 @@ from penstock.jobs.machine import (
     spark_version_of,
 )
 from penstock.jobs.versions import clashes, fits
-from penstock.spark.java import Java
+from penstock.spark.jvm.java import Java
 
 HEALTHY = Machine(
     python=(3, 11, 7),
@@ -288,7 +288,7 @@ def test_the_doctor_works_where_pyspark_does_not() -> None:
     code = (
         "import sys\n"
         "for name in ('pyspark', 'pyarrow', 'pandas', 'numpy'): sys.modules[name] = None\n"
-        "from penstock.cli.doctor import report\n"
+        "from penstock.cli.tools.doctor import report\n"
         "from penstock.jobs.doctor import examine\n"
         "from penstock.jobs.machine import look\n"
         "print(len(report(examine(look()))['checks']))"

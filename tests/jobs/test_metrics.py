@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import SetupError
 from penstock.jobs.metrics import Metrics
-from penstock.spark.report import BatchReport
+from penstock.spark.live.report import BatchReport
 
 
 def report(batch: int, rows: int) -> BatchReport:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from penstock.connectors.jars import Jar, kafka_jars
+from penstock.connectors.kafka.jars import Jar, kafka_jars
 from penstock.errors import SetupError
 from penstock.jobs.broker import Broker, at, free_port
-from penstock.spark.jars import get_jars, has_jars, is_good
+from penstock.spark.jvm.jars import get_jars, has_jars, is_good
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 SMALL = next(j for j in kafka_jars() if j.module == "commons-pool2")
@@ -29,7 +29,7 @@ def test_a_jar_is_fetched_once_checked_and_fetched_again_when_damaged(
     (path,) = get_jars([SMALL])
     assert path == tmp_path / "jars" / "commons-pool2-2.13.1.jar"
     assert is_good(path, SMALL)
-    monkeypatch.setattr("penstock.spark.jars._fetch", lambda *_: pytest.fail("fetched again"))
+    monkeypatch.setattr("penstock.spark.jvm.jars._fetch", lambda *_: pytest.fail("fetched again"))
     assert get_jars([SMALL]) == [path]
     monkeypatch.undo()
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))

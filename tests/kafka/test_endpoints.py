@@ -10,13 +10,13 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import SinkPlace
-from penstock.connectors.jars import jars_of, kafka_jars
-from penstock.connectors.kafka_sink import KafkaSink
+from penstock.connectors.kafka.jars import jars_of, kafka_jars
+from penstock.connectors.kafka.sink import KafkaSink
 from penstock.errors import FlowError, Impossible, PenstockError, SchemaError
-from penstock.graph.describe import describe_graph
-from penstock.graph.kafka import kafka, write_kafka
+from penstock.graph.endpoints.kafka import kafka, write_kafka
+from penstock.graph.picture.describe import describe_graph
 from penstock.graph.schema import schema_of
-from penstock.spark.sinks import Sinks
+from penstock.spark.batch.sinks import Sinks
 
 
 def test_text_and_bytes_have_fields_of_their_own() -> None:

@@ -22,10 +22,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import penstock as ps
-from penstock.connectors.jars import kafka_jars
-from penstock.graph.kafka import kafka, write_kafka
+from penstock.connectors.kafka.jars import kafka_jars
+from penstock.graph.endpoints.kafka import kafka, write_kafka
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.session import session
+from penstock.spark.jvm.session import session
 
 class Numbered(ps.Process):
     nth = ps.value(int, default=0)

@@ -16,12 +16,12 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from penstock.connectors.kafka_protobuf import indexes
-from penstock.connectors.kafka_wire import front, schema_id
-from penstock.connectors.schema_registry import Registry
+from penstock.connectors.kafka.protobuf import indexes
+from penstock.connectors.kafka.schema_registry import Registry
+from penstock.connectors.kafka.wire import front, schema_id
 from penstock.errors import RunError
-from penstock.graph.kafka import kafka as endpoint
-from penstock.graph.kafka import write_kafka
+from penstock.graph.endpoints.kafka import kafka as endpoint
+from penstock.graph.endpoints.kafka import write_kafka
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected, written
 from tests.kafka.registry import Schemas, schema_registry

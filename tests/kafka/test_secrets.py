@@ -11,12 +11,12 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Place
-from penstock.connectors.kafka import KafkaSource
+from penstock.connectors.kafka.source import KafkaSource
 from penstock.errors import PenstockError
-from penstock.graph.describe import describe_graph
-from penstock.graph.kafka import kafka as endpoint
-from penstock.graph.kafka import write_kafka
-from penstock.spark.gateway import spark_log
+from penstock.graph.endpoints.kafka import kafka as endpoint
+from penstock.graph.endpoints.kafka import write_kafka
+from penstock.graph.picture.describe import describe_graph
+from penstock.spark.jvm.gateway import spark_log
 from penstock.spark.run import RunOptions, run_live
 from tests.kafka.conftest import PASSWORD, Kafka
 from tests.kafka.flows import collected

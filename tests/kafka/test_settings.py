@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.connectors.kafka_settings import java_settings, looked_up, python_settings
+from penstock.connectors.kafka.settings import java_settings, looked_up, python_settings
 from penstock.errors import SetupError
 
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "ada"}

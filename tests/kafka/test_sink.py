@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.graph.kafka import write_kafka
+from penstock.graph.endpoints.kafka import write_kafka
 from penstock.spark.run import RunOptions, run_bounded, run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import written

@@ -12,7 +12,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CheckpointError, RunError
-from penstock.graph.kafka import kafka as endpoint
+from penstock.graph.endpoints.kafka import kafka as endpoint
 from penstock.spark.run import RunOptions, run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected

@@ -19,10 +19,10 @@ import pytest
 
 from penstock.connectors.base import Batch
 from penstock.connectors.delivery import Entry
-from penstock.connectors.kafka_admin import Cluster
-from penstock.connectors.kafka_ledger import KafkaLedger
-from penstock.connectors.kafka_settings import python_settings
-from penstock.connectors.kafka_writer import KafkaWriter, Transaction
+from penstock.connectors.kafka.admin import Cluster
+from penstock.connectors.kafka.ledger import KafkaLedger
+from penstock.connectors.kafka.settings import python_settings
+from penstock.connectors.kafka.writer import KafkaWriter, Transaction
 from penstock.errors import DeliveryError
 from penstock.faults import SETTING
 from tests.kafka.conftest import Kafka, Reader

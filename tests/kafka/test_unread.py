@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.kafka_wire import front
+from penstock.connectors.kafka.wire import front
 from penstock.errors import RunError, StepError
-from penstock.graph.kafka import kafka as endpoint
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.replay import Replays
+from penstock.graph.endpoints.kafka import kafka as endpoint
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.run import RunOptions, run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected

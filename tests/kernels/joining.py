@@ -13,7 +13,7 @@ from penstock.graph.nodes import Port
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
-from penstock.kernels.chunk import Chunk
+from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
 

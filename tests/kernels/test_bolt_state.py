@@ -10,7 +10,7 @@ import pytest
 import penstock as ps
 from penstock.errors import CaptureError, StateError, StepError
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.components import Bolt, TaskContext
+from penstock.graph.logic.components import Bolt, TaskContext
 from penstock.local.run import Committed, LocalRun
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 

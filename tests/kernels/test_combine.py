@@ -12,10 +12,10 @@ import penstock as ps
 from penstock.compiler.compile import compile_graph
 from penstock.graph.nodes import Combine
 from penstock.graph.schema import schema_of
-from penstock.kernels import combine
 from penstock.kernels.base import Context, RecordFailed
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.combine import CombineOwnKernel, combine_kernel, only_key
+from penstock.kernels.keyed import combine
+from penstock.kernels.keyed.combine import CombineOwnKernel, combine_kernel, only_key
+from penstock.kernels.records.chunk import Chunk
 
 
 class Listed(ps.Aggregator):

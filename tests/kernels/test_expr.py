@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from penstock.errors import NotYet
 from penstock.graph.expr import FUNCTIONS, col, parse, sql
 from penstock.graph.schema import schema_of
-from penstock.kernels.expr import compile_expr
-from penstock.kernels.expr_functions import LAZY, PLAIN, TYPED
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.expr.functions import LAZY, PLAIN, TYPED
 
 UTC = datetime.UTC
 

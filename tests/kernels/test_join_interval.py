@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.join_match import runs
+from penstock.kernels.joins.match import runs
+from penstock.kernels.records.chunk import Chunk
 from tests.kernels.joining import US, Run, batches, moment
 
 

@@ -151,9 +151,9 @@ def test_an_order_is_of_fields() -> None:
     _, stream = seen()
     with pytest.raises(SchemaError, match="nn"):
         stream.key_by("id").top("best", 2, by="nn desc")
-    with pytest.raises(FlowError, match="'n downwards' came"):
+    with pytest.raises(FlowError, match="got 'n downwards'"):
         stream.key_by("id").top("best-2", 2, by="n downwards")
-    with pytest.raises(FlowError, match="at least 1; 0 came"):
+    with pytest.raises(FlowError, match="at least 1, got 0"):
         stream.key_by("id").top("best-3", 0, by="n")
     with pytest.raises(SchemaError, match="into='another name'"):
         stream.key_by("id").top("best-4", 1, by="n", into="ts")

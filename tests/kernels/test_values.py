@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.graph.schema import schema_of
-from penstock.kernels.records import BadRecord, Shape
+from penstock.kernels.records.records import BadRecord, Shape
 
 SHAPE = Shape(schema_of("at struct<a:int,b:int not null>"))
 Pair = namedtuple("Pair", "a b")
@@ -34,9 +34,9 @@ def test_a_struct_is_a_dict_of_its_fields_however_it_is_given(given: Any) -> Non
         ({"a": 1, "b": 2, "c": 3}, "a field 'c' that the schema lacks"),
         ({"b": 2}, "the field 'a' is missing (write None for no value)"),
         ({"a": 1}, "the field 'b' is missing"),
-        ({"a": 1, "b": None}, "'b' is declared not null; None came"),
-        ((1, None), "'b' is declared not null; None came"),
-        (Both(1, None), "'b' is declared not null; None came"),  # type: ignore[arg-type]  # what must be refused
+        ({"a": 1, "b": None}, "'b' is declared not null, got None"),
+        ((1, None), "'b' is declared not null, got None"),
+        (Both(1, None), "'b' is declared not null, got None"),  # type: ignore[arg-type]  # what must be refused
     ],
 )
 def test_a_struct_that_does_not_fit_is_refused(given: Any, says: str) -> None:

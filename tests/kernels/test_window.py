@@ -17,10 +17,10 @@ from penstock.graph.times import FOREVER, NEVER, Times, to_micros, to_moment
 from penstock.graph.windows import SessionWindow, TimeWindow
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.build import kernel_of
-from penstock.kernels.chunk import Chunk
+from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
-from penstock.kernels.window import Folding, gap_getter
+from penstock.kernels.windows.window import Folding, gap_getter
 
 SECOND = 1_000_000
 BASE = to_micros(to_moment(1_700_000_000 * SECOND))

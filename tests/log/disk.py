@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.log.files import Call
+from penstock.log.storage.files import Call
 
 
 @dataclass

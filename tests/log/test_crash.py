@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, files
+from penstock.log import Log
+from penstock.log.storage import files
 from tests.log.helpers import forked, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, LogDamaged, LogError, index
-from penstock.log.batch import HEADER_SIZE, body_of, header_of, pack_header
-from penstock.log.columns import columns
+from penstock.log import Log, LogDamaged, LogError
+from penstock.log.storage import index
+from penstock.log.storage.batch import HEADER_SIZE, body_of, header_of, pack_header
+from penstock.log.storage.columns import columns
 from tests.log.helpers import fill, read_until_damage, segments, values
 
 FOLDER = Path("topics/t/0")

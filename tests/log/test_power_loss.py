@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, files
-from penstock.log.files import Call
+from penstock.log import Log
 from penstock.log.record import TopicPartition
+from penstock.log.storage import files
+from penstock.log.storage.files import Call
 from tests.log.disk import Disk
 from tests.log.helpers import values
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.log import Log, files
-from penstock.log.files import FileLock
+from penstock.log import Log
+from penstock.log.storage import files
+from penstock.log.storage.files import FileLock
 from tests.log.helpers import run_python, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.log import BadRecord, Log, OutOfOrderSequence, ProducerFenced
-from penstock.log.batch import Stamp, body_of
-from penstock.log.columns import columns
-from penstock.log.partitioner import murmur2, partition_for
+from penstock.log.produce.partitioner import murmur2, partition_for
+from penstock.log.storage.batch import Stamp, body_of
+from penstock.log.storage.columns import columns
 from tests.log.helpers import fill, segments, values
 
 

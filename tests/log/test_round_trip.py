@@ -20,8 +20,8 @@ from penstock.log import (
     TopicExists,
     UnknownTopic,
 )
-from penstock.log.batch import body_of, header_of, pack_header, read_batch
-from penstock.log.columns import columns
+from penstock.log.storage.batch import body_of, header_of, pack_header, read_batch
+from penstock.log.storage.columns import columns
 from tests.log.helpers import fill, run_python, segments, values
 
 data = st.one_of(st.none(), st.binary(max_size=40))
@@ -264,7 +264,7 @@ def test_keys_choose_the_partition_and_others_go_round(log: Log) -> None:
 
 def test_a_log_of_another_format_is_refused(tmp_path: Path) -> None:
     from penstock.log import LogError
-    from penstock.log.files import write_json
+    from penstock.log.storage.files import write_json
 
     write_json(tmp_path / "penstock-log.json", {"format": 99})
     with pytest.raises(LogError, match="format 99"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.connectors.base import Batch
-from penstock.connectors.kafka_writer import KafkaWriter, Ready
+from penstock.connectors.kafka.writer import KafkaWriter, Ready
 from tests.kafka import test_transactions
 from tests.planted.plant import Bug, method
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.connectors import delivery
 from penstock.connectors.base import Batch
 from penstock.connectors.delivery import WRITE, Entry, verdict
-from penstock.spark.sinks import Sinks, reconcile
+from penstock.spark.batch.sinks import Sinks, reconcile
 from tests.connectors import test_delivery, test_log_endpoints
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
 

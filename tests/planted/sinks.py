@@ -8,12 +8,12 @@ from typing import Any
 
 import penstock as ps
 from penstock.connectors.delivery import Entry
-from penstock.connectors.files_sink import FilesSink
-from penstock.connectors.log_sink import StagedRecords
-from penstock.connectors.manifests import Manifests
-from penstock.log.files import read_json, write_json
+from penstock.connectors.files.manifests import Manifests
+from penstock.connectors.files.sink import FilesSink
+from penstock.connectors.log.sink import StagedRecords
+from penstock.log.storage.files import read_json, write_json
+from penstock.spark.batch.sinks import reconcile
 from penstock.spark.lower.python import mapped
-from penstock.spark.sinks import reconcile
 from penstock.testing.connectors import Opened
 from tests.planted.ledger import no_reconcile
 from tests.planted.plant import Bug, Check, Room, function, method

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from penstock.spark.notes import read_note
-from penstock.spark.statefile import OpenFile
-from penstock.spark.states import StepFiles
-from penstock.spark.statestore import StateStore
+from penstock.state.file import OpenFile
+from penstock.state.notes import read_note
+from penstock.state.store import StateStore
+from penstock.state.values import StepFiles
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
 from tests.spark import test_damage
 from tests.spark.checkpoints import batch, begin

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.spark.statefile import close_removed
+from penstock.state.file import close_removed
 from tests.kafka.conftest import Kafka
 from tests.planted.bugs import FAST, KAFKA, SPARK
 from tests.planted.plant import Bug, Room

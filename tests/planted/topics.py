@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.bridge.intake import Intake
 from penstock.log import Log
-from penstock.log.batch import HEADER_SIZE, Batch, read_batch, read_header
-from penstock.log.files import File, sync_dir
-from penstock.log.identity import Identity
-from penstock.log.sequences import Sequences
-from penstock.log.writer import Writer
+from penstock.log.produce.identity import Identity
+from penstock.log.produce.sequences import Sequences
+from penstock.log.produce.writer import Writer
+from penstock.log.storage.batch import HEADER_SIZE, Batch, read_batch, read_header
+from penstock.log.storage.files import File, sync_dir
 from tests.bridge import test_http
 from tests.log import test_damage, test_power_loss, test_producer
 from tests.log.helpers import fill

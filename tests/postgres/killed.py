@@ -18,9 +18,9 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import penstock as ps
-import penstock.graph.endpoints_servers as servers
+import penstock.graph.endpoints.servers as servers
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.session import session
+from penstock.spark.jvm.session import session
 
 folder, url = Path(sys.argv[1]), sys.argv[2]
 flow = ps.Flow("killed")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-import penstock.graph.endpoints_servers as ps
-from penstock.connectors.postgres_changes import Changes
+import penstock.graph.endpoints.servers as ps
+from penstock.connectors.postgres.changes import Changes
 from penstock.connectors.ranges import Offset, Stretch
 from penstock.errors import FlowError, RunError, SchemaError
 

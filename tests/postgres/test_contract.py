@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import penstock.graph.endpoints_servers as ps
+import penstock.graph.endpoints.servers as ps
 from penstock.graph.nodes import Endpoint
 from penstock.testing.connectors import SinkContract, SourceContract
 

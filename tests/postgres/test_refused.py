@@ -10,9 +10,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, RunError
-from penstock.graph.endpoints_servers import write_postgres
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.replay import Replays
+from penstock.graph.endpoints.servers import write_postgres
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.run import RunOptions, run_bounded, run_live
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_a_table_that_refuses_everything_stops_the_flow(
     url: str, db: Database, penstock_spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db.execute(TABLE)
-    monkeypatch.setattr("penstock.spark.refused.MOST", 2)
+    monkeypatch.setattr("penstock.spark.dead_letters.row_errors.MOST", 2)
     with pytest.raises(RunError, match="more than 2 rows of one batch"):
         run_bounded(flow_of(url, [(i, "bad") for i in range(6)]).graph, penstock_spark)
     assert there(db) == []

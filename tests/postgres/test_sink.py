@@ -11,12 +11,12 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import SinkPlace
-from penstock.connectors.postgres import PostgresSink
-from penstock.connectors.postgres_ledger import Ledger
+from penstock.connectors.postgres.ledger import Ledger
+from penstock.connectors.postgres.sink import PostgresSink
 from penstock.errors import FlowError, PenstockError, RunError
-from penstock.graph.describe import describe_graph
-from penstock.graph.endpoints_servers import write_postgres
+from penstock.graph.endpoints.servers import write_postgres
 from penstock.graph.nodes import Endpoint
+from penstock.graph.picture.describe import describe_graph
 from penstock.graph.schema import schema_of
 from penstock.spark.run import RunOptions, run_bounded, run_live
 from penstock.testing.connectors import Opened, SinkContract

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-import penstock.graph.endpoints_servers as ps
-from penstock.connectors.postgres_source import Incremental
+import penstock.graph.endpoints.servers as ps
+from penstock.connectors.postgres.source import Incremental
 from penstock.connectors.ranges import Offset
 from penstock.errors import FlowError, SchemaError
 from penstock.graph.nodes import Endpoint

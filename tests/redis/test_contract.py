@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-import penstock.graph.endpoints_servers as ps
+import penstock.graph.endpoints.servers as ps
 from penstock.graph.nodes import Endpoint
 from penstock.testing.connectors import SinkContract, SourceContract
 

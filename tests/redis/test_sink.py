@@ -11,9 +11,9 @@ import redis
 
 import penstock as ps
 from penstock.connectors.base import SinkPlace
-from penstock.connectors.redis_sink import RedisSink
+from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import FlowError, Impossible, RunError
-from penstock.graph.endpoints_servers import write_redis
+from penstock.graph.endpoints.servers import write_redis
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import schema_of
 from penstock.spark.run import RunOptions, run_live

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 from penstock.connectors.ranges import Offset, Stretch
-from penstock.connectors.redis_source import Entries
+from penstock.connectors.redis.source import Entries
 from penstock.errors import RunError
-from penstock.graph.endpoints_servers import redis_stream
+from penstock.graph.endpoints.servers import redis_stream
 
 
 def reading(url: str, **options: Any) -> Entries:

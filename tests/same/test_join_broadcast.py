@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.graph.broadcast import BroadcastProcess
+from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.testing import Driver, run_spark
 from tests.same.conftest import Case
 

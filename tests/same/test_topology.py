@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.errors import StateError, StepError
 from penstock.frontends.topology.declare import BoltDeclared
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.components import END, Bolt, Spout, TaskContext
+from penstock.graph.logic.components import END, Bolt, Spout, TaskContext
 from penstock.graph.types import STRING
 from penstock.kernels.murmur import spark_hash
 from penstock.testing import run_spark

@@ -277,14 +277,14 @@ def test_complete_gives_all_that_is_kept(same: Case) -> None:
 def test_early_results_each_so_many_records(same: Case) -> None:
     records = [("a", at(i), 1) for i in range(9)]
     flow, stream = clicks("each")
-    stream.key_by("user").window(ps.tumbling("10s"), early=ps.each(2)).count("n").sink("out", ps.console())
+    stream.key_by("user").window(ps.tumbling("10s"), early=ps.every_records(2)).count("n").sink("out", ps.console())
     same.check(flow, {"clicks": records}, {"out": [("a", at(0), at(10), 9)]})
 
 
 def test_discarding_results_add_up_to_the_whole(same: Case) -> None:
     records = [("a", at(i), i) for i in range(9)]
     flow, stream = clicks("discard")
-    windows = stream.key_by("user").window(ps.tumbling("10s"), early=ps.each(2), accumulate=False)
+    windows = stream.key_by("user").window(ps.tumbling("10s"), early=ps.every_records(2), accumulate=False)
     windows.sum("n", "n").sink("out", ps.console())
     results = same.run(flow, {"clicks": records})
     assert sum(row.n for row in results["out"]) == 36
@@ -292,14 +292,16 @@ def test_discarding_results_add_up_to_the_whole(same: Case) -> None:
 
 def test_whole_gives_totals_as_they_change(same: Case) -> None:
     flow, stream = clicks("whole")
-    stream.key_by("user").window(ps.whole(), mode="update").sum("n", "n").sink("out", ps.console())
+    stream.key_by("user").window(ps.global_window(), mode="update").sum("n", "n").sink("out", ps.console())
     same.check(flow, {"clicks": GIVEN}, {"out": [("ada", 8), ("bob", 2), ("eve", 5), (None, 7)]})
 
 
 def test_whole_with_a_trigger_gives_the_rest_at_the_end(same: Case) -> None:
     flow = ps.Flow("whole-early")
     source = flow.source("clicks", ps.items([], "user string, n int"))
-    source.key_by("user").window(ps.whole(), early=ps.each(3), accumulate=False).sum("n", "n").sink("out", ps.console())
+    source.key_by("user").window(ps.global_window(), early=ps.every_records(3), accumulate=False).sum("n", "n").sink(
+        "out", ps.console()
+    )
     results = same.run(flow, {"clicks": [("a", i) for i in range(10)]})
     assert sum(row.n for row in results["out"]) == 45
 
@@ -328,7 +330,7 @@ def test_bad_and_future_times_do_not_move_time(same: Case) -> None:
 
 def test_early_results_every_so_much_time(flow_driver: Any) -> None:
     flow, stream = clicks("every")
-    stream.key_by("user").window(ps.tumbling("1h"), early=ps.every("5s")).count("n").sink("out", ps.console())
+    stream.key_by("user").window(ps.tumbling("1h"), early=ps.every_interval("5s")).count("n").sink("out", ps.console())
     driver: Driver = flow_driver(flow)
     driver.push("clicks", ("a", at(1), 1))
     assert driver.barrier()["out"] == []

@@ -47,7 +47,7 @@ def test_windows_close_on_quiet_input(penstock_spark: SparkSession, tmp_path: Pa
     assert [(r.user, r.n) for r in until.rows] == [("a", 1)]
 
 
-@pytest.mark.parametrize("how", [{"clock": "processing"}, {"early": ps.every("1s")}], ids=str)
+@pytest.mark.parametrize("how", [{"clock": "processing"}, {"early": ps.every_interval("1s")}], ids=str)
 def test_the_clock_ends_windows_and_gives_early_results(
     penstock_spark: SparkSession, tmp_path: Path, how: dict[str, Any]
 ) -> None:

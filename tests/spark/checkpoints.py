@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.kernels.state import Column, Layout
-from penstock.spark.changes import Wanted
-from penstock.spark.restart import Restart
-from penstock.spark.sparklog import uri
-from penstock.spark.statefile import put_safely
-from penstock.spark.states import FileState
-from penstock.spark.statestore import StateStore
-from penstock.spark.tables import FileTable
+from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.checkpoint.sparklog import uri
+from penstock.state.file import put_safely
+from penstock.state.store import StateStore
+from penstock.state.tables import FileTable
+from penstock.state.values import FileState
 
 COUNT = Layout((Column("word", pa.string()),), (Column("n", pa.int64()),))
 WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), {"count": "count by word", "rows": "rows of word"})

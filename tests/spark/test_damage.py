@@ -12,11 +12,11 @@ import pytest
 
 import penstock.state as ps_state
 from penstock.errors import PenstockError, StateError
-from penstock.spark.notes import read_note
-from penstock.spark.restart import Restart
-from penstock.spark.savepoint import place_of, take
-from penstock.spark.states import FileState
-from penstock.spark.statestore import StateStore
+from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.state.notes import read_note
+from penstock.state.store import StateStore
+from penstock.state.values import FileState
 from tests.spark.checkpoints import COUNT, WANTED, batch, begin, counts, place
 
 KEEP = 20

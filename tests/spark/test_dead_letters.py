@@ -11,8 +11,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import RunError
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.replay import Replays
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.run import RunOptions, run_bounded
 from penstock.testing import run_spark
 

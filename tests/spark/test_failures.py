@@ -56,7 +56,7 @@ def test_a_wrong_type_is_the_steps_fault(penstock_spark: Any) -> None:
     flow.source("lines", ps.items([], "text string")).map("size", lambda r: r.text, "n bigint").sink(
         "out", ps.console()
     )
-    with pytest.raises(StepError, match="field 'n': bigint needs a whole number; 'ab' came"):
+    with pytest.raises(StepError, match="field 'n': bigint needs a whole number, got 'ab'"):
         run_spark(flow, penstock_spark, {"lines": ["ab"]})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Batch
-from penstock.connectors.files_sink import FilesSink
+from penstock.connectors.files.sink import FilesSink
 from penstock.spark.run import run_bounded
 
 pytestmark = pytest.mark.spark

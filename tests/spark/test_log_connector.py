@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Batch, SinkPlace
-from penstock.connectors.log_sink import LogSink
+from penstock.connectors.log.sink import LogSink
 from penstock.errors import DeliveryError
 from penstock.graph.schema import schema_of
 from penstock.log import Log

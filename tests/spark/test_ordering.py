@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.spark.live.until import Until
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.until import Until
 
 pytestmark = pytest.mark.spark
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.connectors.log_source import paced
-from penstock.spark.pace import FIRST, LEAST, Pace
-from penstock.spark.report import BatchReport
+from penstock.connectors.log.source import paced
+from penstock.spark.live.pace import FIRST, LEAST, Pace
+from penstock.spark.live.report import BatchReport
 
 
 def batch(rows: int, seconds: float) -> BatchReport:

@@ -18,12 +18,12 @@ from penstock.graph.nodes import Port
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
-from penstock.kernels.chunk import Chunk
 from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.state import Column, Layout, MemoryState
-from penstock.spark import statefile
-from penstock.spark.states import FileState
-from penstock.spark.statestore import StateStore
+from penstock.state import file as statefile
+from penstock.state.store import StateStore
+from penstock.state.values import FileState
 
 SECOND = 1_000_000
 

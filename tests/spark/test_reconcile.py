@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.manifests import committed_files
+from penstock.connectors.files.manifests import committed_files
 from penstock.spark.run import RunOptions, run_live
 
 pytestmark = pytest.mark.spark

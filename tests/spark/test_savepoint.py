@@ -12,11 +12,11 @@ import pytest
 
 from penstock.compiler.shapes import fits
 from penstock.errors import CheckpointError, PenstockError, StateError
-from penstock.spark.changes import Wanted
-from penstock.spark.restart import Restart
-from penstock.spark.savepoint import find, load, place_of, saved, take
-from penstock.spark.sparklog import SparkLog
-from penstock.spark.statestore import StateStore
+from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.checkpoint.savepoint import find, load, place_of, saved, take
+from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.state.store import StateStore
 from tests.spark.checkpoints import WANTED, batch, begin, counts, tree
 
 

@@ -11,8 +11,8 @@ import pytest
 import penstock as ps
 import penstock.state as ps_state
 from penstock.errors import Impossible, StateError
+from penstock.spark.checkpoint.savepoint import place_of, take
 from penstock.spark.run import RunOptions, run_bounded, run_live
-from penstock.spark.savepoint import place_of, take
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SetupError
-from penstock.spark.gateway import KEEP, _new_log, not_started
-from penstock.spark.session import _read, _settings, _submitted, read_properties
+from penstock.spark.jvm.gateway import KEEP, _new_log, not_started
+from penstock.spark.jvm.session import _read, _settings, _submitted, read_properties
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 

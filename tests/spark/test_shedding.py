@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.cli.progress import Tally, plain_line, summary
-from penstock.connectors.log_source import LogStreamReader
-from penstock.connectors.shedding import plain, records_shed
+from penstock.cli.output.progress import Tally, plain_line, summary
+from penstock.connectors.log.shedding import plain, records_shed
+from penstock.connectors.log.source import LogStreamReader
 from penstock.errors import FlowError
 from penstock.log import Log
+from penstock.spark.live.until import Until
 from penstock.spark.run import RunOptions, run_bounded, run_live
-from penstock.spark.until import Until
 
 
 def append(folder: Path, numbers: range, partitions: int = 1) -> None:

@@ -81,7 +81,7 @@ def test_what_travels_can_be_imported_from_the_zip(project: Path) -> None:
 def test_penstock_itself_can_travel(tmp_path: Path) -> None:
     found = names(penstock_itself(), tmp_path)
     assert "penstock/__init__.py" in found
-    assert "penstock/spark/worker.py" in found
+    assert "penstock/spark/tasks/worker.py" in found
     assert not [n for n in found if "__pycache__" in n]
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from penstock.errors import StateError
 from penstock.kernels.state import Column, Layout
-from penstock.spark.statefile import map_file
-from penstock.spark.states import FileState, StepFiles
-from penstock.spark.statestore import StateStore
+from penstock.state.file import map_file
+from penstock.state.store import StateStore
+from penstock.state.values import FileState, StepFiles
 
 State = dict[Any, Any]
 LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Column("value"),), single=True)

@@ -14,16 +14,16 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Place
-from penstock.connectors.feed import Feed, FeedSource
+from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.graph.schema import schema_of
-from penstock.spark import sweep
-from penstock.spark.changes import Wanted
+from penstock.spark.checkpoint import sweep
+from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.savepoint import take
+from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.spark.checkpoint.sweep import EVERY, Sweeper
+from penstock.spark.live.until import Until
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.savepoint import take
-from penstock.spark.sparklog import SparkLog
-from penstock.spark.statestore import StateStore
-from penstock.spark.sweep import EVERY, Sweeper
-from penstock.spark.until import Until
+from penstock.state.store import StateStore
 from tests.spark.checkpoints import WANTED, batch, begin
 
 KEEP = 4

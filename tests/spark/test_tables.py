@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.tables import MemoryTable
-from penstock.spark.notes import read_note
-from penstock.spark.statefile import StateFile
-from penstock.spark.statestore import StateStore
-from penstock.spark.tables import FileTable
+from penstock.state.file import StateFile
+from penstock.state.notes import read_note
+from penstock.state.store import StateStore
+from penstock.state.tables import FileTable
 
 Row = tuple[int, int, int]
 """Place, time and a value."""

@@ -11,8 +11,8 @@ import pytest
 import penstock as ps
 from penstock.errors import RunError, StepError
 from penstock.log import Log
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.replay import Replays
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.run import RunOptions, run_bounded, run_live
 
 pytestmark = pytest.mark.spark
@@ -58,7 +58,7 @@ def test_values_of_a_topic_that_are_no_json_become_letters_with_their_offset(
         "it is empty",
         "the value is not UTF-8",
         "field 'n'",
-        "a JSON object is needed; list came",
+        "a JSON object is needed, got list",
     ]
     assert report.balance == {"read": 7, "written": 2, "dead": 5}
 

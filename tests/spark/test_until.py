@@ -12,9 +12,9 @@ import pytest
 import penstock as ps
 from penstock.errors import FlowError
 from penstock.graph.times import to_micros
-from penstock.spark.report import BatchReport
+from penstock.spark.live.report import BatchReport
+from penstock.spark.live.until import Until
 from penstock.spark.run import RunOptions, run_live
-from penstock.spark.until import Until
 
 pytestmark = pytest.mark.spark
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)

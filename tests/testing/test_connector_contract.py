@@ -12,7 +12,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Batch, Staged
 from penstock.connectors.delivery import LedgerSink
-from penstock.connectors.manifests import committed_files
+from penstock.connectors.files.manifests import committed_files
 from penstock.graph.nodes import Endpoint
 from penstock.testing.connectors import Opened, SinkContract, SourceContract
 

@@ -85,7 +85,7 @@ def test_wrong_names_are_met_with_the_right_ones() -> None:
 
 
 def test_a_bad_record_is_blamed_on_its_source() -> None:
-    with pytest.raises(StepError, match=r"step 'words'.*string needs a str; 3 ") as caught:
+    with pytest.raises(StepError, match=r"step 'words'.*string needs a str, got 3 ") as caught:
         run_local(counting(), {"words": ["a", 3]})
     assert caught.value.failure.position == "record 2 of 'words'"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.bridge.records import Given
 from penstock.bridge.seen import Seen, headers_of
-from penstock.log.partitioner import partition_for
+from penstock.log.produce.partitioner import partition_for
 
 
 class KeyReused(Exception):

@@ -8,20 +8,20 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import consume, produce
-from penstock.cli.bench import bench
-from penstock.cli.bridge import app as bridge
-from penstock.cli.demo import demo
-from penstock.cli.describe import describe
-from penstock.cli.dlq import app as dlq
-from penstock.cli.doctor import doctor
-from penstock.cli.groups import app as groups
-from penstock.cli.kafka import app as kafka
-from penstock.cli.run import run
-from penstock.cli.savepoint import savepoint
-from penstock.cli.state import app as state
-from penstock.cli.topics import app as topics
-from penstock.cli.verify import verify
+from penstock.cli.flows.describe import describe
+from penstock.cli.flows.dlq import app as dlq
+from penstock.cli.flows.run import run
+from penstock.cli.flows.savepoint import savepoint
+from penstock.cli.flows.state import app as state
+from penstock.cli.log import consume, produce
+from penstock.cli.log.bridge import app as bridge
+from penstock.cli.log.groups import app as groups
+from penstock.cli.log.topics import app as topics
+from penstock.cli.tools.bench import bench
+from penstock.cli.tools.demo import demo
+from penstock.cli.tools.doctor import doctor
+from penstock.cli.tools.kafka import app as kafka
+from penstock.cli.tools.verify import verify
 from penstock.version import __version__
 
 app = typer.Typer(

@@ -1,6 +1,6 @@
 """A flow as it will run, as plain values: the graph, where each step runs, the stages and the shuffles.
 
-This is what `penstock describe --json` prints. `penstock.graph.text` and `penstock.graph.draw` turn it into text and
+This is what `penstock describe --json` prints. `penstock.graph.picture.text` and `penstock.graph.picture.draw` turn it into text and
 a picture.
 """
 
@@ -11,9 +11,9 @@ from itertools import count
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
-from penstock.graph.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
+from penstock.graph.picture.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 
 
 def describe(graph: Graph, *, live: bool = True) -> Description:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from penstock.errors import Impossible, PenstockError
-from penstock.graph.delivery import AT_LEAST_ONCE, WEAKER
+from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, WEAKER
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
 
@@ -31,7 +31,7 @@ class Place:
     """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
 
     `once` says that the run ends when it has read what is there. With `keeps_unread` a record that cannot be read does not stop the source: it
-    comes along with what is told of it in the column `__unread` (`penstock.connectors.unread`).
+    comes along with what is told of it in the column `__unread` (`penstock.connectors.malformed`).
     """
 
     step: str
@@ -165,10 +165,10 @@ class Refusal(NamedTuple):
 
 
 class SinkConnector:
-    """Writes something. `holds` says which deliveries it can promise, the strongest first; `sifts` that it can deliver row by row."""
+    """Writes something. `holds` says which deliveries it can promise, the strongest first; `reports_row_errors` that it can deliver row by row."""
 
     holds: ClassVar[tuple[str, ...]] = WEAKER
-    sifts: ClassVar[bool] = False
+    reports_row_errors: ClassVar[bool] = False
 
     def refuses(self, place: SinkPlace) -> str:
         """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
@@ -182,7 +182,7 @@ class SinkConnector:
         """Does all that can fail, and shows nothing yet."""
         raise NotImplementedError
 
-    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         """In place of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
         raise NotImplementedError
 
@@ -217,7 +217,7 @@ class StagedRows(Staged):
 def rows_of(frame: DataFrame) -> list[Any]:
     """The rows of a frame as Penstock's rows, by Arrow."""
     from penstock.graph.row import row_class
-    from penstock.kernels.arrow import to_columns
+    from penstock.kernels.records.arrow import to_columns
 
     table = frame.toArrow()
     make = row_class(tuple(frame.columns))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from penstock.connectors.base import Batch, SinkConnector, SinkPlace
 from penstock.errors import DeliveryError
-from penstock.graph.delivery import DELIVERIES
+from penstock.graph.endpoints.delivery import DELIVERIES
 
 WRITE, SKIP = "write", "skip"
 
@@ -69,7 +69,7 @@ def verdict(entry: Entry | None, batch: Batch, fence: int) -> str:
             f"it was written with; restore that one, or start afresh with --fresh and an empty sink"
         )
     raise DeliveryError(
-        f"sink {batch.sink!r} holds batch {entry.batch}; batch {batch.id} came. The checkpoint is older than the sink; restore "
+        f"sink {batch.sink!r} holds batch {entry.batch}, got batch {batch.id}. The checkpoint is older than the sink; restore "
         f"the newer one, or start afresh with --fresh and an empty sink"
     )
 
@@ -77,7 +77,7 @@ def verdict(entry: Entry | None, batch: Batch, fence: int) -> str:
 def _next(entry: Entry, batch: Batch) -> str:
     if batch.id > entry.batch + 1:
         raise DeliveryError(
-            f"sink {batch.sink!r} holds everything up to batch {entry.batch}; batch {batch.id} came, so what lies between is "
+            f"sink {batch.sink!r} holds everything up to batch {entry.batch}, got batch {batch.id}, so what lies between is "
             f"not there. The sink is older than the checkpoint; restore it, or start afresh with --fresh and an empty sink"
         )
     return WRITE

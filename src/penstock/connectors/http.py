@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from penstock.connectors.base import Batch, Refusal, RowSink, SinkPlace, Staged, rows_of
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
-from penstock.graph.delivery import AT_LEAST_ONCE
+from penstock.graph.endpoints.delivery import AT_LEAST_ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,7 +42,7 @@ class HttpSink(RowSink):
     """Sends the rows of a batch, some requests at a time; done when every one is answered."""
 
     holds: ClassVar[tuple[str, ...]] = (AT_LEAST_ONCE,)
-    sifts = True
+    reports_row_errors = True
 
     def __init__(self) -> None:
         self.ended = threading.Event()
@@ -61,11 +61,11 @@ class HttpSink(RowSink):
         for _ in _in_threads(posting.send, _bundles(rows, batch), batch):
             pass
 
-    def sift(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         """Sends the rows while they are staged, so that those which the server refuses are known in time."""
         rows = rows_of(frame)
         posting, staged = Posting(batch, self.ended), Staged()
-        refused = [one for some in _in_threads(posting.sift, _bundles(rows, batch), batch) for one in some]
+        refused = [one for some in _in_threads(posting.stage_rows, _bundles(rows, batch), batch) for one in some]
         staged.rows = len(rows) - len(refused)
         return staged, refused
 
@@ -104,7 +104,7 @@ class Posting:
         self._seen: Counter[str] = Counter()
         self._counting = threading.Lock()
 
-    def sift(self, rows: Numbered) -> list[Refusal]:
+    def stage_rows(self, rows: Numbered) -> list[Refusal]:
         """Sends rows together; when they are refused, in halves, down to the rows that are to blame."""
         try:
             self.send(rows)
@@ -113,7 +113,7 @@ class Posting:
             if len(rows) == 1:
                 return [Refusal(*rows[0], str(error))]
         half = len(rows) // 2
-        return [*self.sift(rows[:half]), *self.sift(rows[half:])]
+        return [*self.stage_rows(rows[:half]), *self.stage_rows(rows[half:])]
 
     def send(self, rows: Numbered) -> None:
         """Sends rows in one request, again and again with growing pauses while the server is busy or out of reach."""

@@ -10,28 +10,28 @@ from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
 
 SOURCES: dict[str, str] = {
-    "files": "files:FilesSource",
-    "items": "memory:ItemsSource",
-    "kafka": "kafka:KafkaSource",
-    "log": "log_source:LogSource",
-    "postgres": "postgres_source:PostgresSource",
-    "postgres_changes": "postgres_changes:PostgresChanges",
-    "rate": "memory:RateSource",
-    "redis_stream": "redis_source:RedisStreamSource",
-    "socket": "memory:SocketSource",
-    "spout": "spout:SpoutSource",
-    "stdin": "feed:StdinSource",
+    "files": "files.source:FilesSource",
+    "items": "process.memory:ItemsSource",
+    "kafka": "kafka.source:KafkaSource",
+    "log": "log.source:LogSource",
+    "postgres": "postgres.source:PostgresSource",
+    "postgres_changes": "postgres.changes:PostgresChanges",
+    "rate": "process.memory:RateSource",
+    "redis_stream": "redis.source:RedisStreamSource",
+    "socket": "process.memory:SocketSource",
+    "spout": "process.spout:SpoutSource",
+    "stdin": "process.feed:StdinSource",
 }
 SINKS: dict[str, str] = {
-    "callback": "console:CallbackSink",
-    "console": "console:ConsoleSink",
-    "nothing": "console:NothingSink",
-    "write_files": "files_sink:FilesSink",
-    "write_kafka": "kafka_sink:KafkaSink",
+    "callback": "process.console:CallbackSink",
+    "console": "process.console:ConsoleSink",
+    "nothing": "process.console:NothingSink",
+    "write_files": "files.sink:FilesSink",
+    "write_kafka": "kafka.sink:KafkaSink",
     "write_http": "http:HttpSink",
-    "write_log": "log_sink:LogSink",
-    "write_postgres": "postgres:PostgresSink",
-    "write_redis": "redis_sink:RedisSink",
+    "write_log": "log.sink:LogSink",
+    "write_postgres": "postgres.sink:PostgresSink",
+    "write_redis": "redis.sink:RedisSink",
 }
 """Kind of endpoint to `module:Class`, the module being one of this package."""
 
@@ -59,7 +59,7 @@ def sink_connector(step: str, endpoint: Endpoint) -> SinkConnector:
 def connector_class(name: str) -> Any:
     """The class that an entry names.
 
-    >>> connector_class("console:ConsoleSink").__name__
+    >>> connector_class("process.console:ConsoleSink").__name__
     'ConsoleSink'
     """
     module, _, cls = name.partition(":")

@@ -1,0 +1,1 @@
+"""The model: nodes, schemas, expressions and checks. Building a graph runs nothing."""

@@ -90,7 +90,7 @@ class Part:
     """A part of an aggregate.
 
     `sql` is the native aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number; `begin` names what a
-    single record makes of it, `merge` how two of them go together (`kernels/aggregates.py` has both); `type` is that of the part.
+    single record makes of it, `merge` how two of them go together (`kernels/keyed/aggregates.py` has both); `type` is that of the part.
     """
 
     sql: str
@@ -294,7 +294,7 @@ def aggregate_of(name: str, given: Any, schema: Schema, time: str = "") -> Aggre
     if isinstance(written, Alias):
         written = written.expr
     if not isinstance(written, Call):
-        raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)'; {to_sql(written)!r} came")
+        raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)', got {to_sql(written)!r}")
     return _native(name, written, schema, time)
 
 
@@ -350,7 +350,7 @@ def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], flo
         arguments.append(_by_time(name, written, arguments, time))
     lacking = function in _NUMBERED and number is None
     if lacking or (not call.star and len(arguments) != wanted):
-        raise ExpressionError(f"aggregate {name!r}: {_takes(written, wanted)}; {len(call.args)} came")
+        raise ExpressionError(f"aggregate {name!r}: {_takes(written, wanted)}, got {len(call.args)}")
     return function, tuple(arguments), number
 
 

@@ -49,7 +49,7 @@ class Bootstrap:
             )
         wanted, given = graph.output(node.inputs[0]).schema, self._output().schema
         if not given.types_equal(wanted):
-            raise SchemaError(f"{self._where} must give what the step reads, ({wanted}); ({given}) came")
+            raise SchemaError(f"{self._where} must give what the step reads, ({wanted}), got ({given})")
 
     def _output(self) -> Output:
         node = next(n for n in self.nodes if n.name == self.port.step)

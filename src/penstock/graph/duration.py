@@ -25,7 +25,7 @@ def micros(span: Any, what: str = "a span of time") -> int:
         return round(span * 1_000_000)
     if isinstance(span, str):
         return _parsed(span, what)
-    raise FlowError(f"{what} is a text such as '10s', a timedelta, or a number of seconds; {span!r} came")
+    raise FlowError(f"{what} is a text such as '10s', a timedelta, or a number of seconds, got {span!r}")
 
 
 def _parsed(text: str, what: str) -> int:

@@ -94,7 +94,7 @@ def schema_of(given: Any) -> Schema:
         return _from_class(given)
     raise SchemaError(
         f"a schema is DDL text ('word string, n bigint'), a dict of names to types, a dataclass, a NamedTuple or "
-        f"a TypedDict; {given!r} came"
+        f"a TypedDict, got {given!r}"
     )
 
 
@@ -122,7 +122,7 @@ def _is_record(hint: Any) -> bool:
 def _from_ddl(text: str) -> Schema:
     reader = t.DdlReader(text)
     if not reader.peek():
-        raise SchemaError("a schema needs at least one field: 'name type, ...'; an empty text came")
+        raise SchemaError("a schema needs at least one field: 'name type, ...', got an empty text")
     return Schema(tuple(reader.fields()))
 
 

@@ -1,4 +1,4 @@
-"""Windows as the user names them: `tumbling("10s")`, `sliding("60s", every="10s")`, `session("5m")`, `count_window(100)`, `whole()`.
+"""Windows as the user names them: `tumbling("10s")`, `sliding("60s", every="10s")`, `session("5m")`, `count_window(100)`, `global_window()`.
 
 All times are microseconds since 1970. A window over time is a pair (start, end); the end is not in it.
 """
@@ -121,7 +121,7 @@ class CountWindow:
 
 
 @dataclass(frozen=True)
-class WholeWindow:
+class GlobalWindow:
     """One window for all time."""
 
     def __str__(self) -> str:
@@ -130,11 +130,11 @@ class WholeWindow:
     span = (NEVER, FOREVER)
 
 
-WindowSpec = TimeWindow | SessionWindow | CountWindow | WholeWindow
+WindowSpec = TimeWindow | SessionWindow | CountWindow | GlobalWindow
 
 
 @dataclass(frozen=True)
-class Every:
+class EveryInterval:
     """Gives early results when so much time has passed, by the clock."""
 
     interval: int
@@ -144,7 +144,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class Each:
+class EveryRecords:
     """Gives early results when so many more records have come."""
 
     records: int
@@ -153,7 +153,7 @@ class Each:
         return f"each {self.records} records"
 
 
-Early = Every | Each
+Early = EveryInterval | EveryRecords
 
 
 def tumbling(size: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
@@ -209,27 +209,27 @@ def count_window(size: int, *, every: int | None = None) -> CountWindow:
     step = size if every is None else every
     for number, what in ((size, "the size of a count window"), (step, "every")):
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-            raise FlowError(f"{what} is a number of records; {number!r} came")
+            raise FlowError(f"{what} is a number of records, got {number!r}")
     if step > size:
         raise FlowError(f"windows of {size} records every {step} leave records out; every is at most the size")
     return CountWindow(size, step)
 
 
-def whole() -> WholeWindow:
+def global_window() -> GlobalWindow:
     """One window for all time. It needs `early`, or `mode="update"` or `"complete"`, since it ends with the input only."""
-    return WholeWindow()
+    return GlobalWindow()
 
 
-def every(interval: Any) -> Every:
-    """Early results, each time so much time has passed by the clock: `window(..., early=ps.every("5s"))`."""
-    return Every(_positive(interval, "the interval of early results"))
+def every_interval(interval: Any) -> EveryInterval:
+    """Early results, each time so much time has passed by the clock: `window(..., early=ps.every_interval("5s"))`."""
+    return EveryInterval(_positive(interval, "the interval of early results"))
 
 
-def each(records: int) -> Each:
-    """Early results, each time so many more records have come: `window(..., early=ps.each(100))`."""
+def every_records(records: int) -> EveryRecords:
+    """Early results, each time so many more records have come: `window(..., early=ps.every_records(100))`."""
     if not isinstance(records, int) or isinstance(records, bool) or records < 1:
-        raise FlowError(f"early results come each so many records; {records!r} came")
-    return Each(records)
+        raise FlowError(f"early results come each so many records, got {records!r}")
+    return EveryRecords(records)
 
 
 def gap_expression(gap: Any) -> Expr:
@@ -260,7 +260,7 @@ def time_of(wall: int, zone: str) -> int:
 def _positive(given: Any, what: str) -> int:
     span = micros(given, f"{what} ({user_line()})")
     if span <= 0:
-        raise FlowError(f"{what} must be above zero; {given!r} came")
+        raise FlowError(f"{what} must be above zero, got {given!r}")
     return span
 
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.connectors.jars import kafka_jars
+from penstock.connectors.kafka.jars import kafka_jars
 from penstock.errors import SetupError
-from penstock.spark.jars import get_jars
-from penstock.spark.java import use_java
+from penstock.spark.jvm.jars import get_jars
+from penstock.spark.jvm.java import use_java
 
 CLUSTER = "cGVuc3RvY2stZGV2ZWxvcA"
 """The cluster id: one name for all development brokers."""

@@ -248,7 +248,7 @@ CHECKS: tuple[Callable[[Machine], Check], ...] = (
 
 def try_spark(seconds: int = 180) -> Check:
     """Start a tiny local Spark in a process of its own and send rows through a Python step."""
-    command = [sys.executable, "-m", "penstock.spark.trial"]
+    command = [sys.executable, "-m", "penstock.spark.jvm.trial"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.compiler.compile import check_runnable
-from penstock.connectors.jars import endpoints_of, jars_of
+from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
 from penstock.jobs.logs import event
 from penstock.jobs.ship import penstock_itself, ship, user_modules
 from penstock.jobs.signals import StopSignals, stop_signals
-from penstock.spark.changes import Wanted
-from penstock.spark.java import use_java
-from penstock.spark.report import BatchReport, Observer
-from penstock.spark.restart import Restart, check_start
-from penstock.spark.savepoint import find
-from penstock.spark.until import Until
+from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.restart import Restart, check_start
+from penstock.spark.checkpoint.savepoint import find
+from penstock.spark.jvm.java import use_java
+from penstock.spark.live.report import BatchReport, Observer
+from penstock.spark.live.until import Until
 
 if TYPE_CHECKING:
-    from penstock.spark.live import LiveRun
+    from penstock.spark.live.live import LiveRun
 
 Mode = Literal["live", "once", "batch"]
 Tell = Callable[[str], None]
@@ -140,7 +140,7 @@ class Launch:
 
     def _session(self) -> Any:
         from penstock.spark.failures import headline
-        from penstock.spark.session import session
+        from penstock.spark.jvm.session import session
 
         given = self.options.spark
         try:
@@ -165,7 +165,7 @@ class Launch:
         return parcels if local else [penstock_itself(), *parcels]
 
     def _run_options(self) -> Any:
-        from penstock.spark.batch import BOX
+        from penstock.spark.batch.batch import BOX
         from penstock.spark.run import RunOptions
 
         options = self.options

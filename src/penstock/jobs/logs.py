@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from penstock.errors import StepError
-from penstock.spark.report import BatchReport
+from penstock.spark.live.report import BatchReport
 
 LOG = logging.getLogger("penstock")
 LEVELS = ("debug", "info", "warning", "error")

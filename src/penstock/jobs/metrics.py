@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import SetupError
 from penstock.graph.times import FOREVER, NEVER
-from penstock.spark.report import BatchReport
+from penstock.spark.live.report import BatchReport
 
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
 from penstock.graph.times import Times
-from penstock.kernels.chunk import Chunk
+from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.state import KeyedState, MemoryState
 from penstock.kernels.tables import MemoryTable, TimeTable
 

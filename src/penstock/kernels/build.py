@@ -9,18 +9,20 @@ from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.schema import Schema
-from penstock.kernels import changes, keyed, ordering, ranking, stateless
+from penstock.kernels import stateless
 from penstock.kernels.base import Kernel
-from penstock.kernels.combine import combine_kernel
-from penstock.kernels.join_asof import AsOfJoinKernel
-from penstock.kernels.join_broadcast import BroadcastKernel, RulesKernel
-from penstock.kernels.join_interval import IntervalJoinKernel
-from penstock.kernels.join_window import WindowJoinKernel
-from penstock.kernels.process import ProcessKernel
-from penstock.kernels.reduce import FoldKernel, ReduceKernel
+from penstock.kernels.joins.asof import AsOfJoinKernel
+from penstock.kernels.joins.broadcast import BroadcastKernel, RulesKernel
+from penstock.kernels.joins.interval import IntervalJoinKernel
+from penstock.kernels.joins.window import WindowJoinKernel
+from penstock.kernels.keyed import keyed
+from penstock.kernels.keyed.combine import combine_kernel
+from penstock.kernels.keyed.process import ProcessKernel
+from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
+from penstock.kernels.ordering import changes, ranking, sort
 from penstock.kernels.time import EventTimeKernel
-from penstock.kernels.topology import BoltKernel, RouteKernel
-from penstock.kernels.windows import window_kernel
+from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
+from penstock.kernels.windows.build import window_kernel
 
 _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.Map: stateless.MapKernel,
@@ -46,9 +48,9 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.EventTime: EventTimeKernel,
     n.Rules: RulesKernel,
     n.WithBroadcast: BroadcastKernel,
-    n.Distinct: ordering.DistinctKernel,
-    n.DistinctInTime: ordering.DistinctInTimeKernel,
-    n.Sort: ordering.SortKernel,
+    n.Distinct: sort.DistinctKernel,
+    n.DistinctInTime: sort.DistinctInTimeKernel,
+    n.Sort: sort.SortKernel,
     n.Top: ranking.TopKernel,
     n.Changelog: changes.ChangelogKernel,
     n.AsTable: changes.AsTableKernel,

@@ -10,8 +10,8 @@ from penstock.graph.nodes import LATE, LATE_RIGHT, Node, Port
 from penstock.graph.nodes.policy import FAIL
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.guard import Guard, Letter
+from penstock.kernels.errors.guard import Guard, Letter
+from penstock.kernels.records.chunk import Chunk
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from penstock.graph.cells import Packed
+from penstock.graph.logic.cells import Packed
 from penstock.graph.times import FOREVER
 
 __all__ = ["ABSENT", "CLOCK", "EVENT", "GROUPS", "Column", "KeyedState", "Layout", "MemoryState", "Packed"]

@@ -8,13 +8,13 @@ from typing import Any
 
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
+from penstock.graph.logic.tagged import Tagged
 from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Select, Where, WithColumns
 from penstock.graph.schema import Schema
-from penstock.graph.tagged import Tagged
 from penstock.kernels.base import Kernel, Out, RecordFailed
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.expr import compile_expr
-from penstock.kernels.records import BadRecord
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.records import BadRecord
 
 PIECE = 10_000
 """Records that a step which makes many of one gives at a time."""
@@ -111,9 +111,7 @@ class FlatMapKernel(Kernel):
             for row in walk:
                 given = function(row) or ()
                 if given.__class__ is str or given.__class__ is bytes:
-                    raise TypeError(
-                        f"flat_map needs a list of records, not one text; {given!r} came. Write [{given!r}]"
-                    )
+                    raise TypeError(f"flat_map needs a list of records, not one text, got {given!r}. Write [{given!r}]")
                 made += given
                 if len(made) > PIECE:
                     yield made
@@ -155,7 +153,7 @@ class MapBatchesKernel(Kernel):
             yield "out", Chunk(schema, batch=batch)
 
     def _batches(self, batch: Any) -> Iterator[Any]:
-        from penstock.kernels.arrow import arrow_schema
+        from penstock.kernels.records.arrow import arrow_schema
 
         wanted = arrow_schema(self.node.output().schema)
         try:

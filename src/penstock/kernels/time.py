@@ -8,8 +8,8 @@ from penstock.graph.nodes import BAD, EventTime
 from penstock.graph.schema import Schema
 from penstock.graph.times import to_micros
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.expr import compile_expr
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.records.chunk import Chunk
 
 
 class EventTimeKernel(Kernel):
@@ -31,7 +31,7 @@ class EventTimeKernel(Kernel):
         good, bad = [], []
         for values in chunk.values():
             moment = self.time(values)
-            if moment is None or to_micros(moment) > self.times.now + self.node.ahead:
+            if moment is None or to_micros(moment) > self.times.now + self.node.max_lead:
                 bad.append(values)
                 continue
             self._note(values, to_micros(moment))

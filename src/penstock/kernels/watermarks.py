@@ -26,7 +26,7 @@ class Watermarks:
     >>> from penstock.graph.nodes import EventTime
     >>> marks = Watermarks()
     >>> marks.note("clicks", {"0": 100, "1": 40}, now=1)
-    >>> marks.move([EventTime("clicks", (), (), "ts", as_expr("ts"), lateness=10, ahead=0, idle=50)], now=2)
+    >>> marks.move([EventTime("clicks", (), (), "ts", as_expr("ts"), lateness=10, max_lead=0, idle=50)], now=2)
     >>> marks.at["clicks"]
     30
     """

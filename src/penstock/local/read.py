@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import Impossible, RunError, StepError
-from penstock.graph.endpoints import matching_files
+from penstock.graph.endpoints.basic import matching_files
 from penstock.graph.nodes import Endpoint, Output, Source
 from penstock.graph.schema import Schema
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.reading import READERS, Unread, Unreadable
-from penstock.kernels.spout import SpoutTasks
+from penstock.kernels.records.reading import READERS, Unread, Unreadable
+from penstock.kernels.topology.spout import SpoutTasks
 
 
 def read_endpoint(endpoint: Endpoint, schema: Schema | None = None) -> Iterable[Any]:
@@ -93,7 +93,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _table(path: str, endpoint: Endpoint, schema: Schema) -> Iterator[Any]:
-    from penstock.kernels.arrow import arrow_schema, to_columns
+    from penstock.kernels.records.arrow import arrow_schema, to_columns
 
     table = _READERS[endpoint.options["format"]](path, endpoint, arrow_schema(schema))
     yield from zip(*to_columns(table.select(list(schema.names)).cast(arrow_schema(schema))), strict=True)

@@ -14,24 +14,24 @@ from typing import Any
 
 from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
+from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Port, Sink, Source
-from penstock.graph.parsing import keeps_unread
 from penstock.graph.times import NEVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
-from penstock.kernels.chunk import Chunk
-from penstock.kernels.guard import Letter
-from penstock.kernels.join import JoinKernel
-from penstock.kernels.letters import letter_rows, unread_letter
+from penstock.kernels.errors.dead_letters import letter_rows, unread_letter
+from penstock.kernels.errors.guard import Letter
+from penstock.kernels.joins.static import JoinKernel
 from penstock.kernels.pipeline import Pipeline
-from penstock.kernels.reading import Unread
-from penstock.kernels.records import BadRecord
-from penstock.kernels.spout import completed
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.reading import Unread
+from penstock.kernels.records.records import BadRecord
 from penstock.kernels.state import MemoryState
 from penstock.kernels.tables import MemoryTable
 from penstock.kernels.time import EventTimeKernel
-from penstock.kernels.topology import TaskChunk, unsaved
+from penstock.kernels.topology.bolts import TaskChunk, unsaved
+from penstock.kernels.topology.spout import completed
 from penstock.kernels.watermarks import Watermarks
 
 

@@ -3,7 +3,9 @@
 >>> from penstock.log import Log
 """
 
-from penstock.log.consumer import Consumer
+from penstock.log.consume.consumer import Consumer
+from penstock.log.consume.groups import GroupInfo, GroupOffset, Groups
+from penstock.log.consume.predicate import predicate
 from penstock.log.errors import (
     BadPredicate,
     BadRecord,
@@ -19,12 +21,10 @@ from penstock.log.errors import (
     TopicExists,
     UnknownTopic,
 )
-from penstock.log.groups import GroupInfo, GroupOffset, Groups
-from penstock.log.pile import Ack
-from penstock.log.predicate import predicate
-from penstock.log.producer import Producer
-from penstock.log.quarantine import Skip
+from penstock.log.produce.buffer import Ack
+from penstock.log.produce.producer import Producer
 from penstock.log.record import Appended, Record, TopicPartition
+from penstock.log.storage.quarantine import Skip
 from penstock.log.store import Log, PartitionInfo, TopicInfo
 from penstock.log.topic import TopicConfig
 

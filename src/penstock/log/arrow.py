@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.log.batch import Batch, headers_of
-from penstock.log.columns import Binary, Columns, binary, pack_headers
 from penstock.log.errors import BadRecord
 from penstock.log.record import Headers, Record
+from penstock.log.storage.batch import Batch, headers_of
+from penstock.log.storage.columns import Binary, Columns, binary, pack_headers
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TIME = pa.timestamp("ms", tz="UTC")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from penstock.log import index
-from penstock.log.batch import BadBatch, Batch, Header, offsets_of, read_batch, times_of
-from penstock.log.cursor import Cursor
+from penstock.log.consume.cursor import Cursor
 from penstock.log.errors import UnknownTopic
-from penstock.log.files import File
-from penstock.log.place import Mark, MarkFile, Place
+from penstock.log.produce.writer import Writer
 from penstock.log.record import Record
-from penstock.log.segment import walk
-from penstock.log.writer import Writer
+from penstock.log.storage import index
+from penstock.log.storage.batch import BadBatch, Batch, Header, offsets_of, read_batch, times_of
+from penstock.log.storage.files import File
+from penstock.log.storage.position import Mark, MarkFile, Place
+from penstock.log.storage.segment import walk
 
 _CHUNK = 4 << 20
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.log import quarantine
-from penstock.log.batch import body_of
-from penstock.log.compaction import compact
-from penstock.log.consumer import Consumer
+from penstock.log.consume.consumer import Consumer
+from penstock.log.consume.groups import Groups
+from penstock.log.consume.predicate import Predicate, predicate
 from penstock.log.errors import Damage, LogDamaged, LogError, OffsetOutOfRange
-from penstock.log.files import FileLock, make_dir, read_json, write_json
-from penstock.log.groups import Groups
-from penstock.log.identity import anonymous, register
 from penstock.log.partition import Partition
-from penstock.log.predicate import Predicate, predicate
-from penstock.log.producer import Producer, check_keys, now_ms
+from penstock.log.produce.identity import anonymous, register
+from penstock.log.produce.producer import Producer, check_keys, now_ms
 from penstock.log.record import Appended, Record, TopicPartition
-from penstock.log.retention import expire
+from penstock.log.storage import quarantine
+from penstock.log.storage.batch import body_of
+from penstock.log.storage.compaction import compact
+from penstock.log.storage.files import FileLock, make_dir, read_json, write_json
+from penstock.log.storage.retention import expire
 from penstock.log.topic import Topic, TopicConfig, Topics, config_with
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Any
 
 from penstock.errors import nearest
 from penstock.log.errors import BadSetting, LogClosed, TopicExists, UnknownTopic
-from penstock.log.files import FileLock, make_dir, read_json, rename, write_json
 from penstock.log.partition import Partition
-from penstock.log.place import Place
+from penstock.log.storage.files import FileLock, make_dir, read_json, rename, write_json
+from penstock.log.storage.position import Place
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 _DAY = 86_400_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.errors import DeliveryError, Failure, PenstockError, RunError, SetupError, StateError, StepError
-from penstock.kernels.marks import decode
+from penstock.kernels.errors.marks import decode
 
 _OWN: dict[str, type[PenstockError]] = {e.__name__: e for e in (StateError, RunError, DeliveryError, SetupError)}
 """Errors of Penstock's own that a worker may raise beside those of steps."""

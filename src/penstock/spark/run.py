@@ -14,31 +14,31 @@ from penstock.compiler.compile import check_runnable, compile_graph
 from penstock.compiler.plan import Plan
 from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
-from penstock.connectors.files_sink import FilesSink
-from penstock.connectors.jars import endpoints_of, jars_of
+from penstock.connectors.files.sink import FilesSink
+from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
-from penstock.spark import bootstrap
-from penstock.spark.batch import BOX, BatchRunner
-from penstock.spark.changes import wanted_of
-from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.batch import bootstrap
+from penstock.spark.batch.batch import BOX, BatchRunner
+from penstock.spark.batch.sinks import Sinks, reconcile
+from penstock.spark.batch.sources import Sources
+from penstock.spark.checkpoint.changes import wanted_of
+from penstock.spark.checkpoint.directory import Checkpoint
+from penstock.spark.checkpoint.offsets import OffsetLog
+from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.failures import as_run_error
-from penstock.spark.jars import use_jars
-from penstock.spark.letterbox import LetterBox
-from penstock.spark.live import LiveRun
-from penstock.spark.offsets import OffsetLog
-from penstock.spark.pack import Packer
-from penstock.spark.report import BatchReport, Observer
-from penstock.spark.restart import Restart
-from penstock.spark.session import power_of_two
-from penstock.spark.sinks import Sinks, reconcile
-from penstock.spark.sources import Sources
-from penstock.spark.statestore import StateStore
-from penstock.spark.ticks import Ticks
-from penstock.spark.timekeeper import Timekeeper
-from penstock.spark.until import Until
+from penstock.spark.jvm.jars import use_jars
+from penstock.spark.jvm.session import power_of_two
+from penstock.spark.live.live import LiveRun
+from penstock.spark.live.report import BatchReport, Observer
+from penstock.spark.live.ticks import Ticks
+from penstock.spark.live.timekeeper import Timekeeper
+from penstock.spark.live.until import Until
+from penstock.spark.tasks.pack import Packer
+from penstock.state.store import StateStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

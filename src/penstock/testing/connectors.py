@@ -29,8 +29,8 @@ from penstock.connectors.delivery import Entry
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError
 from penstock.frontends.streams.flow import Flow
-from penstock.graph.delivery import EXACTLY_ONCE
-from penstock.graph.endpoints import callback
+from penstock.graph.endpoints.basic import callback
+from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import schema_of
 

@@ -57,7 +57,7 @@ class Driver:
     """Runs a flow in this process, step by step.
 
     Its clock starts at the last full minute, so that what goes by multiples of the clock (windows by the clock,
-    `ps.every`) falls the same in every run.
+    `ps.every_interval`) falls the same in every run.
 
     >>> import penstock as ps
     >>> flow = ps.Flow("shout")

@@ -45,7 +45,7 @@ def flow_driver() -> Iterator[Callable[..., Driver]]:
 @pytest.fixture(scope="session")
 def penstock_spark() -> Iterator[SparkSession]:
     """A local Spark session with two cores, for the whole test run."""
-    from penstock.spark.session import session
+    from penstock.spark.jvm.session import session
 
     spark = session("penstock-tests", "local[2,4]")
     yield spark

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.graph.endpoints import callback, items
+from penstock.graph.endpoints.basic import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
-from penstock.kernels.spout import completed
+from penstock.kernels.topology.spout import completed
 from penstock.testing.driver import Results
 
 if TYPE_CHECKING:

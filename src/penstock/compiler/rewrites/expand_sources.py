@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.compiler.plan import Plan
-from penstock.graph.endpoints import rate
+from penstock.graph.endpoints.basic import rate
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Map, Node, Output, Port, Source
 

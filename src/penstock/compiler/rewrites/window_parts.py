@@ -30,7 +30,7 @@ class WithGap:
         """The values and the gap."""
         gap = micros(self.function(row), "the gap of a session")
         if gap <= 0:
-            raise FlowError(f"the gap of a session is a span of time above zero; {gap!r} came")
+            raise FlowError(f"the gap of a session is a span of time above zero, got {gap!r}")
         return (*(getattr(row, n) for n in self.names), gap)
 
 

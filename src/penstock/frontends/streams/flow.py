@@ -11,10 +11,12 @@ from penstock.frontends.streams.naming import checked_name, names_step
 from penstock.frontends.streams.stream import Stream
 from penstock.graph.bootstrap import Bootstrap
 from penstock.graph.caller import user_line
-from penstock.graph.delivery import DELIVERIES
-from penstock.graph.endpoints import ONLY_WRITTEN
+from penstock.graph.endpoints.basic import ONLY_WRITTEN
+from penstock.graph.endpoints.delivery import DELIVERIES
+from penstock.graph.endpoints.kafka import partition_of
+from penstock.graph.endpoints.parsing import reading_policy
+from penstock.graph.endpoints.shedding import shedding
 from penstock.graph.graph import Graph
-from penstock.graph.kafka import partition_of
 from penstock.graph.nodes import (
     DEAD,
     DEAD_LETTER,
@@ -27,15 +29,13 @@ from penstock.graph.nodes import (
     Source,
     on_error_of,
 )
-from penstock.graph.parsing import reading_policy
 from penstock.graph.schema import schema_of
-from penstock.graph.shedding import shedding
 
 
 class Flow:
     """A flow under construction; `flow.graph` is the immutable graph it stands for.
 
-    >>> from penstock.graph.endpoints import items, console
+    >>> from penstock.graph.endpoints.basic import items, console
     >>> flow = Flow("hello")
     >>> flow.source("names", items(["ada", "bob"], "name string")).sink("out", console())
     >>> [n.name for n in flow.graph.nodes]
@@ -96,7 +96,7 @@ class Flow:
     def _source(self, name: str, endpoint: Endpoint, schema: Any, on_error: Any, shed: Any) -> Stream:
         if not isinstance(endpoint, Endpoint):
             raise FlowError(
-                f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...); {endpoint!r} came"
+                f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...), got {endpoint!r}"
             )
         if endpoint.kind in ONLY_WRITTEN:
             raise FlowError(f"source {name!r} ({user_line()}): {endpoint.kind} is a sink; it cannot be read")
@@ -148,7 +148,7 @@ class Flow:
             form = schema or records.schema or (self.output(reads[0]).schema if reads else None)
             made = Flow(self.name).source("records", records, form)
         if not isinstance(made, Stream):
-            raise FlowError(f"bootstrap of {step!r} ({user_line()}) needs an endpoint or a stream; {records!r} came")
+            raise FlowError(f"bootstrap of {step!r} ({user_line()}) needs an endpoint or a stream, got {records!r}")
         nodes = tuple(made.flow._above(made.port))
         self._bootstraps[step] = Bootstrap(step, nodes, made.port, user_line())
 
@@ -183,8 +183,8 @@ class Flow:
 
     def _repr_svg_(self) -> str | None:
         """The picture a notebook shows; none while the flow is not whole yet."""
-        from penstock.graph.describe import describe_graph  # here, so that `import penstock` stays light
-        from penstock.graph.draw import as_svg
+        from penstock.graph.picture.describe import describe_graph  # here, so that `import penstock` stays light
+        from penstock.graph.picture.draw import as_svg
 
         try:
             return as_svg(describe_graph(self.graph))

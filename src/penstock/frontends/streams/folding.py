@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import SchemaError
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
-from penstock.graph.logic import Updating
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.process import Updating
 from penstock.graph.nodes import Fold, Output
 from penstock.graph.schema import Schema, schema_of
 

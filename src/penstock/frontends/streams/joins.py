@@ -8,9 +8,9 @@ from penstock.errors import FlowError, SchemaError
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.sides import Both, check_key
 from penstock.graph import types as t
-from penstock.graph.broadcast import check_broadcast
 from penstock.graph.caller import user_line
 from penstock.graph.duration import micros
+from penstock.graph.logic.broadcast import check_broadcast
 from penstock.graph.nodes import (
     AsOfJoin,
     Endpoint,
@@ -93,7 +93,7 @@ class Joining:
         """
         stream = cast("Stream", self)
         if how not in ("left", "inner"):
-            raise FlowError(f"how is 'left' or 'inner'; {how!r} came")
+            raise FlowError(f"how is 'left' or 'inner', got {how!r}")
         span = _tolerance(direction, tolerance)
         both = Both(name, stream, other, on, how, prefix)
         output = Output(both.schema(), event_time=both.timed[0])
@@ -112,7 +112,7 @@ class Joining:
         stream = cast("Stream", self)
         if not isinstance(window, TimeWindow):
             raise FlowError(
-                f"the windows of a join are ps.tumbling('10s') or ps.sliding('60s', every='10s'); {window!r} came"
+                f"the windows of a join are ps.tumbling('10s') or ps.sliding('60s', every='10s'), got {window!r}"
             )
         both = Both(name, stream, other, on, how, prefix)
         bounds = [t.Field(n, t.TIMESTAMP) for n in (WINDOW_START, WINDOW_END)]
@@ -146,7 +146,7 @@ class Joining:
 
 def _tolerance(direction: str, tolerance: Any) -> int | None:
     if direction not in DIRECTIONS:
-        raise FlowError(f"direction is one of {', '.join(DIRECTIONS)}; {direction!r} came")
+        raise FlowError(f"direction is one of {', '.join(DIRECTIONS)}, got {direction!r}")
     if tolerance is None and direction != "backward":
         raise FlowError(
             f"direction={direction!r} needs a tolerance such as '10s': without one a record might wait for ever"
@@ -205,7 +205,7 @@ def _span(given: Any, what: str) -> int:
 def _table_schema(name: str, left: Schema, right: Schema | None, keys: tuple[str, ...], how: str) -> Schema:
     where = f"step {name!r} ({user_line()})"
     if how not in ("inner", "left"):
-        raise FlowError(f"{where}: how is 'inner' or 'left'; {how!r} came")
+        raise FlowError(f"{where}: how is 'inner' or 'left', got {how!r}")
     if right is None:
         raise SchemaError(f"{where}: the table has no schema of its own; give schema=...")
     for key in keys:
@@ -227,13 +227,13 @@ def _interval(within: Any) -> tuple[int, int]:
     """
     if isinstance(within, tuple | list):
         if len(within) != 2:
-            raise FlowError(f"within is two spans, such as ('-5s', '10s'), or one for both sides; {within!r} came")
+            raise FlowError(f"within is two spans, such as ('-5s', '10s'), or one for both sides, got {within!r}")
         low, high = map(_signed, within)
     else:
         high = _signed(within)
         low = -high
     if low > high:
-        raise FlowError(f"within begins before it ends, such as ('-5s', '10s'); {within!r} came")
+        raise FlowError(f"within begins before it ends, such as ('-5s', '10s'), got {within!r}")
     return low, high
 
 

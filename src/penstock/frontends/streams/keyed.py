@@ -15,9 +15,9 @@ from penstock.frontends.streams.windows import Windowing
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate, aggregate_of
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
 from penstock.graph.expr import Expr, type_of_expr
-from penstock.graph.logic import check_logic, minds_time
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.process import check_logic, minds_time
 from penstock.graph.nodes import AggregateBy, Output, Process, Reduce, TimedProcess
 from penstock.graph.schema import Schema, returned_schema, schema_of
 

@@ -22,7 +22,7 @@ def checked_name(name: Any, what: str = "a step", method: str = "") -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         came = repr(name) if isinstance(name, str | int | float) else f"a {type(name).__name__}"
         hint = f". The name comes first: {method}('a-name', ...)" if method else ""
-        raise FlowError(f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {came} came{hint}")
+        raise FlowError(f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}), got {came}{hint}")
     return name
 
 

@@ -98,7 +98,7 @@ class KeyedOrdering:
         """
         stream, keys = _by_key(self, name)
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise FlowError(f"top needs a whole number of records per key, at least 1; {n!r} came")
+            raise FlowError(f"top needs a whole number of records per key, at least 1, got {n!r}")
         terms = terms_of(by, stream.schema)
         if not terms:
             raise FlowError("top needs an order, such as by='score desc'")
@@ -159,7 +159,7 @@ def terms_of(by: str, schema: Schema) -> tuple[Term, ...]:
 def _term(text: str, schema: Schema) -> Term:
     words = text.split()
     if not 1 <= len(words) <= 2 or words[1:] not in ([], ["asc"], ["desc"]):
-        raise FlowError(f"an order is of fields, each with asc or desc behind it if you like; {text.strip()!r} came")
+        raise FlowError(f"an order is of fields, each with asc or desc behind it if you like, got {text.strip()!r}")
     kind = schema.field(words[0]).type
     if isinstance(kind, t.Array | t.Map | t.Struct):
         raise SchemaError(
@@ -207,5 +207,5 @@ def _timed(stream: Stream, what: str) -> Timed:
 def _span(given: Any, what: str) -> int:
     span = micros(given, what)
     if span <= 0:
-        raise FlowError(f"{what} is a span of time above zero, such as '1h'; {given!r} came")
+        raise FlowError(f"{what} is a span of time above zero, such as '1h', got {given!r}")
     return span

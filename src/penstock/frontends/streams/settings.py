@@ -37,7 +37,7 @@ class Settable:
         """How many tasks the step runs as: a power of two up to 128. It may change between runs; state moves along."""
         node = cast("Stream", self)._node
         if isinstance(tasks, bool) or not isinstance(tasks, int) or not 0 < tasks <= MOST_TASKS or tasks & (tasks - 1):
-            raise FlowError(f"step {node.name!r} ({user_line()}): parallelism is 1, 2, 4, ... or 128; {tasks!r} came")
+            raise FlowError(f"step {node.name!r} ({user_line()}): parallelism is 1, 2, 4, ... or 128, got {tasks!r}")
         if not node.keyed:
             raise FlowError(
                 f"step {node.name!r} ({user_line()}): only steps by key have a parallelism of their own; for others put "

@@ -25,11 +25,11 @@ class Both:
         from penstock.frontends.streams.stream import Stream
 
         if not isinstance(right, Stream):
-            raise FlowError(f"a join is with a stream, or with a static table such as ps.files(...); {right!r} came")
+            raise FlowError(f"a join is with a stream, or with a static table such as ps.files(...), got {right!r}")
         left._need_stream(right)
         self.name, self.left, self.right, self.how, self.prefix = name, left, right, how, prefix
         if how not in HOWS:
-            raise FlowError(f"how is one of {', '.join(HOWS)}; {how!r} came")
+            raise FlowError(f"how is one of {', '.join(HOWS)}, got {how!r}")
         for side in (left, right):
             side._need_records(name, "join")
         self.on = pairs_of(on)
@@ -133,5 +133,5 @@ def pairs_of(on: Any) -> tuple[tuple[str, str], ...]:
     given = [on] if isinstance(on, str) else list(on.items() if isinstance(on, Mapping) else on)
     made = tuple((each, each) if isinstance(each, str) else tuple(each) for each in given)
     if not made or any(len(pair) != 2 for pair in made):
-        raise FlowError(f"on is a field, a list of fields, or pairs of them such as {{'id': 'order_id'}}; {on!r} came")
+        raise FlowError(f"on is a field, a list of fields, or pairs of them such as {{'id': 'order_id'}}, got {on!r}")
     return made

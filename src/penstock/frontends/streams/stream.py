@@ -15,10 +15,11 @@ from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.graph import types as t
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
-from penstock.graph.delivery import checked_delivery
-from penstock.graph.endpoints import ONLY_READ
+from penstock.graph.endpoints.basic import ONLY_READ
+from penstock.graph.endpoints.delivery import checked_delivery
+from penstock.graph.endpoints.row_errors import sink_policy
 from penstock.graph.expr import Alias, Column, Expr, as_expr, name_of, to_sql, type_of_expr
+from penstock.graph.logic.capture import check_function
 from penstock.graph.nodes import (
     AsRecords,
     Branch,
@@ -39,7 +40,6 @@ from penstock.graph.nodes import (
     Where,
     WithColumns,
 )
-from penstock.graph.refusing import sink_policy
 from penstock.graph.schema import Schema, returned_schema, schema_of
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class Stream(Timing, Joining, Ordering, Settable):
     def repartition(self, name: str, tasks: int, *fields: str) -> Stream:
         """Spreads the records over `tasks` tasks: evenly, or by fields so that equal values meet."""
         if tasks < 1:
-            raise FlowError(f"step {name!r} ({user_line()}): at least one task is needed; {tasks} came")
+            raise FlowError(f"step {name!r} ({user_line()}): at least one task is needed, got {tasks}")
         for field in fields:
             self.schema.field(field)
         made = replace(self.flow.output(self.port), name="out")
@@ -236,7 +236,7 @@ class Stream(Timing, Joining, Ordering, Settable):
         `on_error` says what happens to a row that the sink refuses: 'fail', 'dead_letter' or 'skip'.
         """
         if not isinstance(endpoint, Endpoint):
-            raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(); {endpoint!r} came")
+            raise FlowError(f"sink {name!r} ({user_line()}) needs an endpoint such as ps.console(), got {endpoint!r}")
         if endpoint.kind in ONLY_READ:
             raise FlowError(
                 f"sink {name!r} ({user_line()}): {endpoint.kind} can only be read; to write, take ps.write_files(...), "
@@ -285,7 +285,7 @@ class Stream(Timing, Joining, Ordering, Settable):
 
     def _need_stream(self, given: Any) -> None:
         if not isinstance(given, Stream):
-            raise FlowError(f"a union is of streams; {given!r} came")
+            raise FlowError(f"a union is of streams, got {given!r}")
         if given.flow is not self.flow:
             raise FlowError(
                 f"{given.port} is a stream of another flow, {given.flow.name!r}; steps join streams of one flow"

@@ -28,14 +28,14 @@ class Timing:
         *,
         lateness: Any = 0,
         idle: Any = "1m",
-        ahead: Any = "1d",
+        max_lead: Any = "1d",
         into: str = "",
         partition: str = "",
     ) -> Stream:
         """Says when each record happened: a timestamp field, a text field to be read as one, or an expression.
 
         Records may come up to `lateness` out of order. An input that is quiet for `idle` stops holding time back (None: it
-        never does). A record whose time is missing, unreadable, or further than `ahead` in front of the clock is bad: it goes to
+        never does). A record whose time is missing, unreadable, or further than `max_lead` in front of the clock is bad: it goes to
         `.side("bad")`, or is counted. `partition` names a field whose values each keep a time of their own.
         """
         stream = cast("Stream", self)
@@ -47,7 +47,7 @@ class Timing:
             column,
             written,
             _span(lateness, "lateness"),
-            _span(ahead, "ahead"),
+            _span(max_lead, "max_lead"),
             None if idle is None else _span(idle, "idle"),
             partition,
         )

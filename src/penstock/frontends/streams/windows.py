@@ -12,13 +12,22 @@ from penstock.frontends.streams.totals import Totals
 from penstock.graph import types as t
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
 from penstock.graph.duration import micros
 from penstock.graph.expr import Expr, to_sql, type_of_expr
+from penstock.graph.logic.capture import check_function
 from penstock.graph.nodes import LATE, Output, Timed, Window
 from penstock.graph.nodes.window import APPEND, COMPLETE, UPDATE, WINDOW_END, WINDOW_NUMBER, WINDOW_START
 from penstock.graph.schema import Schema
-from penstock.graph.windows import CountWindow, Each, Early, Every, SessionWindow, TimeWindow, WholeWindow, WindowSpec
+from penstock.graph.windows import (
+    CountWindow,
+    Early,
+    EveryInterval,
+    EveryRecords,
+    GlobalWindow,
+    SessionWindow,
+    TimeWindow,
+    WindowSpec,
+)
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.keyed import KeyedStream
@@ -43,7 +52,7 @@ class Windowing:
         """The records of each key by window: `window(ps.tumbling("10s")).count("n")`.
 
         A window is given when event time has passed its end. `lateness` keeps it that much longer: what comes late then is given
-        as a correction. `early` gives results before the end, each time so much time (`ps.every("5s")`) or so many records (`ps.each(100)`)
+        as a correction. `early` gives results before the end, each time so much time (`ps.every_interval("5s")`) or so many records (`ps.every_records(100)`)
         have come. With `accumulate=False` a result holds only what came since the last one. `mode` is "append", "update" (what changed, after
         every batch) or "complete" (all that is kept, after every batch with a change). `clock="processing"` goes by the clock instead of event time.
         """
@@ -116,12 +125,12 @@ class WindowedStream(Totals):
     def _bounds(self) -> tuple[t.Field, ...]:
         if isinstance(self.spec, CountWindow):
             return (t.Field(WINDOW_NUMBER, t.BIGINT),)
-        if isinstance(self.spec, WholeWindow):
+        if isinstance(self.spec, GlobalWindow):
             return ()
         return (t.Field(WINDOW_START, t.TIMESTAMP), t.Field(WINDOW_END, t.TIMESTAMP))
 
     def _time(self, name: str, stream: Stream) -> Timed | None:
-        if isinstance(self.spec, CountWindow | WholeWindow) or self.clock == PROCESSING:
+        if isinstance(self.spec, CountWindow | GlobalWindow) or self.clock == PROCESSING:
             return None
         if stream.event_time_of is None:
             raise FlowError(
@@ -142,19 +151,19 @@ class WindowedStream(Totals):
 
     def _check(self) -> None:
         where = f"window ({user_line()})"
-        if not isinstance(self.spec, TimeWindow | SessionWindow | CountWindow | WholeWindow):
+        if not isinstance(self.spec, TimeWindow | SessionWindow | CountWindow | GlobalWindow):
             raise FlowError(
                 f"{where} takes a kind of windows: ps.tumbling('10s'), ps.sliding('60s', every='10s'), ps.session('5m'), "
-                f"ps.count_window(100) or ps.whole(); {self.spec!r} came"
+                f"ps.count_window(100) or ps.global_window(), got {self.spec!r}"
             )
         if self.mode not in (APPEND, UPDATE, COMPLETE):
             raise FlowError(
                 f"{where}: mode is append, update or complete; {nearest(self.mode, (APPEND, UPDATE, COMPLETE))}"
             )
         if self.clock not in (EVENT, PROCESSING):
-            raise FlowError(f"{where}: clock is 'event' or 'processing'; {self.clock!r} came")
-        if self.early is not None and not isinstance(self.early, Every | Each):
-            raise FlowError(f"{where}: early is ps.every('5s') or ps.each(100); {self.early!r} came")
+            raise FlowError(f"{where}: clock is 'event' or 'processing', got {self.clock!r}")
+        if self.early is not None and not isinstance(self.early, EveryInterval | EveryRecords):
+            raise FlowError(f"{where}: early is ps.every_interval('5s') or ps.every_records(100), got {self.early!r}")
         self._check_together(where)
 
     def _check_together(self, where: str) -> None:
@@ -166,12 +175,12 @@ class WindowedStream(Totals):
             raise FlowError(
                 f"{where}: a count window is given when it is full; early, lateness and mode do not go with it"
             )
-        if isinstance(self.spec, WholeWindow) and self.early is None and self.mode == APPEND:
+        if isinstance(self.spec, GlobalWindow) and self.early is None and self.mode == APPEND:
             raise FlowError(
-                f"{where}: a window over all time never ends, so it would give nothing; say early=ps.every('5s'), "
-                f"early=ps.each(100) or mode='update'"
+                f"{where}: a window over all time never ends, so it would give nothing; say early=ps.every_interval('5s'), "
+                f"early=ps.every_records(100) or mode='update'"
             )
-        if isinstance(self.spec, WholeWindow) and self.lateness:
+        if isinstance(self.spec, GlobalWindow) and self.lateness:
             raise FlowError(f"{where}: nothing is late for a window over all time; leave out lateness")
         if self.clock == PROCESSING and self.lateness:
             raise FlowError(f"{where}: nothing is late by the clock; leave out lateness, or go by event time")

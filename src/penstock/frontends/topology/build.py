@@ -13,9 +13,9 @@ from penstock.frontends.topology.declare import (
     Subscription,
 )
 from penstock.graph import types as t
-from penstock.graph.components import DEFAULT, Spout
 from penstock.graph.expr import Expr, col, lit
 from penstock.graph.graph import Graph
+from penstock.graph.logic.components import DEFAULT, Spout
 from penstock.graph.nodes import (
     Bolt,
     Branch,

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.errors import FlowError
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
-from penstock.graph.components import DEFAULT, Bolt, Spout
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.components import DEFAULT, Bolt, Spout
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.graph.schema import Schema
 

@@ -16,9 +16,9 @@ from penstock.frontends.topology.declare import (
     Subscription,
 )
 from penstock.graph.caller import user_line
-from penstock.graph.capture import check_function
-from penstock.graph.components import DEFAULT, Bolt, Component, Spout, check_component, streams_of
 from penstock.graph.graph import Graph
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.components import DEFAULT, Bolt, Component, Spout, check_component, streams_of
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.graph.schema import Schema
 
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 class Topology:
     """A topology under construction; `topology.graph` is the immutable graph it stands for.
 
-    >>> from penstock.graph.endpoints import console, items
+    >>> from penstock.graph.endpoints.basic import console, items
     >>> class Split(Bolt):
     ...     outputs = "word string"
     ...     def process(self, tup):
@@ -80,7 +80,7 @@ class Topology:
         """Where the tuples of a stream go."""
         line = user_line()
         if not isinstance(endpoint, Endpoint):
-            raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(); {endpoint!r} came")
+            raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(), got {endpoint!r}")
         reads = Subscription(from_, stream, Grouping("local_or_shuffle"), line=line)
         self._add(SinkDeclared(name, endpoint, reads, line))
 
@@ -100,7 +100,7 @@ class Topology:
 def _checked(name: str, what: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FlowError(
-            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}); {name!r} came. "
+            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}), got {name!r}. "
             f"The name comes first: topology.bolt('split', Split())"
         )
     return name
@@ -109,7 +109,7 @@ def _checked(name: str, what: str) -> str:
 def _tasks(name: str, parallelism: int) -> int:
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MOST_TASKS:
         raise FlowError(
-            f"component {name!r} ({user_line()}) runs as 1 to {MOST_TASKS} tasks; parallelism={parallelism!r} came"
+            f"component {name!r} ({user_line()}) runs as 1 to {MOST_TASKS} tasks, got parallelism={parallelism!r}"
         )
     return parallelism
 
@@ -128,13 +128,13 @@ def _streams(name: str, component: Component, line: str) -> dict[str, Schema]:
     wrong = next((s for s in streams if not _NAME.fullmatch(s) or s == "out"), None)
     if wrong is not None:
         raise FlowError(
-            f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.'; {wrong!r} came. "
+            f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.', got {wrong!r}. "
             f"The stream that is meant when none is named is {DEFAULT!r}"
         )
     unknown = [s for s in component.direct if s not in streams]
     if unknown:
         raise FlowError(
             f"component {name!r} ({line}): direct lists streams of its outputs ({', '.join(streams) or 'none'}), such as "
-            f"direct = ({DEFAULT!r},); {component.direct!r} came"
+            f"direct = ({DEFAULT!r},), got {component.direct!r}"
         )
     return streams

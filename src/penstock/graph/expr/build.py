@@ -21,7 +21,7 @@ from penstock.graph.schema import type_of
 def col(name: str) -> Column:
     """A field of the stream, by its exact name; for parts of it use `.field(name)` or `[key]`."""
     if not isinstance(name, str) or not name:
-        raise ExpressionError(f"a column's name is a text; {name!r} came")
+        raise ExpressionError(f"a column's name is a text, got {name!r}")
     return Column(name)
 
 
@@ -42,7 +42,7 @@ def as_expr(value: Any) -> Expr:
     if isinstance(value, str):
         return parse(value)
     raise ExpressionError(
-        f"an expression is a text ('n > 3') or is built with col(), lit() and fn; {value!r} came; for a constant write lit({value!r})"
+        f"an expression is a text ('n > 3') or is built with col(), lit() and fn, got {value!r}; for a constant write lit({value!r})"
     )
 
 

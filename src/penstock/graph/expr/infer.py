@@ -87,13 +87,13 @@ class _Resolver:
         whens = [(self.resolve(given), self.resolve(then)) for given, then in expr.whens]
         for given, _ in whens:
             if given.type != t.BOOLEAN:
-                raise ExpressionError(f"{to_sql(expr)}: a condition must be boolean, {given.type} came")
+                raise ExpressionError(f"{to_sql(expr)}: a condition must be boolean, got {given.type}")
         otherwise = Typed("literal", t.NULL) if expr.otherwise is None else self.resolve(expr.otherwise)
         values = [*(then for _, then in whens), otherwise]
         kind = common_of(v.type for v in values)
         if kind is None:
             came = ", ".join(str(v.type) for v in values)
-            raise ExpressionError(f"{to_sql(expr)}: all values must share a type; {came} came; cast them")
+            raise ExpressionError(f"{to_sql(expr)}: all values must share a type, got {came}; cast them")
         parts = [part for given, then in whens for part in (given, cast_to(then, kind))]
         return Typed("case", kind, (*parts, cast_to(otherwise, kind)))
 
@@ -105,7 +105,7 @@ class _Resolver:
         if isinstance(inner.type, t.Map):
             return self._item(expr, inner, Typed("literal", t.STRING, (), name))
         if not isinstance(inner.type, t.Struct):
-            raise ExpressionError(f"{to_sql(expr)}: only a struct has fields; {inner.type} came")
+            raise ExpressionError(f"{to_sql(expr)}: only a struct has fields, got {inner.type}")
         for field in inner.type.fields:
             if field.name == name:
                 return Typed("field", field.type, (inner,), name)
@@ -128,8 +128,8 @@ class _Resolver:
                 return Typed("item", inner.type.value, (inner, fitting))
         wanted = inner.type.key if isinstance(inner.type, t.Map) else "a whole number"
         if not isinstance(inner.type, t.Array | t.Map):
-            raise ExpressionError(f"{to_sql(expr)}: [...] needs an array or a map; {inner.type} came")
-        raise ExpressionError(f"{to_sql(expr)}: the key must be {wanted}; {key.type} came")
+            raise ExpressionError(f"{to_sql(expr)}: [...] needs an array or a map, got {inner.type}")
+        raise ExpressionError(f"{to_sql(expr)}: the key must be {wanted}, got {key.type}")
 
     def _map_key(self, wanted: t.DataType, key: Typed) -> Typed | None:
         from_null = key.type == t.NULL
@@ -161,7 +161,7 @@ class _Resolver:
         count = len(expr.args)
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-            raise ExpressionError(f"{to_sql(expr)}: {expr.name} takes {wanted} arguments; {count} came")
+            raise ExpressionError(f"{to_sql(expr)}: {expr.name} takes {wanted} arguments, got {count}")
 
     def _struct(self, expr: Call) -> Typed:
         args = tuple(self.resolve(arg) for arg in expr.args)

@@ -90,7 +90,7 @@ def interval_unit(name: str) -> tuple[datetime.timedelta, bool]:
     plain = name.lower().removesuffix("s")
     if plain not in _UNITS:
         raise ExpressionError(
-            f"an interval has units from microseconds to weeks; {name!r} came; {nearest(plain, _UNITS)}"
+            f"an interval has units from microseconds to weeks, got {name!r}; {nearest(plain, _UNITS)}"
         )
     return _UNITS[plain], plain in ("week", "day")
 

@@ -67,7 +67,7 @@ _POSTFIXES = frozenset({".", "[", "::"})
 def parse(text: str) -> Expr:
     """The expression that the text spells; a trailing `as name` names it."""
     if not isinstance(text, str):
-        raise ExpressionError(f"an expression is text or is built with col(), lit() and fn; {text!r} came")
+        raise ExpressionError(f"an expression is text or is built with col(), lit() and fn, got {text!r}")
     reader = _Reader(text)
     expr = reader.aliased()
     if reader.next.kind != "end":
@@ -115,7 +115,7 @@ class _Reader:
     def expect(self, word: str) -> None:
         """Take this word; an error when something else stands here."""
         if not self.found(word):
-            raise self.error(f"{word.upper()!r} expected, {self.next.text or 'the end'!r} came")
+            raise self.error(f"{word.upper()!r} expected, got {self.next.text or 'the end'!r}")
 
     def aliased(self) -> Expr:
         """An expression and perhaps its name."""
@@ -125,7 +125,7 @@ class _Reader:
     def name(self) -> str:
         """A plain or quoted name."""
         if self.next.kind not in ("name", "quoted"):
-            raise self.error(f"a name expected, {self.next.text or 'the end'!r} came")
+            raise self.error(f"a name expected, got {self.next.text or 'the end'!r}")
         return self.take().text
 
     def expr(self, power: int = 0) -> Expr:
@@ -207,7 +207,7 @@ class _Reader:
         """What can begin an expression."""
         token = self.next
         if token.kind == "end":
-            raise self.error("a value expected, the end came")
+            raise self.error("a value expected, got the end")
         if token.kind in ("number", "string", "raw", "bytes"):
             return self.constant()
         if token.kind == "quoted":
@@ -241,7 +241,7 @@ class _Reader:
             return self.expr(_UNARY)
         if token.word == "!":
             return Call("not", (self.expr(_NOT),))
-        raise self.error(f"a value expected, {token.text!r} came", token.at)
+        raise self.error(f"a value expected, got {token.text!r}", token.at)
 
     def word(self) -> Expr:
         """What begins with a plain word: a keyword, a call or a column."""
@@ -252,9 +252,7 @@ class _Reader:
         if word in ("like", "rlike", "ilike") and self.after.word == "(":
             return self.call(self.take())
         if word in KEYWORDS:
-            raise self.error(
-                f"a value expected, the keyword {self.next.text!r} came; a column of that name needs `...`"
-            )
+            raise self.error(f"a value expected, got the keyword {self.next.text!r}; a column of that name needs `...`")
         if word in _TYPED and self.after.kind in ("string", "raw"):
             return self.typed()
         if word == "interval" and (self.after.kind in ("number", "string") or self.after.word == "-"):
@@ -307,7 +305,7 @@ class _Reader:
             whens.append((given if subject is None else Call("=", (subject, given)), self.expr()))
         otherwise = self.expr() if self.found("else") else None
         if not whens:
-            raise self.error(f"'WHEN' expected, {self.next.text or 'the end'!r} came")
+            raise self.error(f"'WHEN' expected, got {self.next.text or 'the end'!r}")
         self.expect("end")
         return Case(tuple(whens), otherwise)
 
@@ -347,7 +345,7 @@ class _Reader:
         """A type, spelled as in a schema."""
         start = self.next.at
         if self.next.kind != "name":
-            raise self.error(f"a type expected, {self.next.text or 'the end'!r} came")
+            raise self.error(f"a type expected, got {self.next.text or 'the end'!r}")
         self.take()
         if self.next.word in ("(", "<"):
             self.skip_group()

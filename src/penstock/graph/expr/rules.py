@@ -33,7 +33,7 @@ def fit(args: Args, place: int, kind: t.DataType) -> Typed:
     """The argument at a place (from 0) as the type the function takes there."""
     fitting = implicit(args[place], kind)
     if fitting is None:
-        raise Misfit(f"argument {place + 1} must be {kind}; {args[place].type} came; cast it")
+        raise Misfit(f"argument {place + 1} must be {kind}, got {args[place].type}; cast it")
     return fitting
 
 
@@ -50,7 +50,7 @@ def meet_all(args: Args, meet: Meet = common_type) -> tuple[Args, t.DataType]:
     """The arguments as the one type they share."""
     kind = common_of((a.type for a in args), meet)
     if kind is None:
-        raise Misfit(f"all arguments must share a type; {', '.join(str(a.type) for a in args)} came; cast them")
+        raise Misfit(f"all arguments must share a type, got {', '.join(str(a.type) for a in args)}; cast them")
     return tuple(cast_to(a, kind) for a in args), kind
 
 
@@ -84,7 +84,7 @@ def logical(args: Args) -> tuple[Args, t.DataType]:
     for place, arg in enumerate(args, 1):
         if arg.type not in (t.BOOLEAN, t.NULL):
             raise Misfit(
-                f"side {place} must be boolean; {arg.type} came" if len(args) > 1 else f"{arg.type} is no boolean"
+                f"side {place} must be boolean, got {arg.type}" if len(args) > 1 else f"{arg.type} is no boolean"
             )
     return tuple(cast_to(a, t.BOOLEAN) for a in args), t.BOOLEAN
 
@@ -120,7 +120,7 @@ _TIMES = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, INTERVAL, INTERVAL_DAY)
 def _numbers(name: str, args: Args) -> tuple[Args, t.DataType]:
     for place, arg in enumerate(args, 1):
         if not (t.is_numeric(arg.type) or arg.type in (t.STRING, t.NULL)):
-            raise Misfit(f"side {place} must be a number; {arg.type} came")
+            raise Misfit(f"side {place} must be a number, got {arg.type}")
     if all(a.type in (t.STRING, t.NULL) for a in args):
         raise Misfit("one side must be a number, not both texts; cast them")
     args = _literal_decimals(args)
@@ -158,7 +158,7 @@ def whole_division(args: Args) -> tuple[Args, t.DataType]:
     if is_integer(kind):
         return tuple(cast_to(a, t.BIGINT) for a in args), t.BIGINT
     if not isinstance(kind, t.Decimal):
-        raise Misfit(f"div needs whole numbers or decimals; {args[0].type} came")
+        raise Misfit(f"div needs whole numbers or decimals, got {args[0].type}")
     return args, t.BIGINT
 
 
@@ -166,7 +166,7 @@ def number(args: Args) -> tuple[Args, t.DataType]:
     """One number, whose type the result has; a text counts as double."""
     arg = fit(args, 0, t.DOUBLE) if args[0].type in (t.STRING, t.NULL) else args[0]
     if not t.is_numeric(arg.type):
-        raise Misfit(f"a number must come; {arg.type} came")
+        raise Misfit(f"a number must come, got {arg.type}")
     return (arg,), arg.type
 
 
@@ -253,7 +253,7 @@ def digest(gives: t.DataType) -> Rule:
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         if args[0].type not in (t.BINARY, t.STRING, t.NULL):
-            raise Misfit(f"argument 1 must be string or binary; {args[0].type} came; cast it")
+            raise Misfit(f"argument 1 must be string or binary, got {args[0].type}; cast it")
         return (cast_to(args[0], t.BINARY), *(fit(args, i, t.INT) for i in range(1, len(args)))), gives
 
     return rule

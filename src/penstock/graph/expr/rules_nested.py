@@ -17,7 +17,7 @@ def moment_to(kind: t.DataType) -> Rule:
             return _patterned(args, kind)
         allowed = (*_MOMENTS, t.STRING, t.NULL) if kind == t.DATE else (*_MOMENTS, t.STRING, t.NULL, *_SECONDS)
         if args[0].type not in allowed:
-            raise Misfit(f"a text, a date or a timestamp must come; {args[0].type} came")
+            raise Misfit(f"a text, a date or a timestamp must come, got {args[0].type}")
         return (cast_to(args[0], kind),), kind
 
     return rule
@@ -28,7 +28,7 @@ _SECONDS = (*t.INTEGERS, t.FLOAT, t.DOUBLE)
 
 def _patterned(args: Args, kind: t.DataType) -> tuple[Args, t.DataType]:
     if args[0].type not in (t.STRING, t.NULL):
-        raise Misfit(f"a pattern needs a text to read; {args[0].type} came")
+        raise Misfit(f"a pattern needs a text to read, got {args[0].type}")
     return (fit(args, 0, t.STRING), fit(args, 1, t.STRING)), kind
 
 
@@ -43,7 +43,7 @@ def unix_seconds(args: Args) -> tuple[Args, t.DataType]:
 def from_seconds(args: Args) -> tuple[Args, t.DataType]:
     """timestamp_seconds: any number."""
     if not (t.is_numeric(args[0].type) or args[0].type == t.NULL):
-        raise Misfit(f"a number must come; {args[0].type} came; cast it")
+        raise Misfit(f"a number must come, got {args[0].type}; cast it")
     return args, t.TIMESTAMP
 
 
@@ -52,7 +52,7 @@ def whole_to(gives: t.DataType) -> Rule:
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         if args[0].type not in (*t.INTEGERS, t.NULL):
-            raise Misfit(f"a whole number must come; {args[0].type} came; cast it")
+            raise Misfit(f"a whole number must come, got {args[0].type}; cast it")
         return (cast_to(args[0], t.BIGINT),), gives
 
     return rule
@@ -70,14 +70,14 @@ def exactly(kind: t.DataType, gives: t.DataType) -> Rule:
 def strictly(args: Args, place: int, kind: t.DataType) -> Typed:
     """The argument at a place (from 0), which must have the type already."""
     if args[place].type not in (kind, t.NULL):
-        raise Misfit(f"argument {place + 1} must be {kind}; {args[place].type} came; cast it")
+        raise Misfit(f"argument {place + 1} must be {kind}, got {args[place].type}; cast it")
     return cast_to(args[place], kind)
 
 
 def days_moved(args: Args) -> tuple[Args, t.DataType]:
     """date_add, date_sub and add_months: a date and a number of days or months."""
     if args[1].type not in (t.TINYINT, t.SMALLINT, t.INT, t.STRING, t.NULL):
-        raise Misfit(f"argument 2 must be int; {args[1].type} came; cast it")
+        raise Misfit(f"argument 2 must be int, got {args[1].type}; cast it")
     return (fit(args, 0, t.DATE), fit(args, 1, t.INT)), t.DATE
 
 
@@ -85,7 +85,7 @@ def array_at(args: Args, place: int = 0) -> t.Array:
     """The array type of an argument."""
     kind = args[place].type
     if not isinstance(kind, t.Array):
-        raise Misfit(f"argument {place + 1} must be an array; {kind} came")
+        raise Misfit(f"argument {place + 1} must be an array, got {kind}")
     return kind
 
 
@@ -93,14 +93,14 @@ def map_at(args: Args) -> t.Map:
     """The map type of the first argument."""
     kind = args[0].type
     if not isinstance(kind, t.Map):
-        raise Misfit(f"argument 1 must be a map; {kind} came")
+        raise Misfit(f"argument 1 must be a map, got {kind}")
     return kind
 
 
 def counted(args: Args) -> tuple[Args, t.DataType]:
     """size: an array or a map."""
     if not isinstance(args[0].type, t.Array | t.Map):
-        raise Misfit(f"an array or a map must come; {args[0].type} came")
+        raise Misfit(f"an array or a map must come, got {args[0].type}")
     return args, t.INT
 
 
@@ -137,7 +137,7 @@ def holds(gives: t.DataType) -> Rule:
         item = array_at(args).item
         kind = tight_type(item, args[1].type)
         if kind is None or args[1].type == t.NULL:
-            raise Misfit(f"argument 2 must be {item}; {args[1].type} came; cast it")
+            raise Misfit(f"argument 2 must be {item}, got {args[1].type}; cast it")
         ordered(kind)
         return (cast_to(args[0], t.Array(kind)), cast_to(args[1], kind)), gives
 
@@ -148,7 +148,7 @@ def position(args: Args) -> tuple[Args, t.DataType]:
     """array_position: an array and a value of its items' type; decimals meet only their own kind."""
     item, sought = array_at(args).item, args[1].type
     if item != sought and (isinstance(item, t.Decimal) or isinstance(sought, t.Decimal)):
-        raise Misfit(f"argument 2 must be {item}; {sought} came; cast it")
+        raise Misfit(f"argument 2 must be {item}, got {sought}; cast it")
     return holds(t.BIGINT)(args)
 
 
@@ -157,11 +157,11 @@ def element(args: Args) -> tuple[Args, t.DataType]:
     if isinstance(args[0].type, t.Map):
         kind = args[0].type
         if tight_type(kind.key, args[1].type) != kind.key:
-            raise Misfit(f"the key must be {kind.key}; {args[1].type} came; cast it")
+            raise Misfit(f"the key must be {kind.key}, got {args[1].type}; cast it")
         return (args[0], cast_to(args[1], kind.key)), kind.value
     kind_ = array_at(args)
     if args[1].type not in (t.TINYINT, t.SMALLINT, t.INT):
-        raise Misfit(f"the place must be int; {args[1].type} came; cast it")
+        raise Misfit(f"the place must be int, got {args[1].type}; cast it")
     return args, kind_.item
 
 
@@ -204,14 +204,14 @@ def flat(args: Args) -> tuple[Args, t.DataType]:
     """flatten: an array of arrays."""
     inner = array_at(args).item
     if not isinstance(inner, t.Array):
-        raise Misfit(f"an array of arrays must come; {args[0].type} came")
+        raise Misfit(f"an array of arrays must come, got {args[0].type}")
     return args, inner
 
 
 def array_text(args: Args) -> tuple[Args, t.DataType]:
     """array_join: an array as texts, a separator, and perhaps a text for nulls."""
     if not is_simple(array_at(args).item):
-        raise Misfit(f"argument 1 must be array<string>; {args[0].type} came; cast it")
+        raise Misfit(f"argument 1 must be array<string>, got {args[0].type}; cast it")
     texts = cast_to(args[0], t.Array(t.STRING))
     return (texts, *(strictly(args, i, t.STRING) for i in range(1, len(args)))), t.STRING
 
@@ -230,5 +230,5 @@ def has_key(args: Args) -> tuple[Args, t.DataType]:
     """map_contains_key."""
     kind = map_at(args)
     if tight_type(kind.key, args[1].type) != kind.key:
-        raise Misfit(f"the key must be {kind.key}; {args[1].type} came; cast it")
+        raise Misfit(f"the key must be {kind.key}, got {args[1].type}; cast it")
     return (args[0], cast_to(args[1], kind.key)), t.BOOLEAN

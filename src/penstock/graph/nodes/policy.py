@@ -54,7 +54,7 @@ def retry(times: int, backoff: Any = "100ms", then: str = FAIL) -> OnError:
     1000000
     """
     if not isinstance(times, int) or times < 1:
-        raise FlowError(f"retry needs a number of times; {times!r} came")
+        raise FlowError(f"retry needs a number of times, got {times!r}")
     return replace(on_error_of(then), retries=times, backoff=micros(backoff, "the backoff of a retry"))
 
 

@@ -18,14 +18,14 @@ class EventTime(Node):
     """Reads the event time of each record, and says how far event time has come; native.
 
     `time` gives the timestamp that lands in `column`. Records may come up to `lateness` behind those before them. A record
-    more than `ahead` in front of the clock is bad, so that it cannot move time. A partition (value of `partition`) that has been
+    more than `max_lead` in front of the clock is bad, so that it cannot move time. A partition (value of `partition`) that has been
     quiet for `idle` does not hold time back any more; None means that it always does. All spans are microseconds.
     """
 
     column: str
     time: Expr
     lateness: int
-    ahead: int
+    max_lead: int
     idle: int | None
     partition: str = ""
     kind: ClassVar[str] = "event_time"

@@ -10,13 +10,13 @@ from penstock.compiler.plan import Plan
 from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.times import Times
-from penstock.spark.replay import Replayed
-from penstock.spark.states import StepFiles
+from penstock.spark.dead_letters.replay import Replayed
+from penstock.state.values import StepFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.spark.pack import Packer
+    from penstock.spark.tasks.pack import Packer
 
 
 Union = Callable[[tuple[Port, ...]], "DataFrame | None"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
+from penstock.spark.dead_letters.malformed import readable
 from penstock.spark.lower import exchange, join, keyed, stateless, time, window
 from penstock.spark.lower.context import Lower, Lowering
 from penstock.spark.lower.python import python_stage
-from penstock.spark.unread import readable
 
 NODES: dict[type, Lower] = {
     n.Select: stateless.select,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
-from penstock.spark import worker
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.exchange import KeyedInput, by_key, place_of, several_by_key
 from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.topology import routed
+from penstock.spark.tasks import worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

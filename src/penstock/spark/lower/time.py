@@ -23,7 +23,7 @@ BUCKETS = 64
 def event_time(at: Lowering, node: EventTime) -> None:
     """Bad records apart; of the others Spark notes the latest time while they pass."""
     time = f"cast({to_sql(node.time)} as timestamp)"
-    latest = _latest(at.times[node.name].now, node.ahead)
+    latest = _latest(at.times[node.name].now, node.max_lead)
     good = f"coalesce(unix_micros({time}) <= {latest}L, false)"
     observation = Observation()
     seen = at.input(node).observe(
@@ -35,14 +35,14 @@ def event_time(at: Lowering, node: EventTime) -> None:
         at.give(Port(node.name, BAD), at.input(node).where(f"not {good}"))
 
 
-def _latest(now: int, ahead: int) -> int:
+def _latest(now: int, max_lead: int) -> int:
     """The latest good time, in steps: a number that is new in each batch would have Spark generate its code anew each time.
 
     >>> _latest(1000, 240), _latest(1009, 240)
     (1240, 1250)
     """
-    step = max(1, ahead // 24)
-    return -(-(now + ahead) // step) * step
+    step = max(1, max_lead // 24)
+    return -(-(now + max_lead) // step) * step
 
 
 def _good(frame: DataFrame, node: EventTime, time: str, good: str) -> DataFrame:

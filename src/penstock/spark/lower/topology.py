@@ -59,7 +59,7 @@ def _order(schema: Schema) -> str:
 
 
 def _task(grouping: Grouping, schema: Schema, tasks: int) -> str:
-    """The task of each tuple; `penstock.kernels.routing` chooses the same."""
+    """The task of each tuple; `penstock.kernels.topology.routing` chooses the same."""
     if grouping.by_column:
         return TASK.name
     if grouping.kind == "global":

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.frontends.streams.flow import Flow
-from penstock.graph.cells import value
-from penstock.graph.delivery import EXACTLY_ONCE
-from penstock.graph.endpoints_log import topic
-from penstock.graph.logic import Process
+from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+from penstock.graph.endpoints.log import topic
+from penstock.graph.logic.cells import value
+from penstock.graph.logic.process import Process
 from penstock.testing.verify.targets import target_of
 
 TOPIC = "numbers"
@@ -46,9 +46,9 @@ def flow_of(folder: Path, sink: Any) -> Flow:
 
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
-    from penstock.connectors.jars import endpoints_of, jars_of
+    from penstock.connectors.kafka.jars import endpoints_of, jars_of
+    from penstock.spark.jvm.session import session
     from penstock.spark.run import RunOptions, run_live
-    from penstock.spark.session import session
 
     spec = json.loads((folder / "spec.json").read_text())
     graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["place"])).graph

@@ -122,7 +122,7 @@ class LogTarget(Target):
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The topic."""
-        from penstock.graph.endpoints_log import write_topic
+        from penstock.graph.endpoints.log import write_topic
 
         return write_topic("out", key="key", path=place["path"], partitions=PARTITIONS)
 
@@ -163,7 +163,7 @@ class FilesTarget(Target):
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The folder."""
-        from penstock.graph.endpoints import write_files
+        from penstock.graph.endpoints.basic import write_files
 
         return write_files(place["path"], "parquet")
 
@@ -181,7 +181,7 @@ class FilesReader(Following):
 
     def more(self) -> Iterator[tuple[int, list[Seen]]]:
         """The rows of the manifests that are new."""
-        from penstock.connectors.manifests import FOLDER
+        from penstock.connectors.files.manifests import FOLDER
 
         for manifest in sorted((self.folder / FOLDER).glob("*/*/batch-*.json")):
             if manifest.name not in self.read:
@@ -223,7 +223,7 @@ class PostgresTarget(Target):
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The table."""
-        from penstock.graph.endpoints_servers import write_postgres
+        from penstock.graph.endpoints.servers import write_postgres
 
         return write_postgres(place["url"], place["table"], workspace=place["workspace"])
 
@@ -278,7 +278,7 @@ class RedisTarget(Target):
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The stream."""
-        from penstock.graph.endpoints_servers import write_redis
+        from penstock.graph.endpoints.servers import write_redis
 
         return write_redis(place["url"], "stream", name=place["name"])
 
@@ -330,7 +330,7 @@ class KafkaTarget(Target):
 
     def endpoint(self, place: dict[str, Any]) -> Endpoint:
         """The topic."""
-        from penstock.graph.kafka import write_kafka
+        from penstock.graph.endpoints.kafka import write_kafka
 
         return write_kafka(place["topic"], servers=place["servers"], key="key", ledger=f"{place['topic']}-ledger")
 

@@ -20,7 +20,7 @@ from typing import Any
 from penstock.errors import Impossible, RunError
 from penstock.faults import SETTING
 from penstock.log import Log
-from penstock.log.partitioner import partition_for
+from penstock.log.produce.partitioner import partition_for
 from penstock.testing.verify.program import STARTED, TOPIC
 from penstock.testing.verify.tally import Glances, Sent, Tally, tally
 from penstock.testing.verify.targets import Reader, Target, target_of
@@ -52,7 +52,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.records < 1 or self.kills < 0:
-            raise Impossible(f"verify needs at least 1 record and 0 kills; {self.records} and {self.kills} came")
+            raise Impossible(f"verify needs at least 1 record and 0 kills, got {self.records} and {self.kills}")
         target = target_of(self.sink)
         if self.url and not target.server:
             raise Impossible(f"{self.sink!r} is no server; it takes no url")
@@ -150,7 +150,7 @@ class Verification:
 
     def _ends(self) -> list[list[int]]:
         """The offsets at which each batch ended, by partition."""
-        from penstock.spark.offsets import OffsetLog
+        from penstock.spark.checkpoint.offsets import OffsetLog
 
         log = OffsetLog(self.folder / "checkpoint" / "spark")
         found = [json.loads(log.offsets(batch)[0]) for batch in range(log.last() + 1)]

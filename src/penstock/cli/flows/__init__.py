@@ -1,0 +1,1 @@
+"""Commands that run a flow or look at one."""

@@ -1,0 +1,53 @@
+"""`penstock savepoint`: a copy of a flow's state and place, to go back to or to start a changed flow from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.flows.checkpoint import checkpoint_of
+from penstock.cli.options import option
+from penstock.cli.output.failure import handled
+
+
+def savepoint(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint folder", show_default=False
+        ),
+    ],
+    name: Annotated[str, typer.Argument(help="A name, or a path with a slash.", show_default="version and time")] = "",
+    checkpoint: Annotated[
+        Path | None, option(help="Where the flow keeps its place.", show_default=".penstock/FLOW")
+    ] = None,
+    version: Annotated[
+        int | None, option(help="Which version; batch N makes version N.", show_default="the newest")
+    ] = None,
+    copy: Annotated[bool, option("--copy", help="Copy the files, also where hard links would do.")] = False,
+    list_: Annotated[
+        bool, option("--list", envvar="PENSTOCK_SAVEPOINT_LIST", help="List the savepoints that are there.")
+    ] = False,
+    as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+) -> None:
+    """Save the state and the place of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
+    from penstock.spark.checkpoint.savepoint import describe, fresh_name, place_of, saved, take
+    from penstock.spark.checkpoint.sparklog import SparkLog
+
+    with handled(debug=debug):
+        folder = checkpoint_of(target, checkpoint)
+        if list_:
+            found = [describe(s) for s in saved(folder)]
+            typer.echo(json.dumps(found, indent=1) if as_json else "\n".join(map(_line, found)) or "no savepoints")
+            return
+        number = SparkLog(folder / "spark").last() if version is None else version
+        made = describe(take(folder, place_of(name or fresh_name(number), folder), version, copy=copy))
+        typer.echo(json.dumps(made, indent=1) if as_json else _line(made))
+
+
+def _line(about: dict[str, object]) -> str:
+    return "{savepoint}: version {version} of {flow}, {made}, {files} files, {bytes:,} bytes".format(**about)

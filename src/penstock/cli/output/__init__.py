@@ -1,0 +1,1 @@
+"""How commands show progress, tables and errors."""

@@ -1,0 +1,1 @@
+"""Commands around flows: demo, doctor, benchmarks, verify, a Kafka broker."""

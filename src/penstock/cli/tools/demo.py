@@ -1,0 +1,106 @@
+"""`penstock demo`: trending hashtags over generated posts, live in your terminal."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.flows.run import Watch, checked_progress, launch_options, spark_options, watched
+from penstock.cli.options import option
+from penstock.cli.output.display import Progress
+from penstock.cli.output.failure import handled
+from penstock.demo.feed import PostFeed
+from penstock.demo.trending import FADES, Score, posts_topic, trending
+
+SHOWN = 10
+
+
+class Top:
+    """The hashtags with the highest scores; the demo's callback fills it and the display draws it."""
+
+    def __init__(self) -> None:
+        self.scores: dict[str, Score] = {}
+        self.before: list[str] = []
+
+    def __call__(self, rows: Iterable[Any], batch: Any) -> None:
+        """Takes the scores that changed in a batch."""
+        self.before = [s.tag for s in self.first()]
+        self.scores |= {row.tag: Score(*row) for row in rows}
+
+    def first(self, most: int = SHOWN) -> list[Score]:
+        """The highest, each faded to the present."""
+        now = max((s.second for s in self.scores.values()), default=0.0)
+        faded = [s._replace(score=s.score * math.exp2((s.second - now) / FADES)) for s in self.scores.values()]
+        return sorted(faded, key=lambda s: -s.score)[:most]
+
+    def picture(self) -> RenderableType:
+        """A table with bars, and an arrow beside those that rose or fell."""
+        table = Table(box=None, pad_edge=False, header_style="dim")
+        for title, justify in (
+            ("", "right"),
+            ("trending", "left"),
+            ("", "left"),
+            ("score", "right"),
+            ("mentions", "right"),
+        ):
+            table.add_column(title, justify=justify)  # type: ignore[arg-type]  # the two words above
+        shown = self.first()
+        for at, score in enumerate(shown):
+            bar = Text("█" * max(1, round(30 * score.score / shown[0].score)), "cyan" if at else "bold cyan")
+            table.add_row(
+                self._moved(at, score.tag), f"#{score.tag}", bar, f"{score.score:,.0f}", f"{score.mentions:,}"
+            )
+        return table
+
+    def _moved(self, at: int, tag: str) -> Text:
+        was = self.before.index(tag) if tag in self.before else SHOWN
+        return Text("▲", "green") if was > at else Text("▼", "red") if was < at else Text(" ")
+
+    def line(self) -> str:
+        """The first few on one line."""
+        return "trending " + " ".join(f"#{s.tag} {s.score:,.0f}" for s in self.first(5)) if self.scores else ""
+
+
+def demo(
+    duration: Annotated[
+        str,
+        option("--for", envvar="PENSTOCK_DEMO_FOR", help="Stop after this time, such as 20s.", show_default="Ctrl-C"),
+    ] = "",
+    rate: Annotated[int, option(min=1, help="Posts a second.")] = 2000,
+    interval: Annotated[str, option(help="Time between the starts of batches.")] = "1s",
+    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,
+    output: Annotated[
+        Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
+    ] = None,
+    progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+) -> None:
+    """Run a live demo: posts go into the log, and trending hashtags come out. Ctrl-C stops it."""
+    with handled(debug=debug):
+        folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
+        try:
+            _run(folder, output, rate, duration, interval, master, checked_progress(progress))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(
+    folder: Path, output: Path | None, rate: int, duration: str, interval: str, master: str | None, progress: Progress
+) -> None:
+    top = Top()
+    flow = trending(posts_topic(folder / "log"), top, output or folder / "scores")
+    spark = spark_options(master, [], "", "", None)
+    options = launch_options(False, False, duration, interval, folder / "checkpoint", False, None, spark)
+    typer.echo(f"{flow.name}: {rate:,} posts a second; {'for ' + duration if duration else 'Ctrl-C stops it'}")
+    with PostFeed(folder / "log", rate):
+        watched(flow.graph, options, Watch(progress, extra=top, lines_to=sys.stdout))

@@ -1,0 +1,72 @@
+"""`penstock verify`: whether a sink delivers exactly once, tried with kills."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.options import option
+from penstock.cli.output.failure import FAILED, handled
+from penstock.errors import Impossible, UnknownName
+from penstock.version import __version__
+
+
+def verify(
+    sink: Annotated[
+        str, typer.Argument(help="log, files, postgres, redis, kafka, or a target of your own as module:Class.")
+    ],
+    records: Annotated[int, option(min=1, help="How many records go through.")] = 100_000,
+    kills: Annotated[int, option(min=0, help="How often the driver is killed; 11 or more hit every window.")] = 20,
+    seed: Annotated[int, option(help="Decides the order and the moments of the kills.")] = 0,
+    url: Annotated[str, option(help="A server of your own (postgres, redis) or its bootstrap servers (kafka).")] = "",
+    window: Annotated[
+        list[str] | None, option(help="A crash window, F1 to F11; may be given again. All by default.")
+    ] = None,
+    as_json: Annotated[bool, option("--json", help="Print the tally as a last line of JSON.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+) -> None:
+    """Send records through a flow into a sink, kill its driver again and again, and count what went wrong.
+
+    A reader looks on all the while. Ends with 1 when a record is lost, doubled or out of order, or a batch was seen in part.
+    """
+    with handled(debug=debug):
+        from penstock.testing.verify import Plan
+        from penstock.testing.verify import verify as run
+
+        try:
+            plan = Plan(
+                sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True)
+            )
+        except (Impossible, UnknownName) as error:
+            raise typer.BadParameter(str(error)) from None
+        began = time.monotonic()
+        found = run(plan)
+        seconds = time.monotonic() - began
+        typer.echo(shown(sink, found, seconds), err=as_json)
+        if as_json:
+            about = {"sink": sink, "seed": seed, "seconds": round(seconds, 1), "penstock": __version__}
+            typer.echo(json.dumps({**about, "python": platform.python_version(), **found.as_dict()}))
+        if not found.ok:
+            raise typer.Exit(FAILED)
+
+
+def shown(sink: str, found: Any, seconds: float) -> str:
+    """The tally as text.
+
+    >>> from penstock.testing.verify import Tally
+    >>> print(shown("log", Tally(10, 2, 5, kills={"F2": 1, "F1": 2}), 1.0))
+    log: 10 records in 2 batches, 3 kills (F1 2, F2 1), 5 reads, 1 s
+      0 lost, 0 duplicate, 0 strange, 0 reordered, 0 torn, 0 backward
+      exactly once: yes
+    """
+    windows = ", ".join(f"{name} {found.kills[name]}" for name in sorted(found.kills, key=lambda n: int(n[1:])))
+    kills = f"{sum(found.kills.values())} kills" + (f" ({windows})" if windows else "")
+    return (
+        f"{sink}: {found.records} records in {found.batches} batches, {kills}, {found.reads} reads, {seconds:.0f} s\n"
+        f"  {', '.join(f'{count} {name}' for name, count in found.wrong.items())}\n"
+        f"  exactly once: {'yes' if found.ok else 'NO'}"
+    )

@@ -1,0 +1,146 @@
+"""Files: text lines, JSON lines, CSV and Parquet, written to any file system Spark knows."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.delivery import WRITE, Entry, LedgerSink, verdict
+from penstock.connectors.files.disk import disk_of
+from penstock.connectors.files.manifests import Manifests, Named, entry_of
+from penstock.errors import DeliveryError, RunError
+from penstock.faults import passing
+from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+BOUNDED = "bounded"
+"""The lineage of bounded runs: one replaces what the last has written."""
+
+
+class FilesSink(LedgerSink):
+    """A set of files for each batch, named after it.
+
+    They are written aside. The manifest of the batch is what makes it real: it appears as a whole or not at all, and names every
+    file. Then the files are moved to their places; a driver that dies in between finds the manifest when it starts again, and
+    moves the rest. So whoever lists the folder sees no file twice and none that does not count, and whoever reads by the manifests
+    sees whole batches.
+    """
+
+    def open(self, place: SinkPlace) -> Entry | None:
+        """Takes over, finishes what an earlier driver has begun, and gives its last entry."""
+        if place.delivery != EXACTLY_ONCE or place.lineage == BOUNDED:
+            return None
+        manifests = Manifests(*disk_of(place.options["path"]), place.sink, place.lineage)
+        self.fence, last = manifests.take_over(), manifests.last()
+        if last is not None:
+            manifests.settle(last)
+        return entry_of(last)
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Writes the files aside."""
+        path = batch.options["path"].rstrip("/")
+        aside = f"_penstock/{batch.sink}-{batch.id}-{uuid.uuid4().hex[:8]}"
+        staged = StagedFiles(path, aside, batch, self.fence)
+        staged.check_folder()
+        staged.rows = _write(frame, batch.options["format"], f"{path}/{aside}")
+        return staged
+
+
+def _write(frame: DataFrame, kind: str, aside: str) -> int:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    counted = Observation()
+    frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind).option(
+        "header", True
+    ).save(aside)
+    return int(counted.get["rows"])
+
+
+class StagedFiles(Staged):
+    """Files that wait aside."""
+
+    def __init__(self, path: str, aside: str, batch: Batch, fence: int = 0) -> None:
+        self.disk, self.path = disk_of(path)
+        self.folder, self.batch, self.fence = aside, batch, fence
+        self.aside = f"{self.path}/{aside}"
+
+    def check_folder(self) -> None:
+        """A sink that begins must not add to what another life of the flow has written: readers would see all twice."""
+        if self.batch.id > 0:
+            return
+        names = [n for n in self.disk.names(self.path, f"{self.batch.sink}-") if n.count("-") >= 3]
+        others = [n for n in names if f"-{self.batch.lineage}-" not in n]
+        if others:
+            raise RunError(
+                f"sink {self.batch.sink!r}: {self.path} holds files of another life of this flow, such as {others[0]} (it was "
+                f"started with --fresh, or as --batch). Move them away or write to another folder, then start again"
+            )
+
+    def commit(self) -> None:
+        """Shows the batch: by its manifest when it must arrive exactly once, else by putting its files in place."""
+        if self.batch.delivery == EXACTLY_ONCE and self.batch.lineage != BOUNDED:
+            self._commit_once()
+        else:
+            self._replace()
+        self._clear_aside()
+
+    def _commit_once(self) -> None:
+        manifests = Manifests(self.disk, self.path, self.batch.sink, self.batch.lineage)
+        last = manifests.last()
+        if verdict(entry_of(last), self.batch, self._checked_fence(manifests)) == WRITE:
+            files = [self._named(name, final) for name, final in self._moves()]
+            if not manifests.put(Entry.of(self.batch, self.fence, self.rows or 0), files):
+                return self._commit_once()
+            passing("after sink commit", self.batch.id)
+            last = manifests.last()
+        manifests.settle(last or {"files": []})
+        return None
+
+    def _checked_fence(self, manifests: Manifests) -> int:
+        """This driver's fence, unless another has taken over; that one may not have written yet."""
+        highest = manifests.fence()
+        if highest > self.fence:
+            raise DeliveryError(
+                f"sink {self.batch.sink!r}: another driver of this flow has taken over (fence {highest}, this one's {self.fence}). "
+                f"This one must stop; nothing of batch {self.batch.id} was written"
+            )
+        return self.fence
+
+    def _named(self, name: str, final: str) -> Named:
+        return Named(final, f"{self.folder}/{name}", *self.disk.settle(f"{self.aside}/{name}"))
+
+    def _moves(self) -> list[tuple[str, str]]:
+        """The files aside and the names they get."""
+        made = self.disk.names(self.aside, "part-") if self.rows else []
+        if self.rows and not made:
+            raise RunError(
+                f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there"
+            )
+        return [(n, f"{self._prefix}{at:05d}.{n.split('.', 1)[-1]}") for at, n in enumerate(sorted(made))]
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.batch.sink}-{self.batch.id:08d}-{self.batch.lineage}-"
+
+    def _replace(self) -> None:
+        """Removes what an earlier run of this batch left, and moves the files into place."""
+        for name in self.disk.names(self.path, self._prefix):
+            self.disk.remove(f"{self.path}/{name}")
+        for name, final in self._moves():
+            self.disk.move(f"{self.aside}/{name}", f"{self.path}/{final}")
+
+    def _clear_aside(self) -> None:
+        """Removes this batch's folder, and those that earlier batches left when they were killed."""
+        folder = self.aside.rsplit("/", 1)[0]
+        for name in self.disk.names(folder, f"{self.batch.sink}-"):
+            number = name.removeprefix(f"{self.batch.sink}-").split("-")[0]
+            if number.isdigit() and int(number) <= self.batch.id:
+                self.disk.remove(f"{folder}/{name}")
+
+    def abort(self) -> None:
+        """Removes the files aside."""
+        self.disk.remove(self.aside)

@@ -1,0 +1,115 @@
+"""What a source asks of a cluster beside the records: topics, offsets, and the consumer group it shows itself as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.connectors.base import Place
+from penstock.connectors.kafka.settings import confluent, python_settings
+from penstock.errors import CheckpointError, RunError, nearest
+
+PATIENCE = 30.0
+
+
+class Cluster:
+    """A cluster, as administrators see it. It connects when it is first asked."""
+
+    def __init__(self, servers: str, client: Mapping[str, str]) -> None:
+        self.servers = servers
+        self.settings = {k: v for k, v in python_settings(servers, client).items() if k not in _NOT_ADMIN}
+        self._admin: Any = None
+        self._consumers: dict[str, Any] = {}
+
+    @property
+    def admin(self) -> Any:
+        """The client for everything but offsets of groups."""
+        if self._admin is None:
+            confluent()
+            from confluent_kafka.admin import AdminClient
+
+            self._admin = AdminClient(dict(self.settings))
+        return self._admin
+
+    def topics(self) -> dict[str, list[int]]:
+        """Every topic with its partitions."""
+        errors = confluent().KafkaException
+        try:
+            found = self.admin.list_topics(timeout=PATIENCE).topics
+        except errors as error:
+            raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
+        return {name: sorted(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def check_topics(self, place: Place, *, live: bool = False) -> None:
+        """The topics must be there; in a live run they must be those that the checkpoint began with."""
+        if place.options.get("pattern"):
+            return
+        known = self.topics()
+        for name in place.options["topics"]:
+            if name not in known:
+                raise RunError(f"source {place.step!r}: {self.servers} has no topic {name!r}; {nearest(name, known)}")
+        if live:
+            self._check_identity(place, self.ids(place.options["topics"]))
+
+    def ids(self, topics: list[str]) -> dict[str, str]:
+        """The id of each topic: one that was deleted and made again has another."""
+        from confluent_kafka import TopicCollection
+
+        found = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=PATIENCE)
+        return {name: str(future.result().topic_id) for name, future in found.items()}
+
+    def _check_identity(self, place: Place, ids: dict[str, str]) -> None:
+        note = place.folder / "topics.json"
+        kept = json.loads(note.read_text()) if note.exists() else {}
+        changed = [name for name, was in kept.items() if name in ids and ids[name] != was]
+        if changed and place.options["fail_on_data_loss"]:
+            raise CheckpointError(
+                f"source {place.step!r}: the topic {changed[0]!r} was deleted and made again since this checkpoint began; its offsets "
+                f"mean other records now. Start afresh with --fresh, or say fail_on_data_loss=False to go on with what is there"
+            )
+        place.folder.mkdir(parents=True, exist_ok=True)
+        note.write_text(json.dumps({**kept, **ids}))
+
+    def spark_position(self, place: Place, which: str) -> dict[str, str]:
+        """The options of Spark's connector for where to begin or end."""
+        word = "starting" if which == "start" else "ending"
+        given = place.options[which]
+        if isinstance(given, str):
+            return {f"{word}Offsets": given}
+        if "at" in given:
+            strategy = {"startingOffsetsByTimestampStrategy": "latest"} if which == "start" else {}
+            return {f"{word}Timestamp": str(given["at"]), **strategy}
+        whole = {topic: self._all_partitions(topic, which, offsets) for topic, offsets in given["offsets"].items()}
+        return {f"{word}Offsets": json.dumps(whole)}
+
+    def _all_partitions(self, topic: str, which: str, offsets: dict[str, int]) -> dict[str, int]:
+        """Offsets for every partition; those not named begin with the earliest record, and end with the last."""
+        otherwise = -2 if which == "start" else -1
+        return {str(p): offsets.get(str(p), otherwise) for p in self.topics().get(topic, [])}
+
+    def commit(self, group: str, offsets: Mapping[str, Mapping[str, int]]) -> None:
+        """Writes offsets to a consumer group."""
+        kafka = confluent()
+        if group not in self._consumers:
+            self._consumers[group] = kafka.Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
+        places = [kafka.TopicPartition(t, int(p), int(o)) for t, each in offsets.items() for p, o in each.items()]
+        try:
+            self._consumers[group].commit(offsets=places, asynchronous=False)
+        except kafka.KafkaException as error:
+            raise RunError(f"the offsets of consumer group {group!r} could not be committed: {said(error)}") from None
+
+    def close(self) -> None:
+        """Closes the clients."""
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._consumers, self._admin = {}, None
+
+
+_NOT_ADMIN = ("isolation.level", "transaction.timeout.ms", "compression.type", "linger.ms", "acks", "batch.size")
+
+
+def said(error: Any) -> str:
+    """What an error of the client says, in one line."""
+    inner = error.args[0] if error.args else error
+    return str(inner.str() if hasattr(inner, "str") else inner)

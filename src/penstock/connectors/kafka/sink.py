@@ -1,0 +1,186 @@
+"""Kafka as a sink: exactly once by transactions, at least once by Spark's connector or by Python in the tasks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.delivery import Entry, LedgerSink
+from penstock.connectors.kafka.admin import Cluster
+from penstock.connectors.kafka.columns import check_columns, kafka_columns
+from penstock.connectors.kafka.ledger import KafkaLedger, ensure_topic
+from penstock.connectors.kafka.settings import confluent, java_settings, python_settings
+from penstock.connectors.kafka.writer import PRODUCER, KafkaWriter, Transaction, produce
+from penstock.errors import RunError
+from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, EXACTLY_ONCE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OLDER = "spark.sql.sources.useV1SourceList"
+BOUNDED = "bounded"
+"""The lineage of bounded runs: their one batch is atomic, and no ledger keeps it."""
+
+
+class KafkaSink(LedgerSink):
+    """Records of a topic."""
+
+    def __init__(self) -> None:
+        self.place: SinkPlace | None = None
+        self.writer: KafkaWriter | None = None
+        self._cluster: Cluster | None = None
+
+    def refuses(self, place: SinkPlace) -> str:
+        """Client settings under which records can be lost or doubled."""
+        check_columns(place)
+        if place.options.get("record_ids") and place.delivery != EXACTLY_ONCE:
+            return "record_ids are given to records that are delivered exactly once; leave record_ids out"
+        return _breaking(place.options["client"], place.delivery)
+
+    def open(self, place: SinkPlace) -> Entry | None:
+        """Makes the topic if it is not there; for exactly once, takes over from older drivers."""
+        self.place = place
+        cluster = self._cluster = Cluster(place.options["servers"], place.options["client"])
+        if place.options["topic"]:
+            ensure_topic(cluster, place.options["topic"])
+        if place.delivery != EXACTLY_ONCE:
+            return None
+        name = f"penstock/{place.flow}/{place.sink}/{place.lineage}"
+        settings = python_settings(place.options["servers"], place.options["client"])
+        if place.lineage == BOUNDED:
+            self.writer = KafkaWriter(settings, f"{name}/{uuid.uuid4().hex[:12]}", place.options["topic"], None)
+            return None
+        ledger = KafkaLedger(cluster, place.options["ledger"], name)
+        ledger.make()
+        self.writer = KafkaWriter(settings, name, place.options["topic"], ledger)
+        found = self.writer.take_over()
+        self.fence = self.writer.fence
+        return found
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Exactly once: sends the rows in a transaction. At most once: holds them. At least once: writes them."""
+        assert self.place is not None
+        rows = kafka_columns(frame, self.place)
+        if batch.delivery == AT_LEAST_ONCE:
+            return _written(rows, self.place)
+        if self.writer is None:
+            return HeldRows(rows.toArrow(), self.place)
+        table = rows.toArrow()
+        return StagedTransaction(self.writer.send(table, batch), table.num_rows)
+
+    def close(self) -> None:
+        """Closes the clients."""
+        if self.writer is not None:
+            self.writer.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+
+def _breaking(client: dict[str, str], delivery: str) -> str:
+    if delivery != EXACTLY_ONCE:
+        return ""
+    if client.get("acks", "all") not in ("all", "-1"):
+        return f"acks={client['acks']} lets a broker lose what it has confirmed; leave it out, or say acks=all"
+    if client.get("enable.idempotence", "true") != "true":
+        return "enable.idempotence=false lets a repeated request be written twice; leave it out"
+    if "transactional.id" in client:
+        return "the transactional.id is Penstock's own, it is what fences older drivers; leave it out"
+    if int(client.get("transaction.timeout.ms", "60000")) > 900_000:
+        return "transaction.timeout.ms above 15 minutes lets a driver that died hold up readers for as long; make it smaller"
+    return ""
+
+
+class StagedTransaction(Staged):
+    """Rows in a transaction that is not committed yet."""
+
+    def __init__(self, transaction: Transaction, rows: int) -> None:
+        self.transaction, self.rows = transaction, rows
+
+    def commit(self) -> None:
+        """Commits it."""
+        self.transaction.commit()
+
+    def abort(self) -> None:
+        """Aborts it."""
+        self.transaction.abort()
+
+
+class HeldRows(Staged):
+    """Rows in the driver, to be sent once at most."""
+
+    def __init__(self, rows: Any, place: SinkPlace) -> None:
+        self.taken, self.place = rows, place
+        self.rows = rows.num_rows
+
+    def commit(self) -> None:
+        """Sends them."""
+        given = self.place.options
+        settings = python_settings(given["servers"], given["client"])
+        _send_all(settings, given["topic"], self.taken.to_batches(), self.place.sink)
+
+
+def _written(rows: DataFrame, place: SinkPlace) -> Staged:
+    """Writes rows from the tasks; how many is counted on the way."""
+    staged = Staged()
+    staged.rows = _by_python(rows, place) if place.options["via"] == "python" else _by_spark(rows, place)
+    return staged
+
+
+def _by_spark(rows: DataFrame, place: SinkPlace) -> int:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    counted = Observation()
+    given = java_settings(place.options["servers"], {"acks": "all", "linger.ms": "5", **place.options["client"]})
+    writer = rows.observe(counted, f.count(f.lit(1)).alias("rows")).write.format("kafka").options(**given)
+    if place.options["topic"]:
+        writer = writer.option("topic", place.options["topic"])
+    if "headers" in rows.columns:
+        writer = writer.option("includeHeaders", "true")
+    with _newer_writer(rows.sparkSession):
+        writer.mode("append").save()
+    return int(counted.get["rows"])
+
+
+@contextmanager
+def _newer_writer(spark: SparkSession) -> Iterator[None]:
+    """Has Spark use the newer form of its Kafka writer: the older one, its choice for plain frames, does not count rows."""
+    before = str(spark.conf.get(_OLDER))
+    spark.conf.set(_OLDER, ",".join(name for name in before.split(",") if name.strip() != "kafka"))
+    try:
+        yield
+    finally:
+        spark.conf.set(_OLDER, before)
+
+
+def _by_python(rows: DataFrame, place: SinkPlace) -> int:
+    import pyarrow as pa
+
+    settings = python_settings(place.options["servers"], place.options["client"])
+    topic, sink = place.options["topic"], place.sink
+
+    def write(batches: Iterator[Any]) -> Iterator[Any]:
+        yield pa.record_batch({"rows": [_send_all(settings, topic, batches, sink)]})
+
+    return int(sum(row[0] for row in rows.mapInArrow(write, "rows bigint").collect()))
+
+
+def _send_all(settings: dict[str, Any], topic: str, rows: Iterable[Any], sink: str) -> int:
+    """Sends rows and waits until all are there; gives how many."""
+    failed: list[str] = []
+
+    def delivered(error: Any, _: Any) -> None:
+        if error is not None:
+            failed.append(error.str())
+
+    producer = confluent().Producer({**PRODUCER, **settings, "on_delivery": delivered})
+    sent = produce(producer, topic, rows)
+    left = producer.flush(120.0)
+    producer.close()
+    if failed or left:
+        why = failed[0] if failed else "Kafka did not confirm them"
+        raise RunError(f"sink {sink!r}: {len(failed) or left} records could not be sent: {why}")
+    return sent

@@ -1,0 +1,117 @@
+"""Kafka as a source: Spark's own connector, or one in Python for where its JARs cannot go."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.kafka.admin import Cluster
+from penstock.connectors.kafka.settings import LOG, java_settings
+from penstock.connectors.malformed import (
+    beside,
+    from_json,
+    not_text,
+    position_in,
+    raw_rows,
+    read_texts,
+    read_values,
+)
+from penstock.errors import PenstockError
+from penstock.graph.endpoints.kafka import ABOUT, REGISTERED
+from penstock.graph.schema import Schema
+from penstock.graph.types import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class KafkaSource(SourceConnector):
+    """Topics, live or bounded. Live, a consumer group shows how far the flow has come."""
+
+    def __init__(self) -> None:
+        self._cluster: Cluster | None = None
+        self._shown: dict[str, Any] = {}
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """What is there from the start on, then what comes."""
+        self._cluster = Cluster(place.options["servers"], place.options["client"])
+        self._cluster.check_topics(place, live=True)
+        if place.options["via"] == "python":
+            return fields(_python(spark, place).stream(), place)
+        reader = spark.readStream.format("kafka").options(**_options(place, self._cluster))
+        if "rows_per_batch" in place.options:
+            reader = reader.option("maxOffsetsPerTrigger", place.options["rows_per_batch"])
+        return fields(reader.load(), place)
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """What is there between the start and the end."""
+        cluster = Cluster(place.options["servers"], place.options["client"])
+        cluster.check_topics(place)
+        if place.options["via"] == "python":
+            return fields(_python(spark, place).bounded(), place)
+        given = _options(place, cluster) | cluster.spark_position(place, "end")
+        return fields(spark.read.format("kafka").options(**given).load(), place)
+
+    def reached(self, place: Place, offset: Any) -> None:
+        """Commits the end of a batch to the consumer group, so that Kafka's own tools show the lag."""
+        group = group_of(place)
+        if not group or self._cluster is None or offset == self._shown:
+            return
+        self._shown = offset
+        found = json.loads(offset) if isinstance(offset, str) else offset
+        try:
+            self._cluster.commit(group, found)
+        except PenstockError as error:  # people look at the group; the flow's own place is in its checkpoint
+            LOG.warning("%s", error)
+
+    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads the values of dead letters, with what came beside them."""
+        names = ("value", *ABOUT.names)
+        return fields(spark.createDataFrame(raw_rows(letters, names), f"value binary, {ABOUT}"), place)
+
+    def close(self) -> None:
+        """Closes the client."""
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+
+def group_of(place: Place) -> str:
+    """The consumer group of a source: the user's, or one named after flow and step."""
+    group = place.endpoint.options.get("group")
+    return f"penstock-{place.flow}-{place.step}" if group is None else str(group)
+
+
+def _options(place: Place, cluster: Cluster) -> dict[str, Any]:
+    given = place.options
+    made: dict[str, Any] = java_settings(given["servers"], given["client"])
+    made["subscribePattern" if given.get("pattern") else "subscribe"] = ",".join(given["topics"])
+    made["failOnDataLoss"] = str(given["fail_on_data_loss"]).lower()
+    made["kafka.isolation.level"] = "read_committed" if given["read_committed"] else "read_uncommitted"
+    if "headers" in place.schema and "headers" in (*given["also"],):
+        made["includeHeaders"] = "true"
+    return made | cluster.spark_position(place, "start")
+
+
+def _python(spark: SparkSession, place: Place) -> Any:
+    from penstock.connectors.kafka.reader import PythonKafka
+
+    return PythonKafka(spark, place)
+
+
+def fields(frame: DataFrame, place: Place) -> DataFrame:
+    """The fields of the step, from what Kafka gives."""
+    kind, also = place.options["format"], place.options["also"]
+    if kind == "raw":
+        return frame.select(*map(quote, place.schema.names))
+    position = position_in("concat('topic ', topic)")
+    if kind == "text":
+        return read_texts(frame, place, place.schema.names, position)
+    value = Schema(tuple(f for f in place.schema.fields if f.name not in also))
+    if kind in REGISTERED:
+        from penstock.connectors.kafka.wire import decoded
+
+        return decoded(frame, place, value, position)
+    parse = from_json("cast(value as string)", value)
+    return read_values(frame, place, value, parse, position, *beside(also), not_text("value"))

@@ -1,0 +1,232 @@
+"""Values in the wire format of schema registries: a zero, the id of the schema in four bytes, then the value itself.
+
+Avro and Protobuf are read and written in Python on Arrow batches; of JSON Schema values only the front is looked at here, the
+rest is Spark's own JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
+
+from penstock.connectors.base import Place, SinkPlace
+from penstock.connectors.kafka.avro import AvroReader, avro_writer
+from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
+from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
+from penstock.connectors.malformed import REPLAYED, TYPE, UNREAD, Unreadable, beside, from_json, read_values
+from penstock.errors import RunError
+from penstock.graph.schema import Schema
+from penstock.graph.types import quote
+from penstock.kernels.records.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FRONT = 5
+KINDS = {"avro": "AVRO", "json_schema": "JSON", "protobuf": "PROTOBUF"}
+"""What the registry calls each format."""
+Decode = Callable[[int, bytes], Any]
+
+
+def schema_id(value: bytes) -> int:
+    """The id in front of a value.
+
+    >>> schema_id(bytes([0, 0, 0, 0, 7]) + b"...")
+    7
+    """
+    if len(value) < FRONT or value[0] != 0:
+        raise RunError(
+            f"a value does not begin as the schema registry's wire format does (a zero and four bytes of id) but with {value[:FRONT].hex()!r}; "
+            f"was it written without a registry? Then take format='json' or 'raw'"
+        )
+    return int(struct.unpack(">I", value[1:FRONT])[0])
+
+
+def front(number: int) -> bytes:
+    r"""What stands in front of a value.
+
+    >>> front(7)
+    b'\x00\x00\x00\x00\x07'
+    """
+    return b"\0" + struct.pack(">I", number)
+
+
+def decoded(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
+    """The fields of the values, and what stands beside them."""
+    if place.options["format"] == "json_schema":
+        return _decoded_json(frame, place, schema, position)
+    also = place.options["also"]
+    columns, *wrong = beside(also)
+    cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])}) as __cause"
+    reading = _Reading(place, schema)
+    moved = frame.selectExpr("value", *columns, f"{position} as __position", cause)
+    return moved.mapInArrow(reading, reading.shape)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The function of a `mapInArrow` that reads Avro or Protobuf values.
+
+    A batch is read as a whole; only where that fails its records are read one by one.
+    """
+
+    place: Place
+    schema: Schema
+
+    @property
+    def whole(self) -> Schema:
+        """The fields of the values, then what stands beside them."""
+        return Schema((*self.schema.fields, *(self.place.schema.field(n) for n in self.place.options["also"])))
+
+    @property
+    def shape(self) -> str:
+        """The columns that come out."""
+        return f"{self.whole}, {UNREAD} {TYPE}" if self.place.keeps_unread else str(self.whole)
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches that come out."""
+        given = self.place.options
+        registry = registry_at(given["registry"], given.get("registry_client"))
+        reader = AvroReader(registry) if given["format"] == "avro" else ProtobufReader(registry, self.schema)
+        for batch in batches:
+            try:
+                yield self._batch(batch, reader)
+            except RegistryDown as down:
+                raise RunError(str(down)) from None
+
+    def _batch(self, batch: Any, reader: Any) -> Any:
+        try:
+            self._check_causes(batch)
+            return self._made(batch, self._columns(batch, reader), [None] * batch.num_rows)
+        except RegistryDown:
+            raise
+        except RunError:
+            return (
+                pa.Table.from_batches([self._one(batch.slice(at, 1), reader) for at in range(batch.num_rows)])
+                .combine_chunks()
+                .to_batches()[0]
+            )
+
+    def _check_causes(self, batch: Any) -> None:
+        if batch.column("__cause").null_count < batch.num_rows:
+            raise RunError(batch.column("__cause").drop_null()[0].as_py())
+
+    def _one(self, batch: Any, reader: Any) -> Any:
+        try:
+            self._check_causes(batch)
+            return self._made(batch, self._columns(batch, reader), [None])
+        except RegistryDown:
+            raise
+        except RunError as error:
+            return self._made(
+                batch, [pa.nulls(1, f.type) for f in arrow_schema(self.schema)], [self._told(batch, error)]
+            )
+
+    def _told(self, batch: Any, error: RunError) -> dict[str, Any]:
+        """What is told of an unread record; a source that keeps none stops here."""
+        raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
+        if not self.place.keeps_unread:
+            raise Unreadable(self.place, raw or b"", position or REPLAYED, str(error))
+        return {"raw": raw, "position": position or REPLAYED, "cause": str(error)}
+
+    def _columns(self, batch: Any, reader: Any) -> list[Any]:
+        values = batch.column("value").to_pylist()
+        records = [None if v is None else reader.read(schema_id(v), v) for v in values]
+        return [_column(records, f) for f in arrow_schema(self.schema)]
+
+    def _made(self, batch: Any, columns: list[Any], unread: list[Any]) -> Any:
+        beside = [batch.column(n) for n in self.place.options["also"]]
+        shape = list(arrow_schema(self.whole))
+        if self.place.keeps_unread:
+            beside.append(pa.array(unread, _UNREAD))
+            shape.append(pa.field(UNREAD, _UNREAD))
+        columns = [c.cast(f.type) for c, f in zip([*columns, *beside], shape, strict=True)]
+        return pa.record_batch(columns, schema=pa.schema(shape))
+
+
+_UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
+
+
+def _column(records: list[Any], field: Any) -> Any:
+    values = [None if r is None else r.get(field.name) for r in records]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+        raise RunError(f"the field {field.name!r} of a value is not {field.type}: {error}") from None
+
+
+def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
+    """Checks what stands in front of the values; Spark reads the JSON behind it."""
+    columns, *wrong = beside(place.options["also"])
+    url, options = place.options["registry"], place.options.get("registry_client")
+    names = frame.columns
+    shape = StructType([*frame.schema.fields, StructField("__front", StringType())])
+
+    def check(batches: Iterator[Any]) -> Iterator[Any]:
+        registry = registry_at(url, options)
+        for batch in batches:
+            causes = pa.array(_causes(batch.column("value").to_pylist(), registry), pa.string())
+            yield pa.record_batch([*batch.columns, causes], names=[*names, "__front"])
+
+    parse = from_json(f"cast(substring(value, {FRONT + 1}) as string)", schema)
+    return read_values(frame.mapInArrow(check, shape), place, schema, parse, position, columns, "__front", *wrong)
+
+
+def _causes(values: list[Any], registry: Registry) -> list[str | None]:
+    """What is wrong with the front of each value, if anything is."""
+    return [None if v is None else _front_cause(v, registry) for v in values]
+
+
+def _front_cause(value: bytes, registry: Registry) -> str | None:
+    try:
+        check_kind(registry, schema_id(value), "JSON")
+    except RegistryDown as down:
+        raise RunError(str(down)) from None
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def check_kind(registry: Registry, number: int, wanted: str) -> None:
+    """A schema must be of the kind that the format says."""
+    found = registry.schema(number).kind
+    if found != wanted:
+        named = {v: k for k, v in KINDS.items()}
+        raise RunError(
+            f"the schema with the id {number} is {found}, not {wanted}; take format={named.get(found, found)!r}"
+        )
+
+
+def encoded(frame: DataFrame, place: SinkPlace) -> DataFrame:
+    """The column `value`, a struct, as bytes in the wire format; the schema is registered first."""
+    given = place.options
+    kind, text = given["format"], given["value_schema"]
+    registry = registry_at(given["registry"], given.get("registry_client"))
+    if kind == "json_schema":
+        number = registry.register(f"{given['topic']}-value", "JSON", text)
+        json = "cast(to_json(value, map('ignoreNullFields', 'false')) as binary)"
+        made = f"concat(X'{front(number).hex()}', {json}) as value"
+        return frame.selectExpr(*(made if n == "value" else quote(n) for n in frame.columns))
+    write = _writer(registry, given["topic"], kind, text)
+    others = [n for n in frame.columns if n != "value"]
+    shape = ", ".join(["value binary", *(f"{quote(n)} {frame.schema[n].dataType.simpleString()}" for n in others)])
+
+    def encode(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            values = pa.array(map(write, batch.column("value").to_pylist(maps_as_pydicts="strict")), pa.binary())
+            yield pa.record_batch([values, *(batch.column(n) for n in others)], names=["value", *others])
+
+    return frame.mapInArrow(encode, shape)
+
+
+def _writer(registry: Registry, topic: str, kind: str, text: str) -> Callable[[Any], bytes]:
+    """Makes bytes of a record; holds nothing that cannot travel to a worker."""
+    if kind == "avro":
+        return avro_writer(front(registry.register(f"{topic}-value", "AVRO", text)), text)
+    message = message_of(text)
+    return protobuf_writer(front(registry.register(f"{topic}-value", "PROTOBUF", message.text)), message)

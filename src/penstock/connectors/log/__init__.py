@@ -1,0 +1,1 @@
+"""The embedded log as source and sink."""

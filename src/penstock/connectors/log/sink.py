@@ -1,0 +1,140 @@
+"""The embedded log as a sink: one append for each partition and batch, and a ledger beside the topics.
+
+A named producer stands for the sink and its lineage: a new driver takes the name over, which fences the old one in the log itself.
+Before a batch is appended the sink notes at which record numbers it begins; the log knows a number that was written already, so a
+batch that comes again adds only what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
+from penstock.errors import DeliveryError, SchemaError, nearest
+from penstock.faults import passing
+from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+from penstock.graph.types import quote
+from penstock.log import Log, ProducerFenced, TopicExists
+from penstock.log.produce.partitioner import partition_for
+from penstock.log.storage.files import make_dir, read_json, write_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Shares = dict[int, tuple[list[bytes | None], list[bytes | None]]]
+
+
+class LogSink(LedgerSink):
+    """A topic, made if it is not there."""
+
+    def refuses(self, place: SinkPlace) -> str:
+        """Refuses a key or a value that is no field, before anything is written."""
+        key, names = place.options.get("key"), place.schema.names
+        if key and key not in names:
+            raise SchemaError(f"sink {place.sink!r}: no field {key!r} for the key; {nearest(key, names)}")
+        if place.options["format"] != "json" and "value" not in names and len(names) != 1:
+            raise SchemaError(
+                f"sink {place.sink!r}: {place.options['format']} values are the field 'value', or the only field; there are "
+                f"{', '.join(map(repr, names))}. Map to one field first, or take format='json'"
+            )
+        return ""
+
+    def open(self, place: SinkPlace) -> Entry | None:
+        """Takes over from older drivers, and gives the last entry of this lineage."""
+        self.log = Log(place.options["path"])
+        with contextlib.suppress(TopicExists):
+            self.log.create_topic(place.options["topic"], place.options["partitions"])
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{place.flow}.{place.sink}.{place.lineage}")
+        self.producer = self.log.producer(name)
+        self.fence = self.producer.epoch + 1
+        make_dir(Path(place.options["path"]) / "sinks")
+        self.ledger = Path(place.options["path"]) / "sinks" / f"{name}.json"
+        found = read_json(self.ledger)
+        return Entry.from_json(json.dumps(found["entry"])) if found and found.get("entry") else None
+
+    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+        """Brings the records here, as keys and values."""
+        columns = frame.selectExpr(*_columns(frame.columns, batch.options)).toArrow().to_pydict()
+        return StagedRecords(self, columns["key"], columns["value"], batch)
+
+    def close(self) -> None:
+        """Closes the log."""
+        if hasattr(self, "log"):
+            self.log.close()
+
+
+def _columns(names: list[str], options: dict[str, Any]) -> list[str]:
+    """The key and the value of a record, as SQL."""
+    key = f"cast(cast({quote(options['key'])} as string) as binary)" if options.get("key") else "cast(null as binary)"
+    if options["format"] == "json":
+        value = f"to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false'))"
+    else:
+        value = quote("value" if "value" in names else names[0])
+    return [f"{key} as key", f"cast({value} as binary) as value"]
+
+
+class StagedRecords(Staged):
+    """Records that wait to be appended."""
+
+    def __init__(self, sink: LogSink, keys: list[bytes | None], values: list[bytes | None], batch: Batch) -> None:
+        self.sink, self.keys, self.values, self.batch = sink, keys, values, batch
+        self.rows = len(values)
+
+    def commit(self) -> None:
+        """Appends them."""
+        try:
+            if self.batch.delivery == EXACTLY_ONCE and self.batch.fingerprint:
+                self._commit_once()
+            else:
+                self._append({})
+        except ProducerFenced as error:
+            raise DeliveryError(
+                f"sink {self.batch.sink!r}: another driver of this flow has taken over ({error})"
+            ) from None
+
+    def _commit_once(self) -> None:
+        ledger = read_json(self.sink.ledger) or {}
+        entry = Entry.from_json(json.dumps(ledger["entry"])) if ledger.get("entry") else None
+        if verdict(entry, self.batch, self.sink.fence) == SKIP:
+            return
+        begins = self._begins(ledger)
+        self._append(begins)
+        passing("after sink commit", self.batch.id)
+        done = Entry.of(self.batch, self.sink.fence, self.rows or 0)
+        write_json(self.sink.ledger, {"entry": json.loads(done.as_json())})
+
+    def _begins(self, ledger: dict[str, Any]) -> dict[int, int]:
+        """At which record numbers the batch begins; noted before the first append, and found again on a replay."""
+        intent = ledger.get("intent")
+        if intent and intent["batch"] == self.batch.id and intent["fingerprint"] == self.batch.fingerprint:
+            return {int(p): n for p, n in intent["begins"].items()}
+        topic = self.batch.options["topic"]
+        begins = {p: self.sink.producer.last_sequence(topic, p) + 1 for p in self._shares}
+        intent = {"batch": self.batch.id, "fingerprint": self.batch.fingerprint, "begins": begins}
+        write_json(self.sink.ledger, {**ledger, "intent": intent})
+        return begins
+
+    def _append(self, begins: dict[int, int]) -> None:
+        for partition, (keys, values) in sorted(self._shares.items()):
+            given = keys if any(k is not None for k in keys) else None
+            self.sink.producer.send_many(
+                self.batch.options["topic"], values, given, partition=partition, sequence=begins.get(partition)
+            )
+
+    @cached_property
+    def _shares(self) -> Shares:
+        """The records of each partition: by key as Kafka spreads them, those without a key by turns of batches."""
+        partitions = len(self.sink.log.offsets(self.batch.options["topic"]))
+        shares: Shares = {}
+        for key, value in zip(self.keys, self.values, strict=True):
+            number = self.batch.id % partitions if key is None else partition_for(key, partitions)
+            mine = shares.setdefault(number, ([], []))
+            mine[0].append(key)
+            mine[1].append(value)
+        return shares

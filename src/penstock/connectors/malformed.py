@@ -1,0 +1,147 @@
+"""Records that a source cannot read, as Spark sees them: a column beside the others says what came instead, and where.
+
+A source that shall stop at such a record (`Place.keeps_unread` is false) raises there; the failure travels to the driver as one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Place
+from penstock.errors import Failure
+from penstock.graph.schema import Schema
+from penstock.graph.types import quote
+from penstock.kernels.errors.marks import MARK, encode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+UNREAD = "__unread"
+TYPE = "struct<raw: binary, position: string, cause: string>"
+NOTHING = f"cast(null as {TYPE}) as {UNREAD}"
+REPLAYED = "replayed"
+"""The position of a record that came back from the dead letters."""
+UNREADABLE = "the record cannot be read"
+_SHOWN = 2000
+
+
+class Unreadable(Exception):
+    """Stops a worker at a record that it cannot read."""
+
+    def __init__(self, place: Place, raw: bytes, position: str, cause: str) -> None:
+        shown = raw[:_SHOWN].decode(errors="backslashreplace")
+        super().__init__(MARK + encode(Failure(place.step, cause, shown, position, "").as_dict()))
+
+
+def literal(text: str) -> str:
+    r"""A text inside SQL.
+
+    >>> print(literal("it's"))
+    'it\'s'
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def position_in(topic: str, partition: str = "partition", offset: str = "offset") -> str:
+    """The SQL text of where a record of a topic stands; `topic` is SQL text too."""
+    return f"concat({topic}, ', partition ', {partition}, ', offset ', {offset})"
+
+
+def from_json(body: str, schema: Schema) -> str:
+    """The SQL text that reads JSON: a struct that has, beside the fields, the text of what does not fit as `__text`."""
+    ddl = literal(f"{schema}, __text string")
+    return f"from_json({body}, {ddl}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '__text')) as __value"
+
+
+def from_csv(body: str, schema: Schema) -> str:
+    """The same for CSV."""
+    ddl = literal(f"{schema}, __text string")
+    return f"from_csv({body}, {ddl}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '__text')) as __value"
+
+
+def read_values(
+    frame: DataFrame, place: Place, schema: Schema, parse: str, position: str, beside: Sequence[str] = (), *wrong: str
+) -> DataFrame:
+    """The fields that `parse` reads, and what stands beside them.
+
+    The frame has the record in `value`. A value that is there and gives nothing, or leaves a text, is unread; so is one for which a SQL text of
+    `wrong` gives a cause.
+    """
+    cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})"
+    unread = f"(value is not null and (__value is null or __value.__text is not null)) or {cause} is not null"
+    found = frame.selectExpr("*", parse)
+    fields = [f"__value.{quote(n)}" for n in schema.names]
+    names = [n.rsplit(" as ", 1)[-1] for n in beside]
+    if place.keeps_unread:
+        return found.selectExpr("__value", *beside, told(unread, position, cause)).selectExpr(*fields, *names, UNREAD)
+    checked = f"if({unread}, {raised(place, position, cause)}, __value) as __value"
+    return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
+
+
+def read_texts(frame: DataFrame, place: Place, names: Sequence[str], position: str) -> DataFrame:
+    """Keys and values as text, which they must be: bytes that are not stop the flow, or go aside, rather than change on the way."""
+    cause = f"coalesce({', '.join(not_text(n) for n in names if n in TEXTS)})"
+    unread = f"{cause} is not null"
+    columns = [as_text(n) if n in TEXTS else quote(n) for n in names]
+    if place.keeps_unread:
+        return frame.selectExpr(*columns, told(unread, position, cause))
+    stop = f"if({unread}, {raised(place, position, cause)}, true) as __text"
+    checked = frame.selectExpr(*columns, stop).where("__text")
+    return checked.drop("__text")
+
+
+TEXTS = ("key", "value")
+
+
+def as_text(name: str) -> str:
+    """Bytes as text; null when they are none."""
+    return f"try_validate_utf8(cast({name} as string)) as {name}"
+
+
+def not_text(name: str) -> str:
+    """The SQL text of why bytes are no text; null when they are one."""
+    fine = f"coalesce(is_valid_utf8(cast({name} as string)), true)"
+    return f"if({fine}, cast(null as string), 'the {name} is not UTF-8')"
+
+
+def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
+    """What stands beside the value, and the SQL text of what may be wrong with it: a key must be text."""
+    return [as_text(n) if n in TEXTS else quote(n) for n in also], *(not_text(n) for n in also if n in TEXTS)
+
+
+def told(unread: str, position: str, cause: str = "cast(null as string)") -> str:
+    """The column that tells of a record what could not be read, if it could not."""
+    there = f"coalesce({position}, '{REPLAYED}')"
+    return f"if({unread}, struct(value as raw, {there} as position, {cause} as cause), null) as {UNREAD}"
+
+
+def raised(place: Place, position: str, cause: str) -> str:
+    """The SQL text that stops the flow at a record."""
+    shown = f"make_valid_utf8(left(cast(value as string), {_SHOWN}))"
+    parts = {
+        "step": literal(place.step),
+        "error": f"coalesce({cause}, {literal(UNREADABLE)})",
+        "record": f"coalesce({shown}, '')",
+        "position": f"coalesce({position}, '{REPLAYED}')",
+        "traceback": "''",
+    }
+    failure = f"to_json(struct({', '.join(f'{sql} as {name}' for name, sql in parts.items())}))"
+    return f"raise_error(concat('{MARK}', regexp_replace(base64({failure}), '[^A-Za-z0-9+/=]', '')))"
+
+
+def in_order(place: Place, frame: DataFrame) -> DataFrame:
+    """The fields in the order of the step, and the column of what could not be read where it is kept."""
+    return frame.select(*map(quote, place.schema.names), *([UNREAD] if place.keeps_unread else []))
+
+
+def raw_rows(letters: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Records that come back from the dead letters, as rows of a source before it has read them."""
+    return [
+        tuple(_bytes(letter.get(n)) if n in ("key", "value") else letter.get(n) for n in names) for letter in letters
+    ]
+
+
+def _bytes(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

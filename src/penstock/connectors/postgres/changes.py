@@ -1,0 +1,214 @@
+"""PostgreSQL as a source of changes, by logical decoding.
+
+Offsets are places in the server's log (LSN). A batch holds the transactions that committed behind its first place, up to its last; the slot
+is moved only when the batch is safe in the sinks, so the server keeps what may be asked for again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.postgres.pgoutput import Change, Decoding
+from penstock.connectors.postgres.wire import Address, Link, qualified
+from penstock.connectors.ranges import Offset, Ranges, Stretch, stream_of
+from penstock.connectors.texts import from_text
+from penstock.errors import RunError
+from penstock.graph.endpoints.sniff_postgres import driver
+from penstock.graph.schema import Schema
+from penstock.kernels.records.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.connectors.postgres.wire import Connection
+
+ABOUT = ("op", "old", "lsn", "committed_at")
+ROWS = 10_000
+IDLE = 16 << 20
+"""So many bytes of the server's log without a change of the table are skipped in an empty batch, to let the server clear them."""
+_PEEK = "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)"
+_LOOK = f"""select count(*), count(*) filter (where new), coalesce(min(lsn) filter (where new and ends and so_far >= %s), max(lsn)) - '0/0'::pg_lsn
+    from (select *, count(*) filter (where new and not ends) over (rows unbounded preceding) as so_far
+    from (select lsn, lsn > %s::pg_lsn as new, get_byte(data, 0) = 67 as ends from {_PEEK}) m) n"""
+"""How many messages there are, how many of them new, and where the transaction ends with which there are enough."""
+
+
+class PostgresChanges(SourceConnector):
+    """A table's inserts, updates and deletes."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The changes behind the place of the slot, then those that come."""
+        changes = Changes(place.options, place.schema, place.step)
+        changes.prepare()
+        return stream_of(spark, changes, place)
+
+
+class Changes(Ranges):
+    """Offsets are LSNs, as numbers."""
+
+    def __init__(self, options: dict[str, Any], fields: Schema, step: str) -> None:
+        self.address, self.who = Address.of(options), f"source {step!r}"
+        self.table, self.slot = options["table"], options["slot"]
+        self.publication = options.get("publication") or f"penstock_{self.slot}"
+        self.own_publication = not options.get("publication")
+        self.most = options.get("changes_per_batch")
+        self.fields = fields
+        self.named: tuple[str, str] = ("", "")
+
+    def prepare(self) -> None:
+        """Looks the table up, and makes the publication and the slot if they are not there."""
+        link = Link(self.address, self.who)
+        with closing(link), link.talking("preparing the replication slot") as connection:
+            self._find_table(connection)
+            _check_level(self.who, connection)
+            if self.own_publication:
+                self._publish(connection)
+            slot = connection.execute(
+                "select plugin, database = current_database() from pg_replication_slots where slot_name = %s",
+                [self.slot],
+            ).fetchone()
+            if slot is None:
+                connection.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [self.slot])
+            elif slot != ("pgoutput", True):
+                raise RunError(
+                    f"{self.who}: the replication slot {self.slot!r} is another's (plugin {slot[0]}); choose another name"
+                )
+
+    def _find_table(self, connection: Connection) -> None:
+        found = connection.execute(
+            "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)",
+            [qualified(self.table).as_string(connection)],
+        ).fetchone()
+        if found is None:
+            raise RunError(f"{self.who}: there is no table {self.table!r}")
+        self.named = (str(found[0]), str(found[1]))
+
+    def _publish(self, connection: Connection) -> None:
+        sql = driver().sql
+        there = connection.execute("select 1 from pg_publication where pubname = %s", [self.publication]).fetchone()
+        if there is None:
+            make = sql.SQL("create publication {} for table {} with (publish_via_partition_root = true)")
+            connection.execute(make.format(sql.Identifier(self.publication), qualified(self.table)))
+
+    def first(self) -> Offset:
+        """Where the slot stands."""
+        return {
+            "lsn": self._ask(
+                "select confirmed_flush_lsn - '0/0'::pg_lsn from pg_replication_slots where slot_name = %s", [self.slot]
+            )
+        }
+
+    def target(self) -> Offset:
+        """The end of the server's log now."""
+        return {"lsn": self._end()}
+
+    def _end(self) -> int:
+        return self._ask("select pg_current_wal_flush_lsn() - '0/0'::pg_lsn", [])
+
+    def within(self, offset: Offset, target: Offset) -> Offset:
+        """The lesser."""
+        return min(offset, target, key=lambda o: int(o["lsn"]))
+
+    def latest(self, start: Offset, most: int | None) -> Offset:
+        """The end of the log, or the end of the transaction with which there are changes enough; `start` while there are none.
+
+        The slot may stand one batch behind `start`, and gives that batch first; so it is asked for more until something new comes.
+        """
+        end, low, many = self._end(), int(start["lsn"]), most or 1
+        while True:
+            found, new, last = self._patiently(_LOOK, [most, _lsn(low), self.slot, _lsn(end), many, self.publication])[
+                0
+            ]
+            if new:
+                return {"lsn": int(last) if most else end}
+            if found < many:
+                return {"lsn": end} if end - low > IDLE else start
+            many *= 2
+
+    def read(self, part: Stretch) -> Iterator[Any]:
+        """The changes of the transactions whose commit lies in between, in order."""
+        low, high = int(part.low["lsn"]), int(part.high["lsn"])
+        self._check_place(low)
+        rows = self._patiently(f"select data from {_PEEK}", [self.slot, _lsn(high), None, self.publication])
+        changes = Decoding(self.named, low, high).changes(r[0] for r in rows)
+        while some := list(itertools.islice(changes, ROWS)):
+            yield self._batch(some)
+
+    def _check_place(self, low: int) -> None:
+        stands = int(self.first()["lsn"])
+        if stands > low:
+            raise RunError(
+                f"{self.who}: the replication slot {self.slot!r} stands at {stands}, the checkpoint at {low}; what lies between is gone. "
+                f"Someone else moved the slot; start afresh with --fresh"
+            )
+
+    def _batch(self, changes: list[Change]) -> pa.RecordBatch:
+        shape = arrow_schema(self.fields)
+        columns = []
+        for field in shape:
+            if field.name == "op":
+                columns.append(pa.array([c.op for c in changes]))
+            elif field.name == "lsn":
+                columns.append(pa.array([c.lsn for c in changes], pa.int64()))
+            elif field.name == "committed_at":
+                columns.append(pa.array([c.committed_at for c in changes], field.type))
+            elif field.name == "old":
+                columns.append(_old(changes, field.type))
+            else:
+                columns.append(from_text(pa.array([c.row.get(field.name) for c in changes], pa.string()), field.type))
+        return pa.record_batch(columns, schema=shape)
+
+    def committed(self, end: Offset) -> None:
+        """Moves the slot: what lies before it is not needed any more."""
+        move = (
+            "select pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s) from pg_replication_slots where slot_name = %s "
+            "and confirmed_flush_lsn < '0/0'::pg_lsn + %s"
+        )
+        self._patiently(move, [self.slot, int(end["lsn"]), self.slot, int(end["lsn"])])
+
+    def _patiently(self, statement: str, values: list[Any], patience: float = 20.0) -> list[Any]:
+        """Asks the slot; only one may at a time, and a task that was killed may hold it for a moment."""
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self.address.kept(self.who).execute(statement.encode(), values).fetchall()
+            except driver().errors.ObjectInUse:
+                if time.monotonic() > deadline:
+                    raise RunError(
+                        f"{self.who}: the replication slot {self.slot!r} is in use by another; each flow needs its own"
+                    ) from None
+                time.sleep(0.1)
+
+    def _ask(self, statement: str, values: list[Any]) -> int:
+        row = self.address.kept(self.who).execute(statement.encode(), values).fetchone()
+        if row is None:
+            raise RunError(f"{self.who}: the replication slot {self.slot!r} is gone; start afresh with --fresh")
+        return int(row[0])
+
+
+def _lsn(place: int) -> str:
+    """A place as PostgreSQL writes it.
+
+    >>> _lsn(0x1_0000_00FF)
+    '1/FF'
+    """
+    return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
+
+
+def _old(changes: list[Change], kind: Any) -> pa.Array:
+    """The rows before the changes, where they are known."""
+    parts = [from_text(pa.array([(c.old or {}).get(f.name) for c in changes], pa.string()), f.type) for f in kind]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([c.old is None for c in changes]))
+
+
+def _check_level(who: str, connection: Connection) -> None:
+    row = connection.execute("select current_setting('wal_level')").fetchone()
+    if row and row[0] != "logical":
+        raise RunError(f"{who}: the server runs with wal_level = {row[0]}; logical decoding needs wal_level = logical")

@@ -1,0 +1,1 @@
+"""What this process itself reads and writes: memory, standard input, spouts, console."""

@@ -1,0 +1,123 @@
+"""Feeds: what comes from this process is put on disk before the flow sees it, so that a replay has it.
+
+A feed is a folder of Parquet files. A thread in the driver writes them, each under a temporary name first and renamed
+when it is safe on disk; Spark reads them as a stream.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.files.disk import fsync
+from penstock.errors import PenstockError, RunError
+from penstock.graph.schema import Schema
+from penstock.kernels.records.arrow import to_batch
+from penstock.kernels.records.chunk import shape_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Feed:
+    """The writing side of a feed folder."""
+
+    def __init__(self, folder: Path, schema: Schema) -> None:
+        self.folder, self.schema = folder, schema
+        folder.mkdir(parents=True, exist_ok=True)
+        self.number = 1 + max(
+            (int(p.name.split("-")[1].split(".")[0]) for p in folder.glob("feed-*.parquet")), default=-1
+        )
+
+    def append(self, records: list[Any]) -> None:
+        """Puts records on disk; they are safe when this returns."""
+        if not records:
+            return
+        file = self.folder / f"feed-{self.number:09d}.parquet"
+        aside = self.folder / f".{file.name}.tmp"
+        batch = to_batch(shape_of(self.schema).columns(records), self.schema)
+        pq.write_table(pa.Table.from_batches([batch]), aside)
+        fsync(aside)
+        aside.rename(file)
+        fsync(self.folder)
+        self.number += 1
+
+
+class FeedSource(SourceConnector):
+    """The base of sources that this process feeds. `pull` gives records, or None when there are none just now."""
+
+    pause = 0.05
+    most = 5_000
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self.thread: threading.Thread | None = None
+
+    def pull(self, place: Place) -> Iterator[Any]:
+        """The records, one by one; None when there are none just now."""
+        raise NotImplementedError
+
+    def kept(self, records: list[Any], place: Place) -> None:
+        """Called when records are safe on disk."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """Starts the thread, and reads what it writes."""
+        feed = Feed(place.folder / "feed", place.schema)
+        self.thread = threading.Thread(target=self._run, args=(feed, place), daemon=True, name=f"feed-{place.step}")
+        self.thread.start()
+        if place.once and place.endpoint.kind == "stdin":
+            self.thread.join()
+        return spark.readStream.schema(str(place.schema)).parquet(str(feed.folder))
+
+    def _run(self, feed: Feed, place: Place) -> None:
+        try:
+            self._feed(feed, place)
+        except Exception as error:
+            self.failure = error if isinstance(error, PenstockError) else RunError(f"source {place.step!r}: {error}")
+
+    def _feed(self, feed: Feed, place: Place) -> None:
+        held: list[Any] = []
+        since = time.monotonic()
+        for record in self.pull(place):
+            if record is not None:
+                held.append(record)
+            if self.stopped.is_set():
+                break
+            if len(held) >= self.most or (held and time.monotonic() - since > self.pause):
+                self._keep(feed, held, place)
+                held, since = [], time.monotonic()
+            if record is None:
+                self.stopped.wait(self.pause / 5)
+        self._keep(feed, held, place)
+
+    def _keep(self, feed: Feed, held: list[Any], place: Place) -> None:
+        feed.append(held)
+        self.kept(held, place)
+
+    def close(self) -> None:
+        """Stops the thread."""
+        self.stopped.set()
+        if self.thread is not None:
+            self.thread.join(timeout=2)
+
+
+class StdinSource(FeedSource):
+    """Lines from standard input."""
+
+    def pull(self, place: Place) -> Iterator[Any]:
+        """Each line, without its end."""
+        while line := sys.stdin.readline():
+            yield (line.rstrip("\n"),)
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """All lines up to the end of the input."""
+        records = list(self.pull(place))
+        return spark.createDataFrame(records, schema=str(place.schema))

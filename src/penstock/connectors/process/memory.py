@@ -1,0 +1,101 @@
+"""Records that are made rather than read: from memory, by a clock, by a function."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from penstock.connectors.base import Place, SourceConnector
+from penstock.errors import CheckpointError, SchemaError
+from penstock.kernels.records.arrow import to_batch
+from penstock.kernels.records.chunk import shape_of
+from penstock.kernels.records.records import BadRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ItemsSource(SourceConnector):
+    """Rows from memory. Live, they come as one file per batch, so that a replay reads the same rows."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The rows, in the number of parts the endpoint asks for."""
+        folder = place.folder / "items"
+        write_parts(folder, _parts(place.options["rows"], place.options["batches"]), place)
+        reader = spark.readStream.schema(str(place.schema)).option("maxFilesPerTrigger", 1)
+        return reader.parquet(str(folder))
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The rows, all at once."""
+        return spark.createDataFrame(_table(place.options["rows"], place), schema=str(place.schema))
+
+
+def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
+    """The rows in so many parts, or cut at the given places."""
+    cuts = batches if isinstance(batches, list) else [len(rows) * i // batches for i in range(1, batches)]
+    places = [0, *cuts, len(rows)]
+    return [rows[a:b] for a, b in itertools.pairwise(places)]
+
+
+def _table(rows: list[Any], place: Place) -> Any:
+    try:
+        columns = shape_of(place.schema).columns(list(rows))
+    except BadRecord as error:
+        raise SchemaError(f"source {place.step!r}: item {error.at + 1}, {rows[error.at]!r}: {error}") from None
+    return pa.Table.from_batches([to_batch(columns, place.schema)])
+
+
+def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
+    """A Parquet file for each part, named and dated so that Spark reads them in this order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for at, part in enumerate(parts):
+        table = _table(part, place)
+        name = hashlib.sha1(repr(table.to_pydict()).encode(), usedforsecurity=False).hexdigest()[:12]
+        file = folder / f"part-{at:06d}-{name}.parquet"
+        others = [p for p in folder.glob(f"part-{at:06d}-*.parquet") if p != file]
+        if others:
+            raise CheckpointError(
+                f"source {place.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
+            )
+        if not file.exists():
+            _write_part(file, table, at)
+
+
+def _write_part(file: Path, table: Any, at: int) -> None:
+    aside = file.with_suffix(".tmp")
+    pq.write_table(table, aside)
+    os.utime(aside, (1_000_000_000 + at, 1_000_000_000 + at))
+    aside.rename(file)
+
+
+class RateSource(SourceConnector):
+    """Numbers that count up."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """So many numbers a second."""
+        frame = spark.readStream.format("rate").option("rowsPerSecond", place.options["rows_per_second"]).load()
+        limit = place.options.get("limit")
+        return frame if limit is None else frame.where(f"value < {limit}")
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """The numbers up to the limit, dated from now on."""
+        if "limit" not in place.options:
+            return super().bounded(spark, place)
+        step = 1.0 / place.options["rows_per_second"]
+        at = f"timestamp_micros(unix_micros(current_timestamp()) + cast(id * {step} * 1000000 as bigint)) as timestamp"
+        return spark.range(place.options["limit"]).selectExpr(at, "id as value")
+
+
+class SocketSource(SourceConnector):
+    """Lines from a TCP socket."""
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """Spark's own socket source; for demos."""
+        reader = spark.readStream.format("socket")
+        return reader.option("host", place.options["host"]).option("port", place.options["port"]).load()

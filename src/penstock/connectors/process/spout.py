@@ -1,0 +1,151 @@
+"""Spouts: the driver calls them, and puts what they give on disk before the topology sees it.
+
+Beside each file of tuples stands where every task was when the file was written. A run that starts again takes the
+newest file of tuples and goes on from there, so nothing is given twice and nothing is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import Place
+from penstock.connectors.process.feed import Feed, FeedSource
+from penstock.errors import PenstockError, RunError, StateError, StepError
+from penstock.graph.nodes import Output, Source
+from penstock.kernels.base import RecordFailed
+from penstock.kernels.topology.spout import SpoutRecord, SpoutTasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_RUNNING: dict[Path, SpoutSource] = {}
+
+
+class SpoutSource(FeedSource):
+    """A spout of the user's. `failure` is what ended it, if that was an error."""
+
+    head_start = 2.0
+    """How long a start waits for a spout to say what it has, so that a run that only drains finds it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.caught_up = threading.Event()
+
+    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+        """Starts the thread, gives it a moment, and reads what it writes."""
+        before = _RUNNING.pop(place.folder, None)
+        if before is not None:
+            before.close()
+        _RUNNING[place.folder] = self
+        frame = super().stream(spark, place)
+        self.caught_up.wait(0.2 if place.endpoint.options["spout"].endless else self.head_start)
+        if self.failure is not None:
+            raise self.failure
+        return frame
+
+    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+        """All that the spout gives until it is done."""
+        feed = Feed(place.folder / "feed", place.schema)
+        try:
+            records: Iterator[SpoutRecord] = SpoutTasks(_node(place)).drained()
+            while held := list(islice(records, 50_000)):
+                feed.append(held)
+        except RecordFailed as failed:
+            raise _blamed(failed) from failed.error
+        return spark.read.schema(str(place.schema)).parquet(str(feed.folder))
+
+    def _run(self, feed: Feed, place: Place) -> None:
+        try:
+            self._feed(feed, place)
+        except RecordFailed as failed:
+            self._fail(_blamed(failed))
+        except Exception as error:
+            self._fail(error if isinstance(error, PenstockError) else RunError(f"spout {place.step!r}: {error}"))
+        finally:
+            self.caught_up.set()
+
+    def _fail(self, error: PenstockError) -> None:
+        self.failure = error
+
+    def _feed(self, feed: Feed, place: Place) -> None:
+        tasks = SpoutTasks(_node(place), _kept(feed, place))
+        held: list[SpoutRecord] = []
+        since = time.monotonic()
+        while not self.stopped.is_set() and (records := tasks.pull()) is not None:
+            since = since if held else time.monotonic()
+            held += records
+            if held and (not records or len(held) >= self.most or time.monotonic() - since > self.pause):
+                self._save(feed, held, place, tasks)
+                held = []
+            if not records:
+                self.caught_up.set()
+                self.stopped.wait(self.pause / 5)
+        self._save(feed, held, place, tasks)
+        tasks.close()
+
+    def _save(self, feed: Feed, held: list[SpoutRecord], place: Place, tasks: SpoutTasks) -> None:
+        """Where the tasks stand first, then the tuples: the tuples make it count."""
+        if held:
+            _put(_stand(place, feed.number), _dumped(place, tasks.kept()))
+            feed.append(list(held))
+            _stand(place, feed.number - 3).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Stops the thread."""
+        super().close()
+        for folder in [f for f, source in _RUNNING.items() if source is self]:
+            del _RUNNING[folder]
+
+
+def _node(place: Place) -> Source:
+    return Source(place.step, (), (Output(place.schema),), place.endpoint)
+
+
+def _blamed(failed: RecordFailed) -> StepError:
+    return StepError(failed.failure("in the driver, where spouts run"))
+
+
+def _stand(place: Place, number: int) -> Path:
+    return place.folder / f"stand-{number:09d}.pickle"
+
+
+def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
+    """Where the tasks stood when the newest tuples were written."""
+    from pyspark import cloudpickle
+
+    if feed.number == 0:
+        return None
+    path = _stand(place, feed.number - 1)
+    if not path.exists():
+        raise StateError(
+            f"{path} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh"
+        )
+    kept: dict[str, Any] = cloudpickle.loads(path.read_bytes())
+    return kept
+
+
+def _dumped(place: Place, kept: dict[str, Any]) -> bytes:
+    from pyspark import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(kept))
+    except Exception as error:
+        raise StateError(
+            f"spout {place.step!r} keeps something that cannot be saved ({error}); give that attribute a name that begins "
+            f"with an underscore and make it in open, or say stateful = False in the class"
+        ) from None
+
+
+def _put(path: Path, data: bytes) -> None:
+    aside = path.with_suffix(".tmp")
+    with aside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)

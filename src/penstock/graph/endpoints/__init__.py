@@ -1,0 +1,1 @@
+"""Descriptions of what a flow reads and writes."""

@@ -1,0 +1,93 @@
+"""The endpoints of the embedded log."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.nodes.endpoint import Endpoint
+from penstock.graph.schema import schema_of
+
+FORMATS = ("raw", "text", "json")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
+RAW = schema_of(
+    "partition int, offset bigint, timestamp timestamp, key binary, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+
+
+def log_place(path: str | Path | None) -> str:
+    """Where the log is: as given, or `PENSTOCK_LOG`, or `.penstock/log`."""
+    return str(path or os.environ.get("PENSTOCK_LOG") or Path(".penstock") / "log")
+
+
+def topic(
+    name: str,
+    schema: Any = None,
+    *,
+    format: str = "",
+    path: str | Path | None = None,
+    start: Any = "earliest",
+    group: str = "",
+) -> Endpoint:
+    """A topic of the embedded log. With a schema its values are JSON; `format` may also say text or raw.
+
+    Raw records have partition, offset, timestamp, key, value and headers. `start` is 'earliest', 'latest', a moment, or offsets by
+    partition, and counts for a flow that begins; later it goes on where it was. With a `group` its lag can be seen.
+    """
+    _check_name("topic", name)
+    kind = format or ("json" if schema is not None else "raw")
+    if kind not in FORMATS:
+        raise SchemaError(f"topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
+    if kind == "json" and schema is None:
+        raise SchemaError(f"topic({name!r}): JSON needs a schema: ps.topic({name!r}, 'name type, ...')")
+    if kind != "json" and schema is not None:
+        raise SchemaError(
+            f"topic({name!r}): {kind} records have fields of their own; leave the schema out, or take format='json'"
+        )
+    made = {"raw": RAW, "text": schema_of("value string")}.get(kind) or schema_of(schema)
+    options = {"topic": name, "path": log_place(path), "format": kind, "start": _start(name, start), "group": group}
+    return Endpoint("log", options, made)
+
+
+def _check_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise FlowError(f"{what}(): a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and no dot in front, got {name!r}")
+
+
+def _start(name: str, start: Any) -> Any:
+    """Where to begin, as plain values: a word, milliseconds, or offsets by partition."""
+    if isinstance(start, datetime.datetime):
+        return round(start.timestamp() * 1000)
+    if isinstance(start, dict) and all(_is_count(p) and _is_count(n) for p, n in start.items()):
+        return {str(p): n for p, n in start.items()}
+    if start in ("earliest", "latest") or _is_count(start):
+        return start
+    raise FlowError(
+        f"topic({name!r}): start is 'earliest', 'latest', a datetime, milliseconds since 1970, or offsets as {{partition: offset}}, "
+        f"got {start!r}"
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def write_topic(
+    name: str, *, key: str = "", format: str = "json", path: str | Path | None = None, partitions: int = 1
+) -> Endpoint:
+    """A topic of the embedded log as a sink; made with so many partitions if it is not there.
+
+    `key` names the field whose value becomes the key. Values are JSON of the record, or the field `value` as text or raw bytes.
+    """
+    _check_name("write_topic", name)
+    if not _is_count(partitions) or not partitions:
+        raise FlowError(f"write_topic({name!r}): a topic has at least 1 partition, got partitions={partitions!r}")
+    if format not in FORMATS:
+        raise SchemaError(f"write_topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
+    options = {"topic": name, "path": log_place(path), "format": format, "key": key, "partitions": partitions}
+    return Endpoint("write_log", options)

@@ -1,0 +1,255 @@
+"""The endpoints of servers a user can name: PostgreSQL, Redis, HTTP. Descriptions only, as in `graph/endpoints/basic.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.duration import micros
+from penstock.graph.endpoints.secrets import Secret, without_password
+from penstock.graph.nodes.endpoint import Endpoint
+from penstock.graph.schema import Schema, schema_of
+from penstock.graph.types import BIGINT, STRING, TIMESTAMP, Field, Struct
+
+POSTGRES = ("postgresql", "postgres")
+REDIS = ("redis", "rediss")
+MODES = ("append", "upsert", "changelog")
+KINDS = ("hash", "string", "list", "stream")
+
+
+def postgres(
+    url: str,
+    table: str = "",
+    *,
+    by: str | tuple[str, ...],
+    query: str = "",
+    schema: Any = None,
+    rows_per_batch: int | None = 100_000,
+    partitions: int = 1,
+    lag: Any = None,
+) -> Endpoint:
+    """Rows of a table or a query, those with a greater `by` than the last ones seen: a column that only grows, or several.
+
+    Bounded, it is what is there; live, it is what is there and whatever is added. A batch waits for the transactions that may
+    still add rows in its range. `lag` holds newer rows back for so long, where values of `by` are made outside the database. The schema is
+    read from the server when you give none.
+    """
+    if bool(table) == bool(query):
+        raise FlowError("postgres(): give either a table or query='select ...'")
+    keys = _names("postgres()", "by", by)
+    if not keys:
+        raise FlowError("postgres(): by= names the column (or columns) that only grows, such as by='id'")
+    clean, password = without_password(url, POSTGRES, "postgres()")
+    options = {
+        "url": clean,
+        "password": password,
+        "table": table or None,
+        "query": query or None,
+        "by": list(keys),
+        "rows_per_batch": rows_per_batch,
+        "partitions": partitions,
+        "lag": micros(lag, "postgres(): lag") if lag is not None else None,
+    }
+    made = schema_of(schema) if schema is not None else _sniffed(clean, password, table, query)
+    for key in keys:
+        made.field(key)
+    return Endpoint("postgres", options, made)
+
+
+def postgres_changes(
+    url: str,
+    table: str,
+    *,
+    slot: str,
+    publication: str = "",
+    schema: Any = None,
+    changes_per_batch: int | None = 100_000,
+) -> Endpoint:
+    """Every insert, update and delete of a table, in the order of commits, by logical decoding.
+
+    A record has the fields of the table's row (of a delete: those of the row that went, as far as its replica identity tells),
+    `op` (insert, update, delete), `old` (the row before, where the server tells), `lsn` (the place of the commit) and
+    `committed_at`. The replication slot and, if you name none, the publication are made at the first start.
+    """
+    if not slot or not slot.replace("_", "").isalnum() or slot != slot.lower():
+        raise FlowError(
+            f"postgres_changes({table!r}): a slot's name has lower-case letters, digits and _, got {slot!r}"
+        )
+    clean, password = without_password(url, POSTGRES, "postgres_changes()")
+    options = {
+        "url": clean,
+        "password": password,
+        "table": table,
+        "slot": slot,
+        "publication": publication or None,
+        "changes_per_batch": changes_per_batch,
+    }
+    row = schema_of(schema) if schema is not None else _sniffed(clean, password, table, "")
+    return Endpoint("postgres_changes", options, change_schema(row), bounded=False)
+
+
+def change_schema(row: Schema) -> Schema:
+    """The schema of the changes of a table with rows of this schema."""
+    own = ("op", "old", "lsn", "committed_at")
+    taken = [n for n in row.names if n in own]
+    if taken:
+        raise SchemaError(
+            f"postgres_changes(): {', '.join(own)} are the fields of a change, and the table has a column {taken[0]!r}; give the other "
+            f"columns alone with schema=..."
+        )
+    plain = tuple(Field(f.name, f.type) for f in row.fields)
+    about = (Field("op", STRING), Field("old", Struct(plain)), Field("lsn", BIGINT), Field("committed_at", TIMESTAMP))
+    return Schema(plain + about)
+
+
+def _sniffed(url: str, password: Secret | None, table: str, query: str) -> Schema:
+    from penstock.graph.endpoints import sniff_postgres
+
+    return sniff_postgres.row_schema(url, password, table, query)
+
+
+def write_postgres(
+    url: str,
+    table: str,
+    *,
+    mode: str = "",
+    key: str | tuple[str, ...] = (),
+    op: str = "op",
+    order: str = "",
+    create: bool = False,
+    workspace: str = "penstock_sinks",
+) -> Endpoint:
+    """Rows of a table. `append` adds them; `upsert` replaces the row of the same `key`; `changelog` does what `op` says.
+
+    Without a mode it is upsert when there is a key (also the key of running totals), else append. `create` makes the table if it
+    is not there. `order` names a field that tells which of two rows of one key and batch is the later one. The ledger and what waits
+    to be shown are in the schema `workspace`.
+    """
+    keys = _names("write_postgres()", "key", key)
+    if mode and mode not in MODES:
+        raise FlowError(f"write_postgres({table!r}): no mode {mode!r}; {nearest(mode, MODES)}")
+    if mode == "changelog" and not keys:
+        raise FlowError(f"write_postgres({table!r}): mode='changelog' needs key=, the field that tells rows apart")
+    if mode == "append" and keys:
+        raise FlowError(
+            f"write_postgres({table!r}): mode='append' takes no key; for one row per key take mode='upsert'"
+        )
+    clean, password = without_password(url, POSTGRES, "write_postgres()")
+    options = {
+        "url": clean,
+        "password": password,
+        "table": table,
+        "mode": mode or None,
+        "key": list(keys),
+        "op": op if mode == "changelog" else None,
+        "order": order or None,
+        "create": create,
+        "workspace": workspace,
+    }
+    return Endpoint("write_postgres", options)
+
+
+def redis_stream(
+    url: str,
+    stream: str,
+    schema: Any,
+    *,
+    id_field: str = "",
+    rows_per_batch: int | None = 100_000,
+    accept_loss: bool = False,
+) -> Endpoint:
+    """The entries of a Redis stream, by their ids: fields are read as the types of the schema.
+
+    `id_field` names the field of the schema that takes the id of the entry. Entries that were trimmed before they were read stop the flow,
+    unless `accept_loss` says that they may be missing.
+    """
+    made = schema_of(schema)
+    if id_field:
+        made.field(id_field)
+    clean, password = without_password(url, REDIS, "redis_stream()")
+    options = {
+        "url": clean,
+        "password": password,
+        "stream": stream,
+        "id_field": id_field or None,
+        "rows_per_batch": rows_per_batch,
+        "accept_loss": accept_loss or None,
+    }
+    return Endpoint("redis_stream", options, made)
+
+
+def write_redis(
+    url: str,
+    kind: str = "hash",
+    *,
+    key: str | tuple[str, ...] = (),
+    name: str = "",
+    value: str = "",
+    max_length: int | None = None,
+    accept_rollback: bool = False,
+) -> Endpoint:
+    """Rows as hashes or strings (one per `key`, replaced), or at the end of a list or a stream.
+
+    The Redis key is `name`, and behind it, after a colon, the values of the `key` fields. A hash and a stream entry hold the other fields;
+    a string and a list entry hold the field `value`, or the row as JSON. `max_length` trims lists and streams. `accept_rollback` allows
+    exactly_once on a server that may forget its last second in a crash.
+    """
+    if kind not in KINDS:
+        raise FlowError(f"write_redis(): no kind {kind!r}; {nearest(kind, KINDS)}")
+    keys = _names("write_redis()", "key", key)
+    if kind in ("hash", "string") and not keys:
+        raise FlowError(f"write_redis(kind={kind!r}): key= names the field (or fields) that make the Redis key")
+    if kind in ("list", "stream") and not (keys or name):
+        raise FlowError(f"write_redis(kind={kind!r}): name= is the Redis key of the {kind}")
+    clean, password = without_password(url, REDIS, "write_redis()")
+    options = {
+        "url": clean,
+        "password": password,
+        "kind": kind,
+        "key": list(keys),
+        "name": name,
+        "value": value or None,
+        "max_length": max_length,
+        "accept_rollback": accept_rollback,
+    }
+    return Endpoint("write_redis", options)
+
+
+def write_http(
+    url: str,
+    *,
+    per_request: int = 1,
+    headers: Mapping[str, str] | None = None,
+    method: str = "POST",
+    concurrency: int = 4,
+    retries: int = 8,
+    timeout: Any = "30s",
+) -> Endpoint:
+    """Sends JSON to an address: one record per request, or a list of up to `per_request` records.
+
+    Each request carries an Idempotency-Key that stays the same when it is sent again. Answers 408, 425, 429 and 5xx, and lost connections,
+    are tried again with growing pauses. Of the address only the host is ever shown, of the headers nothing.
+    """
+    parts = urlsplit(without_password(url, ("http", "https"), "write_http()")[0])
+    if per_request < 1 or concurrency < 1:
+        raise FlowError("write_http(): per_request and concurrency are 1 or more")
+    options = {
+        "host": f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+        "secret_url": Secret(url),
+        "secret_headers": {name: Secret(text) for name, text in (headers or {}).items()},
+        "per_request": per_request,
+        "method": method.upper(),
+        "concurrency": concurrency,
+        "retries": retries,
+        "timeout": micros(timeout, "write_http(): timeout") / 1_000_000,
+    }
+    return Endpoint("write_http", options)
+
+
+def _names(what: str, option: str, given: Any) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(n, str) and n for n in names):
+        raise FlowError(f"{what}: {option} is a field's name, or several, got {given!r}")
+    return names

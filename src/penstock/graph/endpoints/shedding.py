@@ -1,0 +1,57 @@
+"""Load shedding: a flow that has fallen too far behind leaves out the oldest records it has not read, because its user said so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import FlowError
+from penstock.graph.duration import micros, shown
+from penstock.graph.nodes.endpoint import Endpoint
+
+
+@dataclass(frozen=True, repr=False)
+class Shed:
+    """How far behind is too far: so many records, or records so much older than now (in microseconds); 0 for either is no limit.
+
+    >>> Shed(behind=1000)
+    more than 1,000 records behind
+    """
+
+    behind: int = 0
+    older: int = 0
+
+    def __repr__(self) -> str:
+        parts = [f"more than {self.behind:,} records behind"] if self.behind else []
+        parts += [f"older than {shown(self.older)}"] if self.older else []
+        return ", or ".join(parts)
+
+
+def shed(*, behind: int = 0, older: Any = None) -> Shed:
+    """Leaves out the oldest records of a topic when more than `behind` wait, or those that are `older` than a time such as '30s'.
+
+    It is a declared loss: what is left out is counted for each batch and source, and never comes back.
+    """
+    whole = isinstance(behind, int) and not isinstance(behind, bool) and behind >= 0
+    if not whole or (not behind and older is None):
+        raise FlowError(
+            f"shed needs behind=1000 (records), older='30s', or both, got behind={behind!r}, older={older!r}"
+        )
+    age = 0 if older is None else micros(older, "the age from which shed leaves records out")
+    if older is not None and age <= 0:
+        raise FlowError(f"shed: older is a time such as '30s', got {older!r}")
+    return Shed(behind, age)
+
+
+def shedding(where: str, endpoint: Endpoint, given: Any) -> Endpoint:
+    """The endpoint of a source that may shed, checked: only the log knows what it leaves out, and can count it."""
+    if given is None:
+        return endpoint
+    if not isinstance(given, Shed):
+        raise FlowError(f"{where}: shed is ps.shed(behind=1000) or ps.shed(older='30s'), got {given!r}")
+    if endpoint.kind != "log":
+        raise FlowError(
+            f"{where}: only a topic of the log (ps.topic) can leave records out and say how many; {endpoint.kind!r} cannot. Bring "
+            f"the records into a topic first: penstock bridge, or a flow with ps.write_topic(...)"
+        )
+    return replace(endpoint, options={**endpoint.options, "shed": given})

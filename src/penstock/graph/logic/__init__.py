@@ -1,0 +1,1 @@
+"""The classes and functions a user writes for a step."""

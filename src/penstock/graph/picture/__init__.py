@@ -1,0 +1,1 @@
+"""A graph as JSON, text and SVG."""

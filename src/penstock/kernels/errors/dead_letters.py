@@ -1,0 +1,35 @@
+"""Dead letters as rows: what sinks, the letter box and `penstock dlq` see of a record that was put aside."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from penstock.graph.nodes import DEAD
+from penstock.graph.row import row_class
+from penstock.graph.times import to_moment
+from penstock.kernels.errors.guard import Letter
+from penstock.kernels.records.reading import Unread
+
+
+def unread_letter(source: str, unread: Unread, beside: Mapping[str, Any] | None = None) -> Letter:
+    """The dead letter of a record that a source could not read. Its payload is what came: the bytes as `value`, and what stood beside them."""
+    payload = pickle.dumps({"value": unread.raw, **(beside or {})}, 5)
+    return Letter(source, unread.cause, "", unread.text, payload, number=unread.position)
+
+
+def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:
+    """Rows of the schema `DEAD`; the id is the same when the batch runs again."""
+    make = row_class(DEAD.names)
+    ordered = sorted(letters, key=lambda made: (made.step, made.number, made.record))
+    return [
+        tuple.__new__(make, _values(made, f"{lineage}-{batch}-{at}", flow, batch, now))
+        for at, made in enumerate(ordered)
+    ]
+
+
+def _values(made: Letter, number: str, flow: str, batch: int, now: int) -> tuple[Any, ...]:
+    where = f"batch {batch}, {made.number}" if made.number else f"batch {batch}"
+    told = (made.step, made.cause, made.traceback, made.record)
+    return (number, to_moment(now), flow, *told, where, batch, made.payload)

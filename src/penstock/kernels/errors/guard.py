@@ -1,0 +1,104 @@
+"""Keeps a pass going when a step fails on a record: the record is tried again, put aside or skipped, as the step's policy says."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.nodes import DEAD_LETTER, Combine, Node, OnError
+from penstock.graph.nodes.policy import FAIL
+from penstock.kernels.base import Kernel, RecordFailed
+from penstock.kernels.records.chunk import Chunk
+
+Given = list[tuple[str, Chunk]]
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A record that a step failed on: what broke, and the values from which it can be replayed."""
+
+    step: str
+    cause: str
+    traceback: str
+    record: str
+    payload: bytes
+    place: int = 0
+    """The input of the step it was meant for."""
+    number: str = ""
+    """Which record of the task's input it was, as far as that is known."""
+
+
+@dataclass
+class Guard:
+    """The policy of one kernel at work."""
+
+    policy: OnError
+    letters: list[Letter] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Given:
+        """What the kernel gives for the records it can take."""
+        try:
+            return list(kernel.take(chunk, place))
+        except RecordFailed as failed:
+            if kernel.node.keyed or isinstance(kernel.node, Combine):
+                return self._go_on(kernel, chunk, place, failed)
+            return [given for one in singles(chunk) for given in self._one(kernel, one, place)]
+
+    def _go_on(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Given:
+        """A keyed step has taken the records before the one that failed, and must not take them twice."""
+        assert failed.at is not None
+        bad, rest = piece(chunk, failed.at, failed.at + 1), piece(chunk, failed.at + 1, len(chunk))
+        given = self._again(kernel, bad, place, failed)
+        return [*(failed.made or []), *given, *(self.take(kernel, rest, place) if len(rest) else [])]
+
+    def _one(self, kernel: Kernel, chunk: Chunk, place: int) -> Given:
+        try:
+            return list(kernel.take(chunk, place))
+        except RecordFailed as failed:
+            return self._again(kernel, chunk, place, failed)
+
+    def _again(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Given:
+        for pause in self._pauses():
+            time.sleep(pause)
+            try:
+                return list(kernel.take(chunk, place))
+            except RecordFailed as again:
+                failed = again
+        self._give_up(kernel.node, chunk, place, failed)
+        return []
+
+    def _pauses(self) -> Iterator[float]:
+        for nth in range(self.policy.retries):
+            yield self.policy.backoff * 2**nth / 1_000_000
+
+    def _give_up(self, node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> None:
+        if self.policy.action == FAIL:
+            raise failed
+        if self.policy.action == DEAD_LETTER:
+            self.letters.append(letter(node, chunk, place, failed))
+        else:
+            self.skipped[node.name] += 1
+
+
+def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter:
+    """The dead letter of a chunk of one record."""
+    told = failed.failure("")
+    values = next(iter(chunk.values()))
+    return Letter(node.name, told.error, told.traceback, told.record, pickle.dumps(tuple(values), 5), place)
+
+
+def piece(chunk: Chunk, begin: int, end: int) -> Chunk:
+    """Some records of a chunk, one behind the other."""
+    columns = [column[begin:end] for column in chunk.columns()]
+    places: Any = chunk.places[begin:end] if chunk.places is not None else None
+    return Chunk(chunk.shape.schema, columns=columns, places=places)
+
+
+def singles(chunk: Chunk) -> Iterator[Chunk]:
+    """A chunk for each record."""
+    return (piece(chunk, at, at + 1) for at in range(len(chunk)))

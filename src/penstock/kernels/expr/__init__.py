@@ -1,0 +1,1 @@
+"""Expressions compiled to Python functions, with Spark's ANSI meaning."""

@@ -1,0 +1,195 @@
+"""Functions of arrays, maps and structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.graph import types as t
+from penstock.graph.expr.coerce import Typed
+from penstock.kernels.expr.values import Value, sort_key
+
+Run = Callable[[Any], Any]
+
+
+def _item_key(node: Typed) -> Value:
+    """What makes items of the first argument comparable; null is a key of its own."""
+    kind = node.args[0].type
+    assert isinstance(kind, t.Array)
+    key = sort_key(kind.item)
+    if key is None:
+        return lambda value: value
+    return lambda value: None if value is None else key(value)
+
+
+def _array(node: Typed, runs: list[Run]) -> Run:
+    return lambda row: [part(row) for part in runs]
+
+
+def _struct(node: Typed, runs: list[Run]) -> Run:
+    assert isinstance(node.type, t.Struct)
+    parts = list(zip([f.name for f in node.type.fields], runs, strict=True))
+    return lambda row: {name: part(row) for name, part in parts}
+
+
+def _map(node: Typed, runs: list[Run]) -> Run:
+    pairs = list(zip(runs[::2], runs[1::2], strict=True))
+
+    def run(row: Any) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, value in pairs:
+            name = key(row)
+            if name is None or name in made:
+                raise ValueError(f"a map's keys must differ and be there, got {name!r}")
+            made[name] = value(row)
+        return made
+
+    return run
+
+
+def _contains(node: Typed) -> Callable[..., bool | None]:
+    key = _item_key(node)
+
+    def contains(items: list[Any], wanted: Any) -> bool | None:
+        sought = key(wanted)
+        if any(item is not None and key(item) == sought for item in items):
+            return True
+        return None if None in items else False
+
+    return contains
+
+
+def _position(node: Typed) -> Callable[..., int]:
+    key = _item_key(node)
+
+    def position(items: list[Any], wanted: Any) -> int:
+        sought = key(wanted)
+        return next((at for at, item in enumerate(items, 1) if item is not None and key(item) == sought), 0)
+
+    return position
+
+
+def _distinct(node: Typed) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+    return lambda items: _unique(items, key)
+
+
+def _unique(items: list[Any], key: Value, without: frozenset[Any] = frozenset()) -> list[Any]:
+    found: dict[Any, Any] = {}
+    for item in items:
+        name = key(item)
+        if name not in without:
+            found.setdefault(name, item + 0.0 if isinstance(item, float) else item)
+    return list(found.values())
+
+
+def _union(node: Typed) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+    return lambda left, right: _unique([*left, *right], key)
+
+
+def _except(node: Typed) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+    return lambda left, right: _unique(left, key, frozenset(map(key, right)))
+
+
+def _intersect(node: Typed) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+
+    def intersect(left: list[Any], right: list[Any]) -> list[Any]:
+        both = set(map(key, right))
+        return _unique([item for item in left if key(item) in both], key)
+
+    return intersect
+
+
+def _overlap(node: Typed) -> Callable[..., bool | None]:
+    key = _item_key(node)
+
+    def overlap(left: list[Any], right: list[Any]) -> bool | None:
+        shared = {key(v) for v in left if v is not None} & {key(v) for v in right if v is not None}
+        if shared:
+            return True
+        return None if left and right and (None in left or None in right) else False
+
+    return overlap
+
+
+def _sorted(node: Typed) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+
+    def sort(items: list[Any], upwards: bool = True) -> list[Any]:
+        there = sorted((item for item in items if item is not None), key=key, reverse=not upwards)
+        nulls = [None] * (len(items) - len(there))
+        return [*nulls, *there] if upwards else [*there, *nulls]
+
+    return sort
+
+
+def _extreme(pick: Callable[..., Any]) -> Callable[[Typed], Callable[..., Any]]:
+    def make(node: Typed) -> Callable[..., Any]:
+        key = _item_key(node)
+        return lambda items: pick((item for item in items if item is not None), key=key, default=None)
+
+    return make
+
+
+def _element_at(node: Typed) -> Callable[..., Any]:
+    return dict.get if isinstance(node.args[0].type, t.Map) else _at
+
+
+def _at(items: list[Any], place: int) -> Any:
+    if place == 0:
+        raise IndexError("the index 0 is invalid; element_at counts from 1, or from -1 backwards")
+    if abs(place) > len(items):
+        raise IndexError(f"the index {place} is out of bounds; the array has {len(items)} elements, counted from 1")
+    return items[place - 1 if place > 0 else place]
+
+
+def _slice(items: list[Any], start: int, length: int) -> list[Any]:
+    if start == 0 or length < 0:
+        raise ValueError("slice counts from 1 (or from -1 backwards), and its length is not negative")
+    begin = start - 1 if start > 0 else len(items) + start
+    return items[begin : begin + length] if 0 <= begin < len(items) else []
+
+
+def _join(items: list[str | None], mark: str, for_null: str | None = None) -> str:
+    return mark.join(text for item in items if (text := for_null if item is None else item) is not None)
+
+
+def _flatten(items: list[list[Any] | None]) -> list[Any] | None:
+    if any(item is None for item in items):
+        return None
+    return [inner for item in items if item is not None for inner in item]
+
+
+PLAIN: dict[str, Callable[..., Any]] = {
+    "array_join": _join,
+    "flatten": _flatten,
+    "map_contains_key": lambda given, key: key in given,
+    "map_keys": list,
+    "map_values": lambda given: list(given.values()),
+    "size": len,
+    "slice": _slice,
+}
+
+TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+    "array_contains": _contains,
+    "array_distinct": _distinct,
+    "array_except": _except,
+    "array_intersect": _intersect,
+    "array_max": _extreme(max),
+    "array_min": _extreme(min),
+    "array_position": _position,
+    "array_union": _union,
+    "arrays_overlap": _overlap,
+    "element_at": _element_at,
+    "sort_array": _sorted,
+}
+
+LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {
+    "array": _array,
+    "map": _map,
+    "named_struct": _struct,
+    "struct": _struct,
+}

@@ -1,0 +1,107 @@
+"""The kernel of an interval join.
+
+New left rows meet the kept and the new right ones, kept left rows the new right ones; so each pair is found once, in the
+batch that brings its second record. No row is marked as matched: whether it is gone without a match is asked of the other
+side's rows when the watermark says that no more matches can come, and these are kept for as long as that takes.
+
+With a watermark W, records still to come have times from W on. A left row matches rights from `low` to `high` behind it. So
+
+- left rows are needed for matches from W - high on, and right rows from W + low on;
+- a left row is judged when W passes its time + high, a right row when W passes its time - low;
+- left rows that are not judged yet (from W - high on) need right rows from W - high + low on, and the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from penstock.graph.nodes import IntervalJoin
+from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.times import FOREVER
+from penstock.kernels.base import Out
+from penstock.kernels.joins.output import moments
+from penstock.kernels.joins.rows import Rows, matched, pairs, together
+from penstock.kernels.joins.sides import moved
+from penstock.kernels.joins.streams import StreamJoinKernel
+from penstock.kernels.records.chunk import Chunk
+
+
+class IntervalJoinKernel(StreamJoinKernel):
+    """Pairs of records whose times are near each other."""
+
+    node: IntervalJoin
+
+    def barrier(self) -> Out:
+        """The pairs that the batch completes, and the rows that the movement of time leaves without a match."""
+        fresh = [side.fresh(self.times.late) for side in self.sides]
+        yield from self.too_late(fresh)
+        new = [each.rows for each in fresh]
+        hits = [np.zeros(0 if rows is None else len(rows), bool) for rows in new]
+        yield from self._matches(new, hits)
+        for side in (LEFT, RIGHT):
+            if self.node.outer(side):
+                yield from self._alone(side, fresh[side].lone)
+                yield from self._judged(side, new, hits[side])
+        for side, rows in enumerate(new):
+            self.sides[side].keep(rows, self._horizon(side))
+        self._wake()
+        self.since = self.times.watermark
+
+    def _reach(self, side: int) -> tuple[int, int]:
+        """How far behind a row of a side its matches on the other side may be."""
+        low, high = self.node.low, self.node.high
+        return (low, high) if side == LEFT else (-high, -low)
+
+    def _horizon(self, side: int) -> int:
+        """Behind which time rows of a side are not needed any more."""
+        low, high = self._reach(1 - side)
+        return moved(self.times.watermark, low - (max(high, 0) if self.node.outer(1 - side) else 0))
+
+    def _matches(self, new: list[Rows | None], hits: list[Any]) -> Iterator[tuple[str, Chunk]]:
+        low, high = self.node.low, self.node.high
+        left, right = new
+        kept = self.sides[RIGHT].near(left, low, high)
+        every = together(kept, right)
+        if left is not None and every is not None:
+            before = 0 if kept is None else len(kept)
+            for at, other in pairs(left, every, low, high):
+                hits[LEFT][at] = True
+                hits[RIGHT][other[other >= before] - before] = True
+                yield "out", self._both(left, at, every, other)
+        older = self.sides[LEFT].near(right, -high, -low)
+        if older is not None and right is not None:
+            for at, other in pairs(older, right, low, high):
+                hits[RIGHT][other] = True
+                yield "out", self._both(older, at, right, other)
+
+    def _both(self, left: Rows, at: Any, right: Rows, other: Any) -> Chunk:
+        later = {self.node.into: moments(np.maximum(left.times[at], right.times[other]))} if self.node.into else {}
+        return self.joined.both(left, at, right, other, later)
+
+    def _alone(self, side: int, rows: Rows | None) -> Iterator[tuple[str, Chunk]]:
+        if rows is not None:
+            own = {self.node.into: moments(rows.times)} if self.node.into else {}
+            yield "out", self.joined.alone(rows, side, own)
+
+    def _judged(self, side: int, new: list[Rows | None], hits: Any) -> Iterator[tuple[str, Chunk]]:
+        """The rows of a side for which no match can come any more, and none has."""
+        low, high = self._reach(side)
+        mine, end = new[side], moved(self.times.watermark, -high)
+        if mine is not None:
+            yield from self._alone(side, mine.where((mine.times < end) & ~hits))
+        old = self.sides[side].span(moved(self.since, -high), end)
+        if old is not None:
+            others = together(self.sides[1 - side].near(old, low, high), new[1 - side])
+            yield from self._alone(side, old.where(~matched(old, others, low, high)))
+
+    def _wake(self) -> None:
+        """Rows that wait for their judgement want a batch when it is due."""
+        for side in (LEFT, RIGHT):
+            if self.node.outer(side):
+                high = self._reach(side)[1]
+                first = self.sides[side].first(moved(self.times.watermark, -high))
+                if first < FOREVER:
+                    self.sides[side].table.wake(first + high + 1)

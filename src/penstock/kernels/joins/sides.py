@@ -1,0 +1,114 @@
+"""A side of a join: the records of the batch at hand, and those that are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.nodes.join import StreamJoin
+from penstock.graph.times import FOREVER, NEVER
+from penstock.kernels.joins.rows import Rows, one_batch, together
+from penstock.kernels.key_hash import places_of_keys
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.tables import PLACE, TIME, TimeTable, some, times_of, within
+
+
+def moved(time: int, by: int) -> int:
+    """A time shifted; the beginning and the end of all time stay where they are."""
+    return time if time in (NEVER, FOREVER) else time + by
+
+
+def whole(batch: pa.RecordBatch, keys: tuple[str, ...]) -> Any:
+    """Which records have all of their key."""
+    flags = np.ones(batch.num_rows, bool)
+    for key in keys:
+        flags &= batch.column(key).is_valid().to_numpy(zero_copy_only=False)
+    return flags
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The new records of a side: those that take part, those without a key, which match nothing, and those too late."""
+
+    rows: Rows | None = None
+    lone: Rows | None = None
+    late: pa.RecordBatch | None = None
+
+
+class Side:
+    """The left or the right of a join."""
+
+    def __init__(self, node: StreamJoin, side: int, table: TimeTable) -> None:
+        self.keys, self.timed = node.keys_of(side), node.timed_by[side]
+        self.table = table
+        self.waiting: list[tuple[pa.RecordBatch, list[int] | None]] = []
+        self.early: list[Rows] = []
+
+    def begin(self) -> None:
+        """A batch begins: what the last one added can be read from the table now."""
+        self.early = []
+
+    def gather(self, chunk: Chunk) -> None:
+        """Takes records in; they are looked at when the batch ends."""
+        if len(chunk):
+            self.waiting.append((chunk.batch(), chunk.places))
+
+    def fresh(self, late: int) -> Fresh:
+        """What was gathered, sorted out; records behind `late` are late, and so are those without a time."""
+        if not self.waiting:
+            return Fresh()
+        waiting, self.waiting = self.waiting, []
+        batch = one_batch(pa.Table.from_batches([b for b, _ in waiting]))
+        rows = self._rows(batch, self._places(batch, [p for _, p in waiting]))
+        punctual, keyed = (rows.times >= late) & (rows.times > NEVER), whole(batch, self.keys)
+        return Fresh(rows.where(punctual & keyed), rows.where(punctual & ~keyed), some(batch, ~punctual))
+
+    def _rows(self, batch: pa.RecordBatch, places: Any) -> Rows:
+        moments = batch.column(self.timed.column).cast(pa.timestamp("us")).cast(pa.int64())
+        times = pc.fill_null(pc.add(moments, self.timed.shift), NEVER)
+        arrays = [*batch.columns, pa.array(places, pa.int64()), times]
+        named = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, PLACE, TIME])
+        return Rows(named, self.keys, places, times_of(named))
+
+    def _places(self, batch: pa.RecordBatch, given: list[list[int] | None]) -> Any:
+        """The places the host computed; a host without any gets its own."""
+        if all(p is not None for p in given):
+            return np.concatenate([np.asarray(p, np.int64) for p in given])
+        return places_of_keys(zip(*(batch.column(k).to_pylist() for k in self.keys), strict=True))
+
+    def keep(self, rows: Rows | None, horizon: int) -> None:
+        """Keeps what is not behind the horizon, and forgets what is."""
+        if rows is not None:
+            self.early.append(rows)
+            kept = rows.where(rows.times >= horizon)
+            if kept is not None:
+                self.table.add(kept.batch)
+        if horizon > NEVER:
+            self.table.forget(horizon)
+
+    def near(self, other: Rows | None, low: int, high: int) -> Rows | None:
+        """The kept rows that may match rows of the other side: `low` to `high` behind them."""
+        if other is None:
+            return None
+        begin, end = int(other.times.min()) + low, int(other.times.max()) + high + 1
+        kept = Rows.of(self.table.at(np.unique(other.places), begin, end), self.keys)
+        return together(kept, *self._early(begin, end))
+
+    def span(self, begin: int, end: int) -> Rows | None:
+        """The kept rows of a span of time."""
+        kept = Rows.of(self.table.span(begin, end), self.keys) if begin < end else None
+        return together(kept, *self._early(begin, end))
+
+    def first(self, begin: int) -> int:
+        """The earliest time at or behind `begin` of the kept rows, those of this batch among them."""
+        mine = [int(rows.times[rows.times >= begin].min(initial=FOREVER)) for rows in self.early]
+        return min([self.table.first(begin), *mine])
+
+    def _early(self, begin: int, end: int) -> Iterator[Rows | None]:
+        """Rows that came in an earlier round of this batch."""
+        return (rows.where(within(rows.times, begin, end)) for rows in self.early)

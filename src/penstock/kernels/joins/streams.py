@@ -1,0 +1,48 @@
+"""What the kernels of all joins of two streams have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import LATE, LATE_RIGHT
+from penstock.graph.times import Times
+from penstock.kernels.base import Context, Kernel, Out
+from penstock.kernels.joins.output import Joined
+from penstock.kernels.joins.sides import Fresh, Side
+from penstock.kernels.records.chunk import Chunk
+
+
+class StreamJoinKernel(Kernel):
+    """The base of joins of two streams: gathers both sides, and hands out what came too late."""
+
+    node: Any
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        super().__init__(node)
+        self.schemas = [graph.output(p).schema for p in node.inputs]
+        self.joined = Joined(node)
+
+    def open(self, context: Context) -> None:
+        """Finds what is kept of each side."""
+        names = (f"{self.node.name}@left", f"{self.node.name}@right")
+        self.sides = [Side(self.node, side, context.table(name)) for side, name in enumerate(names)]
+
+    def begin(self, times: Times) -> None:
+        """A batch begins."""
+        super().begin(times)
+        self.since = times.late
+        for side in self.sides:
+            side.begin()
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Gathers records; nothing comes out before the barrier."""
+        self.sides[source].gather(chunk)
+        return ()
+
+    def too_late(self, fresh: list[Fresh]) -> Iterator[tuple[str, Chunk]]:
+        """The late records of both sides, each on an output of its own."""
+        for side, (name, each) in enumerate(zip((LATE, LATE_RIGHT), fresh, strict=True)):
+            if each.late is not None:
+                yield name, Chunk(self.schemas[side], batch=each.late)

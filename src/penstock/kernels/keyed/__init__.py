@@ -1,0 +1,1 @@
+"""Steps that keep something per key: aggregates, reduce, fold, process."""

@@ -1,0 +1,177 @@
+"""Kernels of the half of an aggregate or reduce that runs before the shuffle."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.graph.aggregates import Aggregator
+from penstock.graph.nodes import Combine, Reduce
+from penstock.graph.schema import Schema
+from penstock.graph.types import BINARY, INTEGERS, STRING
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.keyed.keyed import AggregateKernel, KeyedKernel
+from penstock.kernels.keyed.reduce import ReduceKernel
+from penstock.kernels.quiet import quiet
+from penstock.kernels.records.chunk import Chunk, Walk, shape_of
+from penstock.kernels.state import ABSENT, MemoryState
+
+TOGETHER = 1_000_000
+"""Alike records that are counted in one go."""
+GATHERED = 100_000
+"""Alike records that are given to `add_all` at once."""
+
+
+class CombineKernel(AggregateKernel):
+    """The half of an aggregate that runs before the shuffle: gives keys with their parts, and forgets them."""
+
+    def open(self, context: Context) -> None:
+        """Its state is its own and lives for a batch."""
+        self.state = MemoryState()
+
+    def barrier(self) -> Out:
+        """The parts of each key, pickled into one field."""
+        made = [(*key, pickle.dumps(self.state.get(key))) for key in self.touched]
+        self.touched, self.state = {}, MemoryState()
+        yield "out", Chunk.of(self.node.output().schema, made)
+
+
+class CombineOwnKernel(CombineKernel):
+    """The same for one aggregate of the user's own: each record goes straight into the part of its key.
+
+    Where the user says how to add several records, those of a key and chunk are gathered first; unless the step goes on without the
+    records it fails on, and must know which one failed.
+    """
+
+    def open(self, context: Context) -> None:
+        """Begins with nothing."""
+        super().open(context)
+        self.made: dict[Any, Any] = {}
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Adds the records."""
+        columns, walk = chunk.columns(), chunk.walk()
+        single = len(self.key_places) == 1
+        keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
+        with quiet():
+            add = self._add_all if gathers(self.own) and not self.guarded else self._add
+            add(walk, keys)
+        return ()
+
+    @property
+    def own(self) -> Aggregator:
+        """The user's aggregate."""
+        made: Aggregator = self.of.aggregates[0].own
+        return made
+
+    def _add_all(self, walk: Walk, keys: Iterable[Any]) -> None:
+        groups: dict[Any, list[Any]] = defaultdict(list)
+        for row, key in zip(walk, keys, strict=True):
+            groups[key].append(row)
+        for key, rows in groups.items():
+            self.made[key] = self._added(self.made.get(key, ABSENT), rows)
+
+    def _added(self, so_far: Any, rows: Sequence[Any]) -> Any:
+        """What stands after several records of one key; which of them it fails on is not known."""
+        try:
+            return self.own.add_all(self.own.init() if so_far is ABSENT else so_far, rows)
+        except Exception as error:
+            raise RecordFailed(self.node, rows[0], None, error) from error
+
+    def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
+        made = self.made
+        get, add, init, row = made.get, self.own.add, self.own.init, None
+        try:
+            for row, key in zip(walk, keys, strict=True):
+                so_far = get(key, ABSENT)
+                made[key] = add(init() if so_far is ABSENT else so_far, row)
+        except Exception as error:
+            raise RecordFailed(self.node, row, walk.at, error) from error
+
+    def barrier(self) -> Out:
+        """The parts of each key, pickled into one field."""
+        single = len(self.key_places) == 1
+        rows = [(*((key,) if single else key), pickle.dumps((part,))) for key, part in self.made.items()]
+        self.made = {}
+        yield "out", Chunk.of(self.node.output().schema, rows)
+
+
+class CombineAlikeKernel(CombineOwnKernel):
+    """The same for records that are nothing but their key: those of a key are all alike.
+
+    Arrow counts them, and each is added at the end of the batch, one key after the other. A step that goes on without
+    the records it fails on adds them as they come, so that it knows which one failed.
+    """
+
+    arrow = True
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.make = shape_of(schema).make
+        self.counted: Counter[Any] = Counter()
+        self.waiting: list[pa.Array] = []
+        self.many = 0
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Counts the records."""
+        if self.guarded:
+            return super().take(chunk, source)
+        self.waiting.append(chunk.batch().column(0))
+        self.many += len(chunk)
+        if self.many > TOGETHER:
+            self._count()
+        return ()
+
+    def _count(self) -> None:
+        keys, times = pa.chunked_array(self.waiting).value_counts().flatten()
+        self.counted.update(dict(zip(keys.to_pylist(), times.to_pylist(), strict=True)))
+        self.waiting, self.many = [], 0
+
+    def barrier(self) -> Out:
+        """Adds the records, and gives the parts of each key."""
+        if self.waiting:
+            self._count()
+        for key, times in self.counted.items():
+            row = self.make((key,))
+            for at in range(0, times, GATHERED):
+                self.made[key] = self._added(self.made.get(key, ABSENT), [row] * min(GATHERED, times - at))
+        self.counted = Counter()
+        return super().barrier()
+
+
+class CombineReduceKernel(ReduceKernel):
+    """The half of a reduce that runs before the shuffle."""
+
+    def open(self, context: Context) -> None:
+        """Its state is its own and lives for a batch."""
+        super().open(Context())
+
+
+def gathers(own: Aggregator) -> bool:
+    """Whether the user says how to add several records."""
+    return type(own).add_all is not Aggregator.add_all
+
+
+def only_key(schema: Schema) -> bool:
+    """Whether equal keys mean equal records: one field, of a type in which equal values cannot be told apart."""
+    return len(schema.fields) == 1 and schema.record is None and schema.fields[0].type in (*INTEGERS, STRING, BINARY)
+
+
+def combine_kernel(node: Combine, schema: Schema) -> Kernel:
+    """The kernel of the half before the shuffle; it counts and fails under the combine step's name."""
+    made: KeyedKernel = _kernel(node, schema)(node.of, schema)
+    made.node = node
+    made.of = node.of
+    return made
+
+
+def _kernel(node: Combine, schema: Schema) -> Any:
+    if isinstance(node.of, Reduce):
+        return CombineReduceKernel
+    if len(node.of.aggregates) != 1 or node.of.aggregates[0].own is None:
+        return CombineKernel
+    return CombineAlikeKernel if only_key(schema) else CombineOwnKernel

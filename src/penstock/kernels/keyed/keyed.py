@@ -1,0 +1,170 @@
+"""Kernels of the steps that keep something per key: what they share, and running aggregates."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+from penstock.graph.aggregates import Aggregate
+from penstock.graph.nodes import AggregateBy
+from penstock.graph.schema import Schema
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.keyed.aggregates import begins, finish, merges
+from penstock.kernels.records.arrow import arrow_type
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.state import Column, KeyedState, Layout
+from penstock.kernels.stateless import shaped
+
+Key = tuple[Any, ...]
+
+
+def key_getter(names: tuple[str, ...], keys: tuple[str, ...]) -> Callable[[Any], Key]:
+    """A function from a plain tuple of values to its key, always a tuple."""
+    places = [names.index(k) for k in keys]
+    if len(places) == 1:
+        at = places[0]
+        return lambda values: (values[at],)
+    return itemgetter(*places)
+
+
+class KeyedKernel(Kernel):
+    """The base of keyed kernels: finds the keys and their state."""
+
+    state: KeyedState
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node)
+        self.of = node
+        self.key_of = key_getter(schema.names, node.keys)
+        self.key_places = [schema.names.index(k) for k in node.keys]
+        self.key_columns = tuple(Column(k, arrow_type(schema.field(k).type)) for k in node.keys)
+
+    def open(self, context: Context) -> None:
+        """Finds the step's state."""
+        self.state = context.state(self.node.name)
+        self.state.describe(self.layout())
+
+    def layout(self) -> Layout:
+        """How the keys and values of its state look: a Python object for each key, unless the kernel knows better."""
+        return Layout(self.key_columns, (Column("value"),), single=True)
+
+    def keys(self, chunk: Chunk) -> list[Key]:
+        """The key of each record, brought near."""
+        columns = chunk.columns()
+        keys = list(zip(*(columns[at] for at in self.key_places), strict=True))
+        self.state.prepare(keys, chunk.places)
+        return keys
+
+
+class Running(KeyedKernel):
+    """The base of running totals: what changed is given at the barrier, once per key."""
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node, schema)
+        self.touched: dict[Key, None] = {}
+
+    def fold(self, key: Key, part: Any) -> None:
+        """Puts a part together with what is kept for its key."""
+        kept = self.state.get(key)
+        self.state.put(key, part if kept is None else self.together(kept, part))
+        self.touched[key] = None
+
+    def together(self, kept: Any, part: Any) -> Any:
+        """What two parts give."""
+        raise NotImplementedError
+
+    def record(self, key: Key, kept: Any) -> Any:
+        """The record that stands for what is kept."""
+        raise NotImplementedError
+
+    def barrier(self) -> Out:
+        """The new totals of the keys that changed."""
+        made = [self.record(key, self.state.get(key)) for key in self.touched]
+        self.touched = {}
+        if made:
+            yield "out", shaped(self, "out", made)
+
+
+class MergeKernel(Running):
+    """Running totals from parts that were made before the shuffle: (keys, parts of each aggregate)."""
+
+    node: AggregateBy
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node, schema)
+        self.parts = [merge for a in node.aggregates for merge in merges(a)]
+        self.widths = [(a, len(merges(a))) for a in node.aggregates]
+        self.width = len(node.keys)
+        self.rows = 0
+
+    def layout(self) -> Layout:
+        """A column for each part; the parts of a user's own aggregate are pickled."""
+        return Layout(self.key_columns, tuple(c for a in self.of.aggregates for c in part_columns(a)))
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Folds the parts into what is kept."""
+        for at, (row, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
+            try:
+                self.fold(key, row[self.width : -1])
+                self.rows += row[-1]
+            except Exception as error:
+                raise RecordFailed(self.node, row, at, error) from error
+        return ()
+
+    def together(self, kept: Any, part: Any) -> Any:
+        """Each part with its own kind."""
+        return tuple(p(a, b) for p, a, b in zip(self.parts, kept, part, strict=True))
+
+    def record(self, key: Key, kept: Any) -> Any:
+        """The key and the results."""
+        made, at = [*key], 0
+        for aggregate, width in self.widths:
+            made.append(finish(aggregate, kept[at : at + width]))
+            at += width
+        return tuple(made)
+
+
+def part_columns(aggregate: Aggregate) -> list[Column]:
+    """How each part of an aggregate is kept."""
+    if aggregate.own is not None:
+        return [Column(aggregate.name)]
+    return [Column(f"{aggregate.name}.{at}", arrow_type(f.type)) for at, f in enumerate(aggregate.part_fields)]
+
+
+class AggregateKernel(MergeKernel):
+    """Running totals straight from records; for hosts without a JVM, and for aggregates of the user's own."""
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node, schema)
+        self.starts = [begin for a in node.aggregates for begin in begins(a, schema)]
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Turns each record into parts and folds them."""
+        rows = chunk.rows()
+        for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
+            try:
+                self.fold(key, tuple(start(values, rows[at]) for start in self.starts))
+            except Exception as error:
+                raise RecordFailed(self.node, rows[at], at, error) from error
+        return ()
+
+
+class MergePickledKernel(MergeKernel):
+    """The half of an aggregate that runs behind the shuffle, for parts that come pickled."""
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Folds the parts into what is kept."""
+        for row, key in zip(chunk.values(), self.keys(chunk), strict=True):
+            try:
+                self.fold(key, pickle.loads(row[-1]))
+            except Exception as error:
+                raise RecordFailed(self.node, f"the parts of key {key}", 0, error) from error
+        return ()
+
+
+def aggregate_kernel(node: AggregateBy, schema: Schema) -> Kernel:
+    """The kernel of an aggregate: over records, or over the parts that a combine step made of them."""
+    kernels = {"": AggregateKernel, "pickled": MergePickledKernel, "columns": MergeKernel}
+    return kernels[node.combined](node, schema)

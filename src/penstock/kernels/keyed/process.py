@@ -1,0 +1,248 @@
+"""The kernel of the user's own class: brings the state of each record's key to it, and keeps what it changed."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import decimal
+from operator import is_
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.graph.logic.process import Process as Logic
+from penstock.graph.logic.process import has_timers
+from penstock.graph.nodes import Process
+from penstock.graph.times import NEVER, Times, to_micros
+from penstock.kernels.base import Context, Out, RecordFailed
+from penstock.kernels.keyed.firing import Firing
+from penstock.kernels.keyed.keyed import KeyedKernel
+from penstock.kernels.quiet import quiet
+from penstock.kernels.records.chunk import Chunk, Walk
+from penstock.kernels.state import ABSENT, CLOCK, EVENT, Column, Layout
+from penstock.kernels.stateless import by_output, shaped
+
+_TYPES: dict[Any, Any] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    decimal.Decimal: pa.string(),
+    datetime.datetime: pa.timestamp("us", tz="UTC"),
+    datetime.date: pa.date32(),
+}
+TIMERS = "@timers"
+
+
+def _kept_as(kind: Any) -> Any:
+    """The Arrow type of a kind of values; None when they are pickled."""
+    return _TYPES.get(kind) if isinstance(kind, type) else None
+
+
+class ProcessKernel(KeyedKernel):
+    """The user's own class."""
+
+    node: Process
+
+    def __init__(self, node: Any, schema: Any) -> None:
+        super().__init__(node, schema)
+        cells = list(node.logic.cells().values())
+        self.plain = [c for c in cells if c.plain]
+        self.watched = [c for c in cells if not c.plain]
+        self.passing = [c for c in self.watched if c.ttl is not None]
+        self.timers = has_timers(node.logic)
+        self.defaults = tuple(c.default for c in self.plain)
+        self.simple = not self.watched and not self.timers
+        self.bare = len(node.keys) == 1
+        quick = self._each_of_one if len(self.plain) == 1 else self._each_of_plain
+        self.each = quick if self.simple else self._each
+
+    def layout(self) -> Layout:
+        """A column for each cell, the time of its last write if it is forgotten after a time, and the timers."""
+        plain = [Column(c.name, _TYPES[c.kind], c.kind, c.default) for c in self.plain]
+        watched = [Column(c.name, _kept_as(c.kind), c.kind, ABSENT, lazy=True) for c in self.watched]
+        stamps = [Column(f"{c.name}@written", pa.int64()) for c in self.passing]
+        clock = [Column(CLOCK, pa.int64())] if self.timers or self.passing else []
+        timers = [Column(EVENT, pa.int64()), Column(TIMERS, default=ABSENT)] if self.timers else []
+        columns = (*plain, *watched, *stamps, *clock, *timers)
+        return Layout(self.key_columns, columns, single=self.simple and len(plain) == 1, bare=self.bare)
+
+    def open(self, context: Context) -> None:
+        """Makes an instance of its own."""
+        super().open(context)
+        self.logic: Logic = copy.copy(self.node.logic)
+        self.logic._renew()
+        self.row: Any = None
+        if self.node.event_time is not None:
+            self.logic._event_time = self._event_time
+        self._call("on_open")
+
+    def _event_time(self) -> int | None:
+        timed = self.node.event_time
+        moment = getattr(self.row, timed.column) if timed is not None else None
+        return None if moment is None or timed is None else to_micros(moment) + timed.shift
+
+    def begin(self, times: Times) -> None:
+        """Tells the instance the time."""
+        super().begin(times)
+        self.logic._now = times.now
+        self.logic._timeless = times.timeless
+        self.stand(times.late)
+
+    def stand(self, watermark: int) -> None:
+        """Tells the instance where event time stands."""
+        self.logic._watermark = None if watermark == NEVER else watermark
+
+    def keys(self, chunk: Chunk) -> list[Any]:
+        """The key of each record, brought near; a single field stands for itself."""
+        if not self.bare:
+            return super().keys(chunk)
+        keys = chunk.columns()[self.key_places[0]]
+        self.state.prepare(keys, chunk.places)
+        return keys
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records the class gives for these."""
+        made: list[Any] = []
+        with quiet():
+            keys, walk = self.keys(chunk), chunk.walk()
+            try:
+                self.each(walk, keys, made)
+            except Exception as error:
+                failed = RecordFailed(self.node, self.row, walk.at, error)
+                failed.made = list(self.given(made)) if self.guarded else None
+                raise failed from error
+            return list(self.given(made))
+
+    def _whole(self, row: Any) -> list[Any]:
+        """All that the class gives for a record, or nothing if it fails on the way."""
+        return list(self.logic.on_event(row) or ())
+
+    @property
+    def _on_event(self) -> Any:
+        return self._whole if self.guarded else self.logic.on_event
+
+    def given(self, made: list[Any]) -> Out:
+        """Records, by output."""
+        if len(self.node.outputs) == 1:
+            return [("out", shaped(self, "out", made))]
+        return by_output(self, made)
+
+    def _each_of_one(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
+        """The quick way for one plain cell: it goes into the instance and comes out of it."""
+        around, on_event = vars(self.logic), self._on_event
+        near, touched, delete = self.state.near, self.state.touched, self.state.delete
+        get, name, (default,) = near.get, self.plain[0].name, self.defaults
+        extend = made.extend
+        for self.row, key in zip(rows, keys, strict=True):
+            around[name] = kept = get(key, default)
+            around["key"] = key
+            given = on_event(self.row)
+            if given is not None:
+                extend(given)
+            left = around.get(name, default)
+            if left is not kept:
+                if left is default:
+                    delete(key)
+                else:
+                    near[key] = left
+                    touched[key] = None
+
+    def _each_of_plain(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
+        """The quick way for plain cells alone."""
+        around, on_event = vars(self.logic), self._on_event
+        get, put, delete = self.state.get, self.state.put, self.state.delete
+        named, defaults = [c.name for c in self.plain], self.defaults
+        pairs = list(zip(named, defaults, strict=True))
+        for self.row, key in zip(rows, keys, strict=True):
+            kept = get(key, defaults)
+            around.update(zip(named, kept, strict=True))
+            around["key"] = key
+            made += on_event(self.row) or ()
+            left = tuple([around.get(name, default) for name, default in pairs])
+            if not all(map(is_, left, kept)):
+                put(key, left) if not all(map(is_, left, defaults)) else delete(key)
+
+    def _each(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
+        """The way for all else."""
+        on_event = self._on_event
+        for self.row, key in zip(rows, keys, strict=True):
+            kept = self.load(key)
+            made += on_event(self.row) or ()
+            self.store(key, kept)
+
+    def load(self, key: Any) -> Any:
+        """Brings the state of a key into the instance; what has outlived its time is gone."""
+        logic = self.logic
+        around = vars(logic)
+        around["key"] = key
+        kept = self.state.get(key)
+        around["_dirty"] = False
+        if kept is None:
+            around.update(zip((c.name for c in self.plain), self.defaults, strict=True))
+            around["_cells"], around["_stamps"], around["_timers"] = {}, {}, {}
+            return None
+        parts = iter(copy.deepcopy(kept) if self.guarded else kept)
+        for cell in self.plain:
+            around[cell.name] = next(parts)
+        around["_cells"] = {c.name: v for c in self.watched if (v := next(parts)) is not ABSENT}
+        around["_stamps"] = {c.name: v for c in self.passing if (v := next(parts)) is not None}
+        timers: Any = kept[-1] if self.timers else ABSENT
+        around["_timers"] = dict(timers) if timers is not ABSENT else {}
+        self._expire()
+        return kept
+
+    def _expire(self) -> None:
+        for cell in self.passing:
+            if cell.name in self.logic._stamps and self._end_of(cell) <= self.times.now:
+                self.logic._cells.pop(cell.name, None)
+                del self.logic._stamps[cell.name]
+                self.logic._dirty = True
+
+    def _end_of(self, cell: Any) -> int:
+        return int(self.logic._stamps[cell.name] + cell.ttl)
+
+    def store(self, key: Any, kept: Any) -> None:
+        """Keeps what the instance has of a key, if it changed."""
+        around = vars(self.logic)
+        plain = tuple([around.get(c.name, c.default) for c in self.plain])
+        before = self.defaults if kept is None else kept[: len(plain)]
+        if not self.logic._dirty and all(map(is_, plain, before)):
+            return
+        cells, timers = self.logic._cells, self.logic._timers
+        if not cells and not timers and all(map(is_, plain, self.defaults)):
+            self.state.delete(key)
+            return
+        watched = [cells.get(c.name, ABSENT) for c in self.watched]
+        stamps = [self.logic._stamps.get(c.name) for c in self.passing]
+        self.state.put(key, (*plain, *watched, *stamps, *self._waits()))
+
+    def _waits(self) -> list[Any]:
+        """The earliest times for which the key waits, and its timers."""
+        timers = self.logic._timers
+        ends = [self._end_of(c) for c in self.passing if c.name in self.logic._stamps]
+        clock = min([*ends, *(at for (by, _), at in timers.items() if by != "event")], default=None)
+        if not self.timers:
+            return [clock] if self.passing else []
+        event = min((at for (by, _), at in timers.items() if by == "event"), default=None)
+        return [clock, event, timers or ABSENT]
+
+    def barrier(self) -> Out:
+        """The records of the timers that are due; cells that have outlived their time go."""
+        if not self.timers and not self.passing:
+            return ()
+        made: list[Any] = []
+        self.stand(self.times.watermark)
+        Firing(self).run(made)
+        return self.given(made)
+
+    def close(self) -> None:
+        """Tells the class that it is over."""
+        self._call("on_close")
+
+    def _call(self, method: str) -> None:
+        try:
+            getattr(self.logic, method)()
+        except Exception as error:
+            raise RecordFailed(self.node, f"none: it was {method} that failed", 0, error) from error

@@ -1,0 +1,1 @@
+"""Steps that order, rank and deduplicate, and tables that change."""

@@ -1,0 +1,277 @@
+"""Kernels of the steps that hold records until event time has passed them: sorting, and deduplication in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.nodes import LATE, Distinct, DistinctInTime, Held, Sort, Term, Timed
+from penstock.graph.schema import Schema
+from penstock.graph.times import FOREVER, NEVER
+from penstock.kernels.base import Context, Kernel, Out
+from penstock.kernels.key_hash import places_of_keys
+from penstock.kernels.ordering.order import sorted_by
+from penstock.kernels.records.arrow import arrow_schema
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.tables import PLACE, TIME, TimeTable, column, places_of, some, times_of
+
+Key = tuple[Any, ...]
+
+
+def moved(time: int, by: int) -> int:
+    """A time moved by a span; the ends of time stay where they are."""
+    return time if time in (NEVER, FOREVER) else time + by
+
+
+def keys_in(rows: Any, keys: tuple[str, ...]) -> list[Key]:
+    """The key of each row, as a tuple."""
+    columns = [_listed(rows.column(k)) for k in keys]
+    return list(zip(*columns, strict=True)) if keys else [()] * int(rows.num_rows)
+
+
+def _listed(column: Any) -> list[Any]:
+    """A column as a list; whole numbers take the quick way."""
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return (
+            list(column.to_numpy(zero_copy_only=False).tolist())
+            if isinstance(column, pa.Array)
+            else _listed(column.combine_chunks())
+        )
+    return list(column.to_pylist())
+
+
+def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> Any:
+    """The records of a chunk as an Arrow batch, with the place of their key and their event time."""
+    batch = chunk.batch()
+    made = batch.append_column(PLACE, pa.array(_places(chunk, keys), pa.int64()))
+    if timed_by is None:
+        return made.append_column(TIME, pa.array(np.zeros(batch.num_rows, np.int64)))
+    times = pc.add(batch.column(timed_by.column).cast(pa.int64()), timed_by.shift)
+    return made.append_column(TIME, pc.fill_null(times, NEVER))
+
+
+def _places(chunk: Chunk, keys: tuple[str, ...]) -> Any:
+    if chunk.places is not None:
+        return chunk.places
+    return places_of_keys(keys_in(chunk.batch(), keys)) if keys else np.zeros(len(chunk), np.int64)
+
+
+def given(rows: Any, schema: Schema) -> Chunk:
+    """A chunk of rows that were held, without their place and time."""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+    made = table.select(schema.names).cast(arrow_schema(schema)).combine_chunks().to_batches()
+    return Chunk(schema, batch=made[0] if len(made) == 1 else _one(made, schema))
+
+
+def _one(batches: list[Any], schema: Schema) -> Any:
+    return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=arrow_schema(schema))
+
+
+class DistinctKernel(Kernel):
+    """The first of each key to come. What it keeps are the keys, at the time of their kept record."""
+
+    node: Distinct
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node)
+        self.schema = schema
+        self.near: dict[Key, list[int]] = {}
+
+    def open(self, context: Context) -> None:
+        """Finds what was seen before."""
+        self.seen: TimeTable = context.table(self.node.name)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The records that are the first of their key."""
+        rows = placed(chunk, self.node.keys, self.node.timed_by)
+        if self.node.within is not None:
+            on_time = times_of(rows) >= max(self.times.late, NEVER + 1)
+            if not on_time.all():
+                yield LATE, given(some(rows, ~on_time), self.schema)
+            rows = some(rows, on_time)
+        if rows is not None and rows.num_rows:
+            yield "out", self._first(rows)
+
+    def _first(self, rows: Any) -> Chunk:
+        keys = keys_in(rows, self.node.keys)
+        self._look_up(keys, rows)
+        flags = self._ever(keys) if self.node.within is None else self._within(keys, times_of(rows).tolist())
+        kept = rows.filter(pa.array(flags))
+        self.seen.add(kept.select([*self.node.keys, PLACE, TIME]))
+        return given(kept, self.schema)
+
+    def _look_up(self, keys: list[Key], rows: Any) -> None:
+        places = dict(zip(keys, places_of(rows).tolist(), strict=True))
+        wanted = [places[k] for k in places.keys() - self.near.keys()]
+        found = self.seen.at(np.array(wanted, np.int64)) if wanted else None
+        if found is not None:
+            for key, time in zip(keys_in(found, self.node.keys), times_of(found).tolist(), strict=True):
+                self.near.setdefault(key, []).append(time)
+
+    def _ever(self, keys: list[Key]) -> list[bool]:
+        """Which keys have never been seen."""
+        near, flags = self.near, [False] * len(keys)
+        for at, key in enumerate(keys):
+            if key not in near:
+                near[key] = []
+                flags[at] = True
+        return flags
+
+    def _within(self, keys: list[Key], times: list[int]) -> list[bool]:
+        """Which records are far enough from all that were kept."""
+        return [self._far(self.near.setdefault(k, []), t) for k, t in zip(keys, times, strict=True)]
+
+    def _far(self, kept: list[int], time: int) -> bool:
+        within = self.node.within or 0
+        if any(abs(time - k) < within for k in kept):
+            return False
+        kept.append(time)
+        return True
+
+    def barrier(self) -> Out:
+        """Keys of which no record can be a double any more are forgotten."""
+        self.near = {}
+        if self.node.within is not None:
+            self.seen.forget(moved(self.times.watermark, 1 - self.node.within))
+        return ()
+
+
+class HeldKernel(Kernel):
+    """The base: keeps records until event time has passed them, and gives them in order then."""
+
+    node: Held
+    order: tuple[Term, ...] = (Term(TIME),)
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node)
+        self.schema = schema
+        self.fresh: list[Any] = []
+
+    def open(self, context: Context) -> None:
+        """Finds the records that wait."""
+        self.waiting: TimeTable = context.table(self.node.name)
+
+    def edge(self, time: int) -> int:
+        """Up to which time records are given when event time has come to `time`."""
+        return time
+
+    def reached(self, time: int) -> int:
+        """The event time at which a record of some time is given."""
+        return time + 1
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Keeps what is not late."""
+        rows = placed(chunk, self.node.keys, self.node.timed_by)
+        on_time = times_of(rows) >= max(self.edge(self.times.late), NEVER + 1)
+        if not on_time.all():
+            yield LATE, given(some(rows, ~on_time), self.schema)
+        rows = some(rows, on_time)
+        if rows is not None:
+            self.fresh.append(rows)
+
+    def barrier(self) -> Out:
+        """What event time has passed, in order; the rest waits on."""
+        edge = self.edge(self.times.watermark)
+        due = self._due(edge)
+        if edge > NEVER:
+            self.waiting.forget(edge)
+        if due is not None:
+            yield "out", given(self.chosen(sorted_by(due, self.order, self.schema.names)), self.schema)
+
+    def _due(self, edge: int) -> Any:
+        old = self.waiting.span(NEVER, FOREVER)
+        new = pa.Table.from_batches(self.fresh) if self.fresh else None
+        self.fresh = []
+        parts = [self._parted(rows, edge) for rows in (old, new) if rows is not None]
+        if new is not None and parts[-1][1] is not None:
+            for batch in parts[-1][1].to_batches():
+                self.waiting.add(batch)
+        self._wake([rest for _, rest in parts if rest is not None])
+        due = [rows for rows, _ in parts if rows is not None]
+        return pa.concat_tables(due).combine_chunks() if due else None
+
+    @staticmethod
+    def _parted(rows: Any, edge: int) -> tuple[Any, Any]:
+        passed = times_of(rows) < edge
+        return some(rows, passed), some(rows, ~passed)
+
+    def _wake(self, waiting: list[Any]) -> None:
+        if waiting:
+            self.waiting.wake(self.reached(min(int(times_of(rows).min()) for rows in waiting)))
+
+    def chosen(self, rows: Any) -> Any:
+        """Of the records in order those that are given."""
+        return rows
+
+
+class SortKernel(HeldKernel):
+    """All records, in order."""
+
+    node: Sort
+
+    def __init__(self, node: Any, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.order = (Term(TIME), *node.by)
+
+    def edge(self, time: int) -> int:
+        """The begin of the span that is open."""
+        return time if not self.node.span or time in (NEVER, FOREVER) else time - time % self.node.span
+
+    def reached(self, time: int) -> int:
+        """The end of the span of a record."""
+        return self.edge(time) + self.node.span if self.node.span else time + 1
+
+    def chosen(self, rows: Any) -> Any:
+        """All; within spans the order is that of the terms alone."""
+        if not self.node.span:
+            return rows
+        times = times_of(rows)
+        spans = rows.append_column("__span", pa.array(times - times % self.node.span))
+        return sorted_by(spans, (Term("__span"), *self.node.by, Term(TIME)), self.schema.names)
+
+
+class DistinctInTimeKernel(HeldKernel):
+    """The earliest of each key."""
+
+    node: DistinctInTime
+
+    def open(self, context: Context) -> None:
+        """Finds the records that wait, and what was kept before."""
+        super().open(context)
+        self.kept: TimeTable = context.table(self.node.kept)
+
+    def chosen(self, rows: Any) -> Any:
+        """The first of each key, and those far enough behind the last kept one."""
+        keys, times = keys_in(rows, self.node.keys), times_of(rows).tolist()
+        last = self._last(rows)
+        flags = [self._new(last, k, t) for k, t in zip(keys, times, strict=True)]
+        made = rows.filter(pa.array(flags))
+        for batch in made.select([*self.node.keys, PLACE, TIME]).to_batches():
+            self.kept.add(batch)
+        return made
+
+    def _last(self, rows: Any) -> dict[Key, int]:
+        """When the last kept record of each of these keys was."""
+        found = self.kept.at(np.unique(places_of(rows)))
+        if found is None:
+            return {}
+        times = column(found, TIME)
+        order = np.argsort(times, kind="stable")
+        return dict(zip(keys_in(found.take(pa.array(order)), self.node.keys), times[order].tolist(), strict=True))
+
+    def _new(self, last: dict[Key, int], key: Key, time: int) -> bool:
+        before = last.get(key)
+        if before is not None and (self.node.within is None or time - before < self.node.within):
+            return False
+        last[key] = time
+        return True
+
+    def barrier(self) -> Iterator[tuple[str, Chunk]]:
+        """As ever, and what was kept is forgotten when no record can be a double of it any more."""
+        yield from super().barrier()
+        if self.node.within is not None:
+            self.kept.forget(moved(self.times.watermark, 1 - self.node.within))

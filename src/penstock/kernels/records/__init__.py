@@ -1,0 +1,1 @@
+"""Records in their forms: rows, columns, Arrow batches."""

@@ -1,0 +1,127 @@
+"""A chunk: some records of a stream, in whichever form they were last needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from penstock.graph.row import Row
+from penstock.graph.schema import Schema
+from penstock.kernels.records import arrow
+from penstock.kernels.records.records import Shape
+
+
+@lru_cache(maxsize=1024)
+def _shape(schema: Schema, record: type | None) -> Shape:
+    return Shape(schema)
+
+
+def shape_of(schema: Schema) -> Shape:
+    """The shape of a schema, made once."""
+    return _shape(schema, schema.record)
+
+
+class Chunk:
+    """Records of one schema as rows, columns or an Arrow batch; each form is made when it is asked for.
+
+    `places` has the place of each record's key on its way to a keyed step, where the host has set it.
+    """
+
+    __slots__ = ("_batch", "_columns", "_rows", "places", "shape")
+
+    def __init__(
+        self,
+        schema: Schema,
+        *,
+        rows: list[Any] | None = None,
+        columns: list[list[Any]] | None = None,
+        batch: Any = None,
+        places: list[int] | None = None,
+    ) -> None:
+        self.shape = shape_of(schema)
+        self._rows = rows
+        self._columns = columns
+        self._batch = batch
+        self.places = places
+
+    @classmethod
+    def of(cls, schema: Schema, records: list[Any], *, leaving: bool = False) -> Chunk:
+        """A chunk of whatever records a function gave, checked against the schema.
+
+        Records that leave Python next are checked by Arrow while it takes them, which saves a look at every value.
+        """
+        shape = shape_of(schema)
+        if leaving and records:
+            columns = shape.split(records, quick=True)
+            batch = arrow.to_batch_strictly(columns, schema)
+            if batch is not None:
+                return cls(schema, columns=columns, batch=batch)
+        return cls(schema, columns=shape.columns(records))
+
+    def walk(self) -> Walk:
+        """The records as rows, made one at a time as they are asked for."""
+        return Walk(self)
+
+    def __len__(self) -> int:
+        if self._batch is not None:
+            return int(self._batch.num_rows)
+        return len(self._rows) if self._rows is not None else len((self._columns or [[]])[0])
+
+    def rows(self) -> list[Any]:
+        """The records as rows."""
+        if self._rows is None:
+            self._rows = self.shape.rows(self.columns())
+        return self._rows
+
+    def columns(self) -> list[list[Any]]:
+        """The records as columns."""
+        if self._columns is None:
+            self._columns = self._make_columns()
+        return self._columns
+
+    def _make_columns(self) -> list[list[Any]]:
+        if self._batch is not None:
+            return arrow.to_columns(self._batch)
+        return self.shape.columns(self._rows or [])
+
+    def batch(self) -> Any:
+        """The records as an Arrow record batch."""
+        if self._batch is None:
+            self._batch = arrow.to_batch(self.columns(), self.shape.schema)
+        return self._batch
+
+    def keep(self, flags: list[bool]) -> Chunk:
+        """The records whose flag is true."""
+        if all(flags):
+            return self
+        rows = [row for row, flag in zip(self.rows(), flags, strict=True) if flag]
+        return Chunk(self.shape.schema, rows=rows)
+
+    def plain_rows(self) -> list[Row]:
+        """The records as rows of fields, whatever class they have in Python steps; what sinks get."""
+        return [tuple.__new__(self.shape.row_class, values) for values in self.values()]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """The records as plain tuples."""
+        return zip(*self.columns(), strict=True)
+
+
+class Walk:
+    """Goes over the rows of a chunk. A row that nobody keeps dies at once, which keeps the garbage collector quiet."""
+
+    __slots__ = ("_first", "_length", "_rows")
+
+    def __init__(self, chunk: Chunk) -> None:
+        columns = chunk.columns()
+        self._first: Any = iter(columns[0])
+        self._length = len(columns[0])
+        self._rows = map(chunk.shape.make, zip(self._first, *columns[1:], strict=False))
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+    @property
+    def at(self) -> int:
+        """The place of the row that was given last."""
+        return self._length - int(self._first.__length_hint__()) - 1

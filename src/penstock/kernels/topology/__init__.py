@@ -1,0 +1,1 @@
+"""Bolts, spouts and groupings."""

@@ -1,0 +1,368 @@
+"""The kernels of bolts, and of the routes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from penstock.errors import CaptureError, StateError
+from penstock.graph.graph import Graph
+from penstock.graph.logic.components import DEFAULT, Collector, TaskContext, Tuple, kept_attributes, task_of
+from penstock.graph.logic.components import Bolt as BoltLogic
+from penstock.graph.logic.tagged import Tagged
+from penstock.graph.nodes import Bolt, Output, Route
+from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
+from penstock.graph.row import row_class
+from penstock.graph.schema import Schema
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.records import BadRecord
+from penstock.kernels.state import KeyedState
+from penstock.kernels.topology.routing import Local, Router, router_of
+
+
+class TaskChunk(Chunk):
+    """A chunk that knows the task it comes from."""
+
+    __slots__ = ("emitter",)
+
+    def __init__(self, schema: Schema, emitter: int, columns: list[list[Any]], batch: Any = None) -> None:
+        super().__init__(schema, columns=columns, batch=batch)
+        self.emitter = emitter
+
+
+def emitter_of(chunk: Chunk, otherwise: int = 0) -> int:
+    """The task a chunk comes from."""
+    return chunk.emitter if isinstance(chunk, TaskChunk) else otherwise
+
+
+@lru_cache(maxsize=512)
+def tuple_class(names: tuple[str, ...], component: str, stream: str, rooted: bool) -> type:
+    """The class of the tuples of an input. Those with roots can hold one thing more than their fields."""
+    about: dict[str, Any] = {"component": component, "stream": stream}
+    if not rooted:
+        about["__slots__"] = ()
+    return type("Tuple", (Tuple, row_class(names)), about)
+
+
+class Input:
+    """One input of a bolt: makes tuples of chunks, and finds the tasks for them."""
+
+    def __init__(self, node: Bolt, place: int, graph: Graph) -> None:
+        port = node.inputs[place]
+        schema = graph.output(port).schema
+        self.origin = node.origins[place]
+        self.names = visible(schema).names
+        self.by_column = node.groupings[place].by_column
+        local = node.stays_with(graph.node(port.step))
+        self.router: Router = Local(node.tasks) if local else router_of(node.groupings[place], node.tasks, schema)
+        self.tasks = node.tasks
+
+    def tuples(self, chunk: Chunk) -> Tuples:
+        """The records as tuples for a bolt, made as they are asked for."""
+        roots = hidden(chunk, ROOTS.name)
+        cls = tuple_class(self.names, *self.origin, roots is not None)
+        return Tuples(cls, chunk.columns()[: len(self.names)], roots)
+
+    def targets(self, chunk: Chunk, tuples: list[Any]) -> list[Sequence[int]]:
+        """The tasks that get each tuple."""
+        if self.by_column:
+            return [(task,) for task in hidden(chunk, TASK.name) or ()]
+        numbers = hidden(chunk, SEQUENCE.name) or [None] * len(tuples)
+        emitter, targets = emitter_of(chunk), self.router.targets
+        return [targets(tup, emitter, number) for tup, number in zip(tuples, numbers, strict=True)]
+
+
+class Tuples:
+    """Goes over the tuples of a chunk; `at` is the place of the one given last."""
+
+    __slots__ = ("_begin", "_first", "_length", "_made")
+
+    def __init__(self, cls: type, columns: list[list[Any]], roots: list[Any] | None = None, begin: int = 0) -> None:
+        self._first: Any = iter(columns[0])
+        self._length, self._begin = len(columns[0]), begin
+        rows = zip(self._first, *columns[1:], strict=False)
+        make = partial(tuple.__new__, cls)
+        self._made: Iterator[Any] = map(make, rows) if roots is None else map(_rooted, map(make, rows), roots)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._made
+
+    @property
+    def at(self) -> int:
+        """The place of the tuple that was given last."""
+        return self._begin + self._length - int(self._first.__length_hint__()) - 1
+
+
+def _rooted(tup: Any, packed: bytes | None) -> Any:
+    tup._roots = packed
+    return tup
+
+
+def hidden(chunk: Chunk, name: str) -> list[Any] | None:
+    """A column of Penstock's own, where the chunk has it."""
+    names = chunk.shape.names
+    return chunk.columns()[names.index(name)] if name in names else None
+
+
+class Given(NamedTuple):
+    """A stream that a bolt gives: its output, the user's part of the schema, and the columns of Penstock's own."""
+
+    output: str
+    schema: Schema
+    fields: Schema
+    beside: tuple[str, ...]
+
+
+def _given(output: Output) -> Given:
+    fields = visible(output.schema)
+    return Given(output.name, output.schema, fields, output.schema.names[len(fields.names) :])
+
+
+class Task:
+    """One task of a bolt: the user's instance, and what it emits."""
+
+    def __init__(self, node: Bolt, number: int) -> None:
+        self.node, self.number = node, number
+        shown = [o for o in node.outputs if visible_fields(o.schema)]
+        self.streams = {DEFAULT if o.name == "out" else o.name: _given(o) for o in shown}
+        direct = [s for s, g in self.streams.items() if TASK.name in g.beside]
+        rooted = any(ROOTS.name in g.beside for g in self.streams.values())
+        self.collector = Collector(self.streams, direct, rooted)
+        self.plain = DEFAULT in self.streams and DEFAULT not in direct and not rooted
+        self.touched = False
+        self.logic = self._copy()
+
+    def _copy(self) -> Any:
+        try:
+            return task_of(self.node.logic, self.collector)
+        except Exception as error:
+            raise CaptureError(
+                f"bolt {self.node.name!r} ({self.node.line}) cannot be copied for its tasks: {error}. "
+                f"Make such things in prepare(self, context)"
+            ) from error
+
+    def prepare(self) -> None:
+        """Tells the instance where it stands."""
+        node = self.node
+        try:
+            self.logic.prepare(TaskContext(node.name, self.number, node.tasks, dict(node.peers)))
+        except Exception as error:
+            raise RecordFailed(node, f"prepare of task {self.number}", 0, error) from error
+
+    def run(self, tuples: Iterable[Any], at: Callable[[], int]) -> None:
+        """Hands tuples to the instance; `at` says the place of the one at hand, should it fail."""
+        self.touched = True
+        seen = _Seen()
+        try:
+            self._run_plain(tuples, seen) if self.plain else self._run(tuples, seen)
+        except Exception as error:
+            raise RecordFailed(self.node, seen.tup, at(), error) from error
+
+    def _run_plain(self, tuples: Iterable[Any], seen: _Seen) -> None:
+        """The quick way, when nothing but records of one stream must be kept apart."""
+        process, append, add = self.logic.process, self.collector.records[DEFAULT].append, self.collector.add
+        for seen.tup in tuples:
+            made = process(seen.tup)
+            if made is not None:
+                for record in made:
+                    if type(record) is Tagged:
+                        add(record.record, record.output, None, None)
+                    else:
+                        append(record)
+
+    def _run(self, tuples: Iterable[Any], seen: _Seen) -> None:
+        collector = self.collector
+        process, add = self.logic.process, collector.add
+        for seen.tup in tuples:
+            collector.current = getattr(seen.tup, "_roots", None)
+            made = process(seen.tup)
+            if made is not None:
+                for record in made:
+                    if type(record) is Tagged:
+                        add(record.record, record.output, None, None)
+                    else:
+                        add(record, DEFAULT, None, None)
+
+    def out(self, leaving: bool) -> Iterator[tuple[str, Chunk]]:
+        """What was emitted since the last time, by output; `leaving` when it leaves Python next."""
+        for stream, given in self.streams.items():
+            if self.collector.records[stream]:
+                yield given.output, self._chunk(given, leaving, *self.collector.taken(stream))
+
+    def _chunk(
+        self, given: Given, leaving: bool, records: list[Any], tasks: list[int], roots: list[bytes | None]
+    ) -> Chunk:
+        try:
+            made = Chunk.of(given.fields, records, leaving=leaving and not given.beside)
+        except BadRecord as error:
+            raise RecordFailed(self.node, records[error.at], error.at, error) from error
+        if leaving and not given.beside:
+            return made
+        beside: dict[str, list[Any]] = {TASK.name: tasks, ROOTS.name: roots}
+        return TaskChunk(given.schema, self.number, [*made.columns(), *(beside[n] for n in given.beside)])
+
+
+class _Seen:
+    """The tuple at hand."""
+
+    __slots__ = ("tup",)
+
+    def __init__(self) -> None:
+        self.tup: Any = None
+
+
+def visible_fields(schema: Schema) -> bool:
+    """Whether a stream has any field of the user's; that of a bolt which gives nothing has none."""
+    return any(not n.startswith("__") for n in schema.names)
+
+
+class BoltKernel(Kernel):
+    """The tasks of a bolt: one of them where the host says that it runs one of so many, else all."""
+
+    node: Bolt
+    state: KeyedState | None
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        super().__init__(node)
+        self.inputs = [Input(node, place, graph) for place in range(len(node.inputs))]
+
+    def open(self, context: Context) -> None:
+        """Makes the instances, prepares them, and puts back what they kept."""
+        node = self.node
+        self.alone = context.tasks == node.tasks
+        mine = [context.task] if self.alone else range(node.tasks)
+        self.tasks = {number: Task(node, number) for number in mine}
+        self.state = context.state(node.name) if node.keyed else None
+        if self.state is not None:
+            self.state.prepare([(n,) for n in self.tasks], list(self.tasks))
+        for task in self.tasks.values():
+            task.prepare()
+            self._restore(task)
+        self._adopt()
+
+    def _restore(self, task: Task) -> None:
+        kept = self.state.get((task.number,)) if self.state is not None else None
+        if kept is not None:
+            vars(task.logic).update(kept)
+            task.logic.restored()
+
+    def _adopt(self) -> None:
+        """Gives the state of tasks that are no more to those that take their place."""
+        for key, kept in list(self.state.items()) if self.state is not None else ():
+            task = self.tasks.get(key[0] % self.node.tasks) if key[0] >= self.node.tasks else None
+            if task is not None and self.state is not None:
+                self._merge(task, key[0], kept)
+                self.state.delete(key)
+
+    def _merge(self, task: Task, former: int, kept: dict[str, Any]) -> None:
+        if type(task.logic).merge is BoltLogic.merge:
+            raise StateError(
+                f"bolt {self.node.name!r} has {self.node.tasks} tasks and had more: nobody can take over the state of task "
+                f"{former}. Give it as many tasks as before, or define merge(self, other) in {type(task.logic).__qualname__}"
+            )
+        task.logic.merge(kept)
+        task.touched = True
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """What the tasks give for these tuples."""
+        given = self.inputs[source]
+        if not self.alone:
+            yield from self._deal(given, chunk)
+            return
+        self._check_meant(given, chunk)
+        task, tuples = next(iter(self.tasks.values())), given.tuples(chunk)
+        task.run(tuples, lambda: tuples.at)
+        yield from task.out(self.leaving)
+
+    def _deal(self, given: Input, chunk: Chunk) -> Out:
+        """Hands each tuple to the tasks that its grouping chooses."""
+        tuples = list(given.tuples(chunk))
+        for at, (tup, targets) in enumerate(zip(tuples, given.targets(chunk, tuples), strict=True)):
+            for number in targets:
+                task = self._task(number, tup, at)
+                task.run([tup], partial(int, at))
+                yield from task.out(False)
+
+    def _task(self, number: int, tup: Any, at: int) -> Task:
+        if number not in self.tasks:
+            error = ValueError(
+                f"task {number} of {self.node.name!r} was named; its tasks are 0 to {self.node.tasks - 1}"
+            )
+            raise RecordFailed(self.node, tup, at, error)
+        return self.tasks[number]
+
+    def _check_meant(self, given: Input, chunk: Chunk) -> None:
+        """A tuple that names a task beyond the last must not end up somewhere else."""
+        named = hidden(chunk, TASK.name) if given.by_column else None
+        if named and max(named) >= self.node.tasks:
+            at = named.index(max(named))
+            self._task(named[at], list(given.tuples(chunk))[at], at)
+
+    def barrier(self) -> Out:
+        """Hands over the state of the tasks that had something to do."""
+        for task in self.tasks.values():
+            if self.state is not None and task.touched:
+                self._save(self.state, task)
+                task.touched = False
+        return ()
+
+    def _save(self, state: KeyedState, task: Task) -> None:
+        kept = kept_attributes(task.logic, self.node.logic)
+        if kept or state.get((task.number,)) is not None:
+            state.put((task.number,), kept)
+
+    def close(self) -> None:
+        """Tells every instance that it is over."""
+        for task in self.tasks.values():
+            task.logic.close()
+
+
+class RouteKernel(Kernel):
+    """Writes the chosen task beside each tuple; a tuple for several tasks comes once for each."""
+
+    node: Route
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        super().__init__(node)
+        self.given = graph.output(node.inputs[0]).schema
+        self.width = len(visible(self.given).names)
+        self.router = router_of(node.grouping, node.tasks, visible(self.given), node.origin)
+        self.task = 0
+
+    def open(self, context: Context) -> None:
+        """Remembers which emitter this is."""
+        self.task = context.task
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """The tuples with their tasks."""
+        emitter = emitter_of(chunk, self.task)
+        rows = list(chunk.values())
+        chosen = [self._targets(row, at, emitter) for at, row in enumerate(rows)]
+        if all(len(c) == 1 for c in chosen):
+            columns = [*chunk.columns(), [c[0] for c in chosen]]
+        else:
+            repeated = [(*row, task) for row, targets in zip(rows, chosen, strict=True) for task in targets]
+            columns = [list(c) for c in zip(*repeated, strict=True)] or [[] for _ in range(len(self.given.names) + 1)]
+        yield "out", TaskChunk(self.node.output().schema, emitter, columns)
+
+    def _targets(self, row: tuple[Any, ...], at: int, emitter: int) -> Sequence[int]:
+        try:
+            return self.router.targets(row[: self.width], emitter)
+        except Exception as error:
+            raise RecordFailed(self.node, row[: self.width], at, error) from error
+
+
+def unsaved(step: str, states: Iterable[Any], error: Exception, dumps: Any) -> StateError:
+    """Says which attribute of a bolt cannot be saved."""
+    kept = next((v for v in states if isinstance(v, dict)), {})
+    for name, value in kept.items():
+        try:
+            dumps(value)
+        except Exception as own:
+            return StateError(
+                f"bolt {step!r} keeps something in {name!r} that cannot be saved ({own}); name it _{name} and make it "
+                f"in prepare"
+            )
+    return StateError(f"the state of {step!r} cannot be saved: {error}")

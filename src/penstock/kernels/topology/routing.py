@@ -1,0 +1,195 @@
+"""Groupings: which tasks of a bolt get a tuple.
+
+A router is made for one input of a bolt. On Spark the simple ones are columns (see `penstock.spark.lower.topology`,
+which must choose the same); here they serve hosts without a JVM, and those that only Python can do serve both.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from penstock.graph import types as t
+from penstock.graph.logic.components import TaskContext
+from penstock.graph.nodes import Grouping
+from penstock.graph.row import row_class
+from penstock.graph.schema import Schema
+from penstock.kernels.murmur import spark_hash
+
+Targets = Sequence[int]
+_MOST = 100_000
+_LONG = (t.BIGINT,)
+
+
+class Router:
+    """Chooses tasks from 0 to `tasks - 1`."""
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The tasks for a tuple of an emitter; `number` is its place in a spout's order, where it has one."""
+        raise NotImplementedError
+
+
+class Shuffle(Router):
+    """Round robin, for each emitter on its own; emitters begin at different tasks."""
+
+    def __init__(self, tasks: int) -> None:
+        super().__init__(tasks)
+        self.sent: Counter[int] = Counter()
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The next task in turn."""
+        turn = number if number is not None else self.sent[emitter] + emitter
+        self.sent[emitter] += 1
+        return (turn % self.tasks,)
+
+
+class Fields(Router):
+    """Equal values go to equal tasks: Spark's hash of the fields, modulo the tasks."""
+
+    def __init__(self, tasks: int, schema: Schema, fields: Sequence[str]) -> None:
+        super().__init__(tasks)
+        self.types = [schema.field(f).type for f in fields]
+        self.key_of = _getter(schema, fields)
+        self.known: dict[Any, Targets] = {}
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The task of the key."""
+        return _remembered(self.known, self.key_of(values), self._of)
+
+    def _of(self, key: tuple[Any, ...]) -> Targets:
+        return (spark_hash(key, self.types) % self.tasks,)
+
+
+class PartialKey(Router):
+    """Each key has two candidates; the one to which this emitter has sent fewer tuples gets it."""
+
+    def __init__(self, tasks: int, schema: Schema, fields: Sequence[str]) -> None:
+        super().__init__(tasks)
+        self.key_of = _getter(schema, fields)
+        self.known: dict[Any, Targets] = {}
+        self.sent: defaultdict[int, list[int]] = defaultdict(lambda: [0] * tasks)
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The candidate with less to do."""
+        first, second = _remembered(self.known, self.key_of(values), self.candidates)
+        sent = self.sent[emitter]
+        chosen = first if sent[first] <= sent[second] else second
+        sent[chosen] += 1
+        return (chosen,)
+
+    def candidates(self, key: tuple[Any, ...]) -> Targets:
+        """The two tasks of a key, by two hashes; they differ when there are two tasks at all."""
+        digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
+        first = int.from_bytes(digest[:8], "big") % self.tasks
+        if self.tasks == 1:
+            return (first, first)
+        step = 1 + int.from_bytes(digest[8:], "big") % (self.tasks - 1)
+        return (first, (first + step) % self.tasks)
+
+
+class All(Router):
+    """Every task."""
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """All of them."""
+        return range(self.tasks)
+
+
+class Global(Router):
+    """The lowest task, always."""
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """Task 0."""
+        return (0,)
+
+
+class Anywhere(Router):
+    """The `none` grouping: as good as random, and the same again on a replay."""
+
+    def __init__(self, tasks: int) -> None:
+        super().__init__(tasks)
+        self.sent: Counter[int] = Counter()
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """A task by the hash of the tuple's number."""
+        turn = number if number is not None else (emitter << 33) + self.sent[emitter]
+        self.sent[emitter] += 1
+        return (spark_hash([turn], _LONG) % self.tasks,)
+
+
+class Local(Router):
+    """From each task to its twin."""
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The emitter's own number."""
+        return (emitter % self.tasks,)
+
+
+class Custom(Router):
+    """The user's own choice. Each emitter has a chooser of its own."""
+
+    def __init__(self, tasks: int, schema: Schema, chooser: Any, origin: tuple[str, str]) -> None:
+        super().__init__(tasks)
+        self.make = row_class(schema.names)
+        self.chooser, self.origin = chooser, origin
+        self.choosers: dict[int, Callable[[Any], Any]] = {}
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The tasks the chooser names, checked."""
+        if emitter not in self.choosers:
+            self.choosers[emitter] = self._chooser(emitter)
+        given = self.choosers[emitter](tuple.__new__(self.make, values))
+        return tuple(map(self._checked, given if isinstance(given, Iterable) else (given,)))
+
+    def _chooser(self, emitter: int) -> Callable[[Any], Any]:
+        made = copy.deepcopy(self.chooser)
+        if hasattr(made, "prepare"):
+            component, stream = self.origin
+            made.prepare(TaskContext(component, emitter), stream, list(range(self.tasks)))
+        choose: Callable[[Any], Any] = getattr(made, "choose", made)
+        return choose
+
+    def _checked(self, task: Any) -> int:
+        if not isinstance(task, int) or isinstance(task, bool) or not 0 <= task < self.tasks:
+            raise ValueError(f"a chooser names tasks from 0 to {self.tasks - 1}, got {task!r}")
+        return task
+
+
+def router_of(grouping: Grouping, tasks: int, schema: Schema, origin: tuple[str, str] = ("", "")) -> Router:
+    """The router of a grouping."""
+    if grouping.kind == "fields":
+        return Fields(tasks, schema, grouping.fields)
+    if grouping.kind == "partial_key":
+        return PartialKey(tasks, schema, grouping.fields)
+    if grouping.kind == "custom":
+        return Custom(tasks, schema, grouping.chooser, origin)
+    simple = {"all": All, "global": Global, "none": Anywhere}
+    return simple.get(grouping.kind, Shuffle)(tasks)
+
+
+def _getter(schema: Schema, fields: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    places = [schema.names.index(f) for f in fields]
+    if len(places) == 1:
+        at = places[0]
+        return lambda values: (values[at],)
+    return itemgetter(*places)
+
+
+def _remembered(known: dict[Any, Targets], key: tuple[Any, ...], of: Callable[[Any], Targets]) -> Targets:
+    """What `of` says of a key, asked once while there are not too many; keys that cannot be looked up are asked anew."""
+    try:
+        found = known.get(key)
+    except TypeError:
+        return of(key)
+    if found is None:
+        found = of(key)
+        if len(known) < _MOST:
+            known[key] = found
+    return found

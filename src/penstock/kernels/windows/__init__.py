@@ -1,0 +1,1 @@
+"""Windows over time and by count."""

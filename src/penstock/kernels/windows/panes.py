@@ -1,0 +1,145 @@
+"""Windows of a fixed size that are given once, from parts by pane; all in columns.
+
+Parts are kept as they come, without a look at what is there. When event time passes the ends of windows, the panes of these are read back, put
+together and given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graph.aggregates import ROWS
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Window
+from penstock.graph.nodes.window import PANE
+from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.windows import TimeWindow
+from penstock.kernels.base import Context, Kernel, Out
+from penstock.kernels.key_hash import places_of_keys
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.tables import PLACE, TIME, column, some, times_of, within
+from penstock.kernels.windows.rows import Rows, concat
+
+_FIRST = "__first"
+
+
+class PartsKernel(Kernel):
+    """The base of kernels that take parts and keep them as rows in time."""
+
+    node: Window
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        super().__init__(node)
+        self.parts = Rows(node)
+        self.new: list[pa.Table] = []
+
+    def open(self, context: Context) -> None:
+        """Finds the table."""
+        self.table = context.table(self.node.name)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Keeps parts until the end of the batch; those without a time are of records that do not say when they happened."""
+        batch, places = chunk.batch(), chunk.places
+        self.rows += int(column(batch, ROWS).sum())
+        if places is None:
+            places = places_of_keys(zip(*(batch.column(k).to_pylist() for k in self.node.keys), strict=True))
+        rows = pa.Table.from_batches([batch]).append_column(PLACE, pa.array(places, pa.int64()))
+        self.new.append(self.on_time(rows, ~np.asarray(rows.column(len(self.node.keys)).is_null())))
+        return ()
+
+    def on_time(self, rows: pa.Table, flags: Any) -> pa.Table:
+        """The parts whose flag is true; the others are counted as late."""
+        if flags.all():
+            return rows
+        self.late += int(column(rows, ROWS)[~flags].sum())
+        return rows.filter(pa.array(flags))
+
+    def taken(self) -> pa.Table | None:
+        """The parts of this batch."""
+        new, self.new = concat(self.new), []
+        return new
+
+    def give(self, rows: pa.Table, start: Any, end: Any) -> Out:
+        """The records of windows."""
+        yield "out", Chunk(self.node.output().schema, batch=self.parts.results(rows, start, end))
+
+
+class PanesKernel(PartsKernel):
+    """Tumbling and sliding windows."""
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        super().__init__(node, graph)
+        self.spec: TimeWindow = node.spec
+
+    def barrier(self) -> Out:
+        """Gives the windows whose end event time passes, and keeps the panes of the others."""
+        new, late, mark = self._on_time(self.taken()), self.times.late, self.times.watermark
+        if mark > NEVER:
+            yield from self._ended(new, late, mark)
+        self._keep(new, mark)
+
+    def _on_time(self, rows: pa.Table | None) -> pa.Table | None:
+        """The parts that are in a window that is open; a pane is late as a whole."""
+        if rows is None:
+            return None
+        rows = self.on_time(rows, column(rows, PANE) >= self.spec.open_from(self.times.late)).drop_columns([ROWS])
+        return rows.rename_columns([TIME if n == PANE else n for n in rows.column_names]) if rows.num_rows else None
+
+    def _keep(self, new: pa.Table | None, mark: int) -> None:
+        """Adds the panes of windows that are open, forgets the others, and says when the next window ends."""
+        horizon = self.spec.open_from(mark)
+        open_ = None if new is None else some(new, times_of(new) >= horizon)
+        if open_ is not None:
+            for batch in open_.to_batches():
+                self.table.add(batch)
+        self.table.forget(horizon)
+        first = min(self.table.first(horizon), FOREVER if open_ is None else int(times_of(open_).min()))
+        if first < FOREVER:
+            self.table.wake(self._end_behind(first, mark))
+
+    def _end_behind(self, pane: int, mark: int) -> int:
+        """The first end behind `mark` of a window that may hold something from a pane on."""
+        spec = self.spec
+        ends = [end for _, end in spec.spans(pane) if end > mark]
+        return min(ends, default=max(mark, pane) + spec.every)
+
+    def _ended(self, new: pa.Table | None, late: int, mark: int) -> Out:
+        """The windows that begin, on the wall, in `[first, behind)`: those with `late < end <= mark`."""
+        spec = self.spec
+        first, behind = spec.open_from(late), spec.open_from(mark)
+        last = behind if behind == FOREVER else behind - spec.every + spec.size
+        mine = None if new is None else some(new, within(times_of(new), first, last))
+        rows = concat([self.table.span(first, last), mine]) if first < behind else None
+        rows = None if rows is None else self._by_window(rows, first, behind)
+        if rows is None:
+            return
+        made = self.parts.together(rows, [*self.node.keys, _FIRST])
+        starts = column(made, _FIRST)
+        yield from self.give(made, self._times(starts), self._times(starts + spec.size))
+
+    def _by_window(self, rows: pa.Table, first: int, behind: int) -> pa.Table | None:
+        """A row for each pane and each of the windows that hold it, with the window's start."""
+        spec, panes = self.spec, times_of(rows)
+        last = panes - (panes - spec.offset) % spec.every
+        found, starts = [], []
+        for back in range(spec.panes):
+            start = last - back * spec.every
+            at = np.flatnonzero((start + spec.size > panes) & within(start, first, behind))
+            found.append(at)
+            starts.append(start[at])
+        at = np.concatenate(found)
+        if not len(at):
+            return None
+        rows = rows.drop_columns([PLACE, TIME])
+        rows = rows if len(found) == 1 and len(at) == rows.num_rows else rows.take(pa.array(at))
+        return rows.append_column(_FIRST, pa.array(np.concatenate(starts)))
+
+    def _times(self, walls: Any) -> Any:
+        """When the clocks on the wall show these times."""
+        if not self.spec.timezone:
+            return walls
+        each, at = np.unique(walls, return_inverse=True)
+        return np.array([self.spec.time(w) for w in each.tolist()], np.int64)[at]

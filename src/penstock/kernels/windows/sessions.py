@@ -1,0 +1,150 @@
+"""Sessions that are given once, from parts that are pieces of a session each; all in columns.
+
+A piece is a span of time in which records of a key lie so close that they are surely one session. Pieces are kept as they come, by
+their end. When event time passes the end of a piece, all that touches it is put together: the sessions that are over are given; of the others
+what would be forgotten is kept as one piece, up to the end of the session so far. A session that was over before the batch is made of late records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.aggregates import ROWS
+from penstock.graph.nodes.window import END, START
+from penstock.graph.times import FOREVER, NEVER
+from penstock.kernels.base import Out
+from penstock.kernels.tables import PLACE, TIME, column, places_of, some
+from penstock.kernels.windows.panes import PartsKernel
+from penstock.kernels.windows.rows import concat
+
+_SESSION = "__session"
+
+
+class SessionsKernel(PartsKernel):
+    """Session windows."""
+
+    def barrier(self) -> Out:
+        """Gives the sessions that are over, and keeps the pieces of the others."""
+        new, mark = self.taken(), self.times.watermark
+        new = None if new is None else new.append_column(TIME, new.column(END))
+        first = FOREVER
+        if new is not None:
+            open_ = some(new, column(new, TIME) > mark)
+            first = self._add(open_)
+        if mark > NEVER:
+            moved = yield from self._ended(new, mark)
+            first = min(first, self._add(moved))
+            self.table.forget(mark + 1)
+        first = min(first, self.table.first(mark + 1))
+        if first < FOREVER:
+            self.table.wake(first)
+
+    def _add(self, rows: pa.Table | None) -> int:
+        if rows is None or not rows.num_rows:
+            return FOREVER
+        for batch in rows.combine_chunks().to_batches():
+            self.table.add(batch)
+        return int(column(rows, TIME).min())
+
+    def _ended(self, new: pa.Table | None, mark: int) -> Any:
+        """Gives the sessions that are over; what comes back is to be kept of those that are not."""
+        over = None if new is None else some(new, column(new, TIME) <= mark)
+        old = concat([self.table.span(NEVER, mark + 1), over])
+        if old is None:
+            return None
+        open_ = None if new is None else some(new, column(new, TIME) > mark)
+        pieces = concat([old, self._touching(old, open_, mark)])
+        assert pieces is not None
+        begin, end, number = sessions(self._key_numbers(pieces), column(pieces, START), column(pieces, END))
+        pieces = pieces.append_column(_SESSION, pa.array(number))
+        old_ones = np.arange(pieces.num_rows) < old.num_rows
+        late = end[number] <= self.times.late
+        self.late += int(column(pieces, ROWS)[late].sum())
+        ended = (end[number] <= mark) & ~late
+        if ended.any():
+            made = self._merged(pieces.filter(pa.array(ended)), self.node.keys)
+            which = column(made, _SESSION)
+            yield from self.give(made, begin[which], end[which])
+        return self._kept(some(pieces, old_ones & ~ended & ~late), end)
+
+    def _touching(self, old: pa.Table, open_: pa.Table | None, mark: int) -> pa.Table | None:
+        """The open pieces of the keys that have old ones."""
+        places = np.unique(places_of(old))
+        mine = None if open_ is None else some(open_, np.isin(places_of(open_), places))
+        return concat([self.table.at(places, mark + 1), mine])
+
+    def _key_numbers(self, rows: pa.Table) -> Any:
+        """A number for each row, the same for the same key."""
+        number = np.zeros(rows.num_rows, np.int64)
+        for name in self.node.keys:
+            coded = pc.dictionary_encode(rows.column(name).combine_chunks(), null_encoding="encode")
+            codes = coded.indices.to_numpy(zero_copy_only=False)
+            both = number * (int(codes.max(initial=0)) + 1) + codes
+            number = both if name == self.node.keys[0] else np.unique(both, return_inverse=True)[1]
+        return number
+
+    def _merged(self, rows: pa.Table, names: Iterable[str]) -> pa.Table:
+        """The pieces of each session as one row of parts, with other fields that are the same in all of them."""
+        made = self.parts.together(rows, [_SESSION])
+        number = column(rows, _SESSION)
+        first = np.empty(int(number.max()) + 1, np.int64)
+        first[number] = np.arange(len(number))
+        at = pa.array(first[column(made, _SESSION)])
+        for name in names:
+            made = made.append_column(name, rows.column(name).take(at))
+        return made
+
+    def _kept(self, rows: pa.Table | None, end: Any) -> pa.Table | None:
+        """The old pieces of each session that is not over, as one piece; it is kept until the session so far ends."""
+        if rows is None:
+            return None
+        made = self._merged(rows, [*self.node.keys, PLACE])
+        made = made.sort_by(_SESSION)
+        bounds = rows.group_by(_SESSION).aggregate([(START, "min"), (END, "max")]).sort_by(_SESSION)
+        made = made.append_column(START, bounds.column(f"{START}_min")).append_column(END, bounds.column(f"{END}_max"))
+        made = made.append_column(TIME, pa.array(end[column(made, _SESSION)]))
+        made = made.append_column(ROWS, pa.array(np.zeros(made.num_rows, np.int64)))
+        return made.select([*self.node.keys, START, END, *self.parts.parts, ROWS, PLACE, TIME])
+
+
+def sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
+    """Spans of each key that overlap, put together: where each session begins and ends, and which one each span is in.
+
+    >>> begin, end, which = sessions(np.array([1, 2, 1, 1]), np.array([0, 0, 5, 50]), np.array([10, 9, 15, 60]))
+    >>> begin.tolist(), end.tolist(), which.tolist()
+    ([0, 50, 0], [15, 60, 9], [0, 2, 0, 1])
+    """
+    order = _order(keys, starts)
+    k, s, e = keys[order], starts[order], ends[order]
+    fresh = np.ones(len(k), bool)
+    fresh[1:] = k[1:] != k[:-1]
+    reach = _running_max(e, fresh)
+    fresh[1:] |= s[1:] >= reach[:-1]
+    at = np.flatnonzero(fresh)
+    number = np.empty(len(k), np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    return s[at], np.maximum.reduceat(e, at) if len(at) else e, number
+
+
+def _order(keys: Any, starts: Any) -> Any:
+    """The order by key and start; by both in one number, where that fits, which is quicker."""
+    least = int(starts.min(initial=0))
+    many = int(starts.max(initial=0)) - least + 1
+    if int(keys.max(initial=0)) < (1 << 62) // many:
+        return np.argsort(keys * many + (starts - least))
+    return np.lexsort((starts, keys))
+
+
+def _running_max(values: Any, fresh: Any) -> Any:
+    """The largest value so far, beginning anew where `fresh` is true."""
+    least = int(values.min(initial=0))
+    high = int(values.max(initial=0)) - least + 1
+    group = np.cumsum(fresh)
+    if high and int(group[-1] if len(group) else 0) < (1 << 62) // high:
+        return np.maximum.accumulate((values - least) + group * high) - group * high + least
+    return np.concatenate([np.maximum.accumulate(each) for each in np.split(values, np.flatnonzero(fresh)[1:])])

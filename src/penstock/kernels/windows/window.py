@@ -1,0 +1,373 @@
+"""Windows in Python, a key at a time: every kind of window over time, every trigger, aggregates of any kind.
+
+What a key keeps is its open windows, each with the parts of its aggregates. The local runtime uses this for all windows over time; on Spark
+those that are given once, of native aggregates, have a quicker kernel (`window_panes.py`, `window_sessions.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import FlowError
+from penstock.graph.aggregates import Aggregate
+from penstock.graph.duration import micros
+from penstock.graph.expr import Expr
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import LATE, Window
+from penstock.graph.nodes.window import COMPLETE, PANE, START, UPDATE
+from penstock.graph.schema import Schema
+from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
+from penstock.graph.windows import (
+    EveryInterval,
+    EveryRecords,
+    GlobalWindow,
+    SessionWindow,
+    Span,
+    TimeWindow,
+    gap_expression,
+)
+from penstock.kernels.base import Context, Out, RecordFailed
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.keyed.aggregates import begins, finish, merges
+from penstock.kernels.keyed.keyed import Key, KeyedKernel
+from penstock.kernels.records.chunk import Chunk, shape_of
+from penstock.kernels.state import CLOCK, EVENT, Column, Layout
+from penstock.kernels.stateless import shaped
+
+Parts = tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Held:
+    """An open window of a key: its parts, of how many records, and how many of them came since it was given."""
+
+    parts: Parts | None
+    rows: int
+    fresh: int
+    given: bool = False
+
+
+class Folding:
+    """How the parts of a window step are made of records, go together, and become the fields of a result."""
+
+    def __init__(self, node: Window, schema: Schema) -> None:
+        self.aggregates: tuple[Aggregate, ...] = node.aggregates
+        self.begins = [b for a in node.aggregates for b in begins(a, schema)] if not node.parts else []
+        self.merges = [m for a in node.aggregates for m in merges(a)]
+        self.widths = [len(merges(a)) for a in node.aggregates]
+
+    def begin(self, values: Any, row: Any) -> Parts:
+        """What one record makes."""
+        return tuple(b(values, row) for b in self.begins)
+
+    def merge(self, one: Parts | None, other: Parts | None) -> Parts | None:
+        """Two together."""
+        if one is None or other is None:
+            return other if one is None else one
+        return tuple(m(a, b) for m, a, b in zip(self.merges, one, other, strict=True))
+
+    def results(self, parts: Parts) -> Iterator[Any]:
+        """The fields of a result."""
+        at = 0
+        for aggregate, width in zip(self.aggregates, self.widths, strict=True):
+            yield finish(aggregate, parts[at : at + width])
+            at += width
+
+    def nothing(self) -> Iterable[Any]:
+        """The fields of a result that is taken back."""
+        return [None] * len(self.aggregates)
+
+
+class Reducing(Folding):
+    """The same for a function of two records."""
+
+    def __init__(self, node: Window, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.function = node.function or max
+        self.shape = shape_of(schema)
+        self.keys = [schema.names.index(k) for k in node.keys]
+        self.others = [at for at, name in enumerate(schema.names) if name not in node.keys]
+
+    def begin(self, values: Any, row: Any) -> Parts:
+        """The record itself."""
+        return tuple(values)
+
+    def merge(self, one: Parts | None, other: Parts | None) -> Parts | None:
+        """The function's record, as plain values."""
+        if one is None or other is None:
+            return other if one is None else one
+        made = self.shape.values(self.function(self.shape.make(one), self.shape.make(other)))
+        values = tuple(c[0] for c in self.shape.checked([[v] for v in made]))
+        if [values[at] for at in self.keys] != [one[at] for at in self.keys]:
+            raise ValueError(f"reduce must keep the key fields as they are, got {made!r}")
+        return values
+
+    def results(self, parts: Parts) -> Iterator[Any]:
+        """The fields beside the key."""
+        return (parts[at] for at in self.others)
+
+    def nothing(self) -> Iterable[Any]:
+        """The fields of a result that is taken back."""
+        return [None] * len(self.others)
+
+
+class WindowKernel(KeyedKernel):
+    """Windows over time, sessions, and the one over all time."""
+
+    node: Window
+
+    def __init__(self, node: Any, graph: Graph) -> None:
+        schema = graph.output(node.inputs[0]).schema
+        super().__init__(node, schema)
+        self.folding = (Reducing if node.function is not None else Folding)(node, schema)
+        self.near: dict[Key, dict[Span, Held]] = {}
+        self.back: list[tuple[Key, Span]] = []
+        self.spans_of = _spans_of(node, schema)
+
+    def layout(self) -> Layout:
+        """The windows of a key, and the next times at which it has work."""
+        times = (Column(EVENT, pa.int64()), Column(CLOCK, pa.int64()))
+        return Layout(self.key_columns, (Column("windows"), *times))
+
+    def open(self, context: Context) -> None:
+        """Finds the state and the clock."""
+        super().open(context)
+        self.now = context.now
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether windows go by the clock."""
+        return self.node.time is None and not isinstance(self.node.spec, GlobalWindow)
+
+    def moves(self) -> tuple[int, int]:
+        """From when to when time moves in this batch."""
+        times = self.times
+        if self.by_clock:
+            return times.before, FOREVER if times.watermark == FOREVER else times.now
+        return times.late, times.watermark
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Puts records into their windows, and gives those that are too late for all of them."""
+        late = self._take_parts(chunk) if self.node.parts else self._take_records(chunk)
+        if late:
+            flags = [False] * len(chunk)
+            for at in late:
+                flags[at] = True
+            yield LATE, chunk.keep(flags)
+
+    def _take_records(self, chunk: Chunk) -> list[int]:
+        rows, late, behind = chunk.rows(), [], self.moves()[0] - self.node.lateness
+        now = max(self.times.now, round(self.now() * 1_000_000))
+        for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
+            try:
+                spans = self.open_spans(key, self.spans_of(values, rows[at], now), behind)
+                for span in spans:
+                    self.put(key, span, self.folding.begin(values, rows[at]), 1)
+            except Exception as error:
+                raise RecordFailed(self.node, rows[at], at, error) from error
+            if not spans:
+                late.append(at)
+        return late
+
+    def _take_parts(self, chunk: Chunk) -> list[int]:
+        """Parts: the key, the pane or the span, the parts, and of how many records they are made."""
+        behind, width = self.moves()[0] - self.node.lateness, len(self.node.keys)
+        for values, key in zip(chunk.values(), self.keys(chunk), strict=True):
+            self.rows += values[-1]
+            spans = [] if values[width] is None else self.open_spans(key, self.spans_of(values, None, 0), behind)
+            for span in spans:
+                self.put(key, span, values[width + self._bounds : -1], values[-1])
+            if not spans:
+                self.late += values[-1]
+        return []
+
+    def open_spans(self, key: Key, spans: list[Span], behind: int) -> list[Span]:
+        """Those of a record's windows that are not over; a session that is goes on if it meets one that is not."""
+        if not isinstance(self.node.spec, SessionWindow):
+            return [s for s in spans if s[1] > behind]
+        return [s for s in spans if s[1] > behind or any(_overlap(s, o) for o in self.windows(key))]
+
+    @property
+    def _bounds(self) -> int:
+        return 1 if isinstance(self.node.spec, TimeWindow) else 2
+
+    def windows(self, key: Key) -> dict[Span, Held]:
+        """The open windows of a key."""
+        if key not in self.near:
+            kept = self.state.get(key)
+            self.near[key] = {} if kept is None else kept[0]
+        return self.near[key]
+
+    def put(self, key: Key, span: Span, parts: Parts, rows: int) -> None:
+        """Puts parts into a window; sessions that overlap become one."""
+        windows = self.windows(key)
+        held = Held(parts, rows, rows)
+        if isinstance(self.node.spec, SessionWindow):
+            span, held = self._joined(key, windows, span, held)
+        elif span in windows:
+            held = self._both(windows[span], held)
+        windows[span] = held
+
+    def _both(self, one: Held, other: Held) -> Held:
+        parts = self.folding.merge(one.parts, other.parts)
+        return Held(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
+
+    def _joined(self, key: Key, windows: dict[Span, Held], span: Span, held: Held) -> tuple[Span, Held]:
+        met = sorted(s for s in windows if _overlap(s, span))
+        whole = (min([span[0], *(s[0] for s in met)]), max([span[1], *(s[1] for s in met)]))
+        for each in met:
+            before = windows.pop(each)
+            if before.given and self.node.accumulate and each != whole:
+                self.back.append((key, each))
+            held = self._both(Held(before.parts, before.rows, before.fresh, before.given and each == whole), held)
+        return whole, held
+
+    def barrier(self) -> Out:
+        """Time moves: windows that it ends, and those that a trigger names, are given."""
+        late, mark = self.moves()
+        for key in self._due(late, mark):
+            self.windows(key)
+        made = [self._record(key, span, None) for key, span in self.back]
+        if self.node.mode == COMPLETE:
+            made += self._complete()
+        for key, windows in self.near.items():
+            made += self._given(key, windows, mark)
+            self._settle(key, windows, mark)
+        self.near, self.back = {}, []
+        self.state.wake(EVENT, mark)
+        self.state.wake(CLOCK, self.times.now)
+        if made:
+            yield "out", shaped(self, "out", made)
+
+    def _due(self, late: int, mark: int) -> list[Key]:
+        times = self.times
+        if self.by_clock:
+            return self.state.due(CLOCK, times.before, mark)
+        due = self.state.due(EVENT, late, mark)
+        return [*due, *self.state.due(CLOCK, times.before, times.now)] if self._ticked() else due
+
+    def _ticked(self) -> bool:
+        """Whether the clock has passed a step of the early trigger since the last batch."""
+        early, before = self.node.early, self.times.before
+        if not isinstance(early, EveryInterval) or before == NEVER:
+            return False
+        return self.times.now // early.interval > before // early.interval
+
+    def _complete(self) -> Iterator[Any]:
+        """All that is kept, if anything of it changed."""
+        if not any(h.fresh for windows in self.near.values() for h in windows.values()):
+            return
+        for key, _ in list(self.state.items()):
+            self.windows(key)
+        for key, windows in self.near.items():
+            for span, held in windows.items():
+                held.fresh, held.given = 0, True
+                yield self._record(key, span, held.parts)
+
+    def _given(self, key: Key, windows: dict[Span, Held], mark: int) -> Iterator[Any]:
+        for span in sorted(windows):
+            held = windows[span]
+            if held.fresh and self._triggered(span, held, mark):
+                assert held.parts is not None
+                yield self._record(key, span, held.parts)
+                held.fresh, held.given = 0, True
+                held.parts = held.parts if self.node.accumulate else None
+
+    def _triggered(self, span: Span, held: Held, mark: int) -> bool:
+        if self.node.mode == UPDATE or span[1] <= mark:
+            return True
+        early = self.node.early
+        if isinstance(early, EveryRecords):
+            return held.rows // early.records > (held.rows - held.fresh) // early.records
+        return self._ticked()
+
+    def _record(self, key: Key, span: Span, parts: Parts | None) -> Any:
+        bounds = () if isinstance(self.node.spec, GlobalWindow) else tuple(map(to_moment, span))
+        return (*key, *bounds, *(self.folding.nothing() if parts is None else self.folding.results(parts)))
+
+    def _settle(self, key: Key, windows: dict[Span, Held], mark: int) -> None:
+        """Forgets the windows whose time is over, and keeps the others."""
+        for span in [s for s in windows if s[1] + self.node.lateness <= mark or s[1] == mark == FOREVER]:
+            del windows[span]
+        if not windows:
+            self.state.delete(key)
+            return
+        ends = min(end if end > mark else end + self.node.lateness for _, end in windows)
+        tick = self._next_tick(windows)
+        waits = (None, min(ends, tick)) if self.by_clock else (ends, tick if tick < FOREVER else None)
+        self.state.put(key, (windows, *waits))
+
+    def _next_tick(self, windows: dict[Span, Held]) -> int:
+        early = self.node.early
+        if isinstance(early, EveryInterval) and any(h.fresh for h in windows.values()):
+            return (self.times.now // early.interval + 1) * early.interval
+        return FOREVER
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    """Whether two sessions are one; the end is not in a span, so those that only touch are two.
+
+    >>> _overlap((0, 10), (9, 12)), _overlap((0, 10), (10, 12))
+    (True, False)
+    """
+    return one[0] < other[1] and other[0] < one[1]
+
+
+SpansOf = Callable[[Any, Any, int], list[Span]]
+"""The windows of a record: of its values, its row, and the clock."""
+
+
+def _spans_of(node: Window, schema: Schema) -> SpansOf:
+    spec = node.spec
+    if isinstance(spec, TimeWindow):
+        if node.parts:
+            pane = schema.names.index(PANE)
+            return lambda values, row, now: spec.spans(values[pane])
+        time_of = time_getter(node, schema)
+        return lambda values, row, now: [s for at in time_of(values, now) for s in spec.spans(spec.pane_of(at))]
+    if isinstance(spec, SessionWindow):
+        return _sessions_of(node, spec, schema)
+    return lambda values, row, now: [GlobalWindow.span]
+
+
+def _sessions_of(node: Window, spec: SessionWindow, schema: Schema) -> SpansOf:
+    if node.parts:
+        start = schema.names.index(START)
+        return lambda values, row, now: [(values[start], values[start + 1])]
+    gap_of, time_of = gap_getter(spec, schema), time_getter(node, schema)
+    return lambda values, row, now: [(at, at + gap_of(values, row)) for at in time_of(values, now)]
+
+
+def time_getter(node: Window, schema: Schema) -> Callable[[Any, int], list[int]]:
+    """When a record happened, from its values and the clock; nothing when it does not say."""
+    if node.time is None:
+        return lambda values, now: [now]
+    at, shift = schema.names.index(node.time.column), node.time.shift
+    return lambda values, now: [] if values[at] is None else [to_micros(values[at]) + shift]
+
+
+def gap_getter(spec: SessionWindow, schema: Schema) -> Callable[[Any, Any], int]:
+    """The gap behind a record, in microseconds, from its values and its row."""
+    gap = spec.gap
+    if isinstance(gap, int):
+        return lambda values, row: gap
+    if isinstance(gap, Expr):
+        of = compile_expr(gap_expression(gap), schema)
+        return lambda values, row: checked_gap(of(values))
+    return lambda values, row: gap_by(gap, row)
+
+
+def gap_by(function: Callable[[Any], Any], row: Any) -> int:
+    """The gap that a function gives for a record, in microseconds."""
+    return checked_gap(micros(function(row), "the gap of a session"))
+
+
+def checked_gap(gap: Any) -> int:
+    """A gap that can be used."""
+    if gap is None or gap <= 0:
+        raise FlowError(f"the gap of a session is a span of time above zero, got {gap!r}")
+    return int(gap)

@@ -1,0 +1,1 @@
+"""Reading topics: consumers, their groups and positions."""

@@ -1,0 +1,1 @@
+"""Writing to topics: producers, their buffers, sequence numbers and partitions."""

@@ -1,0 +1,57 @@
+"""The damage of a partition, on record: what was found, and who chose to go on without it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.log.errors import Damage
+from penstock.log.storage.files import FileLock, read_json, write_json
+from penstock.log.storage.position import Place
+
+_NAME = "damage.json"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A reader went on at `next`, knowing that the records from `first` on are lost to it."""
+
+    first: int
+    next: int
+    by: str
+    at_ms: int
+
+
+def _load(place: Place) -> dict[str, list[Any]]:
+    return read_json(place.path / _NAME) or {"damage": [], "skips": []}
+
+
+def damage_of(place: Place) -> list[Damage]:
+    """All damage found so far."""
+    return [Damage(**entry) for entry in _load(place)["damage"]]
+
+
+def skips_of(place: Place) -> list[Skip]:
+    """All skips so far."""
+    return [Skip(**entry) for entry in _load(place)["skips"]]
+
+
+def _add(place: Place, kind: str, entry: dict[str, Any]) -> None:
+    with FileLock(place.path / "damage.lock"):
+        data = _load(place)
+        if entry not in data[kind]:
+            data[kind].append(entry)
+            write_json(place.path / _NAME, data)
+
+
+def record(place: Place, damage: Damage) -> None:
+    """Put damage on record; a reader that may not write here still raises it."""
+    with suppress(PermissionError):
+        _add(place, "damage", asdict(damage))
+
+
+def record_skip(place: Place, damage: Damage, by: str) -> None:
+    """Put on record that a reader goes on behind the damage."""
+    _add(place, "skips", asdict(Skip(damage.first, damage.next, by, time.time_ns() // 1_000_000)))

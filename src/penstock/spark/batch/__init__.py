@@ -1,0 +1,1 @@
+"""One batch of a plan: sources in, sinks out."""

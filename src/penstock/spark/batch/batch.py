@@ -1,0 +1,309 @@
+"""Runs one batch of a plan: source frames in, sinks written, state version published."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.compiler.counts import complete
+from penstock.compiler.plan import Plan
+from penstock.connectors.base import Batch, Place, SinkConnector, Staged
+from penstock.connectors.registry import source_connector
+from penstock.errors import RunError
+from penstock.faults import passing
+from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
+from penstock.graph.nodes.policy import FAIL, SKIP
+from penstock.graph.times import Times
+from penstock.kernels.errors.dead_letters import letter_rows
+from penstock.kernels.errors.guard import Letter
+from penstock.kernels.joins.refresh import Freshness
+from penstock.spark.batch.sinks import Sinks
+from penstock.spark.dead_letters.malformed import MOST_LETTERS
+from penstock.spark.dead_letters.replay import Replayed, Replays
+from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, letter_of
+from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.live.report import BatchReport
+from penstock.spark.live.timekeeper import Timekeeper
+from penstock.spark.lower.context import Lowering, Union
+from penstock.spark.lower.lower import lower
+from penstock.spark.lower.time import observed
+from penstock.spark.tasks.counting import CountsParam
+from penstock.spark.tasks.pack import Packer
+from penstock.state.store import StateStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+log = logging.getLogger("penstock")
+BOX = "dead-letters"
+"""The letter box in the checkpoint folder."""
+
+
+@dataclass
+class BatchRunner:
+    """What stays the same from batch to batch."""
+
+    plan: Plan
+    packer: Packer
+    tasks: int
+    live: bool
+    folder: Path
+    lineage: str
+    keeper: Timekeeper
+    sinks: Sinks
+    store: StateStore | None = None
+    loops: dict[str, SinkConnector] = field(default_factory=dict)
+    again: Any = None
+    """Reads records that came back from the dead letters unread; a bounded run has none."""
+    _tables: dict[str, DataFrame] = field(default_factory=dict)
+    _fresh: dict[str, Freshness] = field(default_factory=dict)
+    _seconds: dict[str, float] = field(default_factory=dict)
+    _counts: Any = None
+
+    def run(
+        self,
+        spark: SparkSession,
+        batch: int,
+        base: int,
+        frames: dict[Port, DataFrame],
+        union: Union = lambda ports: None,
+        letters: Iterable[Letter] = (),
+    ) -> BatchReport:
+        """One batch, from the state of version `base` to that of version `batch`.
+
+        `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up. `letters` are dead
+        letters that were found before.
+        """
+        self._seconds = {}
+        at = self._lowering(spark, batch, frames, union)
+        at.counts.value = (Counter(), Counter(), list(letters))
+        staged: dict[str, Staged] = {}
+        try:
+            with self._timed("plan"):
+                at.states = self._states(batch, base)
+                at.times = self._times(batch, base)
+                lower(at)
+                self._give_back(batch, at.replays)
+            with self._timed("compute"):
+                self._stage(at, batch, staged)
+                passing("state staged", batch)
+            with self._timed("state"):
+                bad = self._publish(batch, at)
+                passing("manifest published", batch)
+            with self._timed("sinks"):
+                self.sinks.commit(staged, batch)
+                for own in (*self.loops, BOX):
+                    if own in staged:
+                        staged[own].commit()
+        except BaseException:
+            _abort(staged)
+            raise
+        finally:
+            at.release()
+        return self._report(batch, at.counts.value, staged, bad)
+
+    def _lowering(self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union) -> Lowering:
+        replays = self._replays.claim(batch)
+        counts = self._counter(spark)
+        rest = (counts, self._table, union, replays)
+        made = Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
+        made.again = self.again or made.again
+        return made
+
+    @property
+    def _replays(self) -> Replays:
+        return Replays(self.folder / "replay")
+
+    def _give_back(self, batch: int, left: Replayed) -> None:
+        """Dead letters for which there is no step: they count as not replayed."""
+        for (step, _), rows in left.items():
+            log.warning(
+                "%d dead letters were not replayed: no step %r runs; they stay in the letter box", len(rows), step
+            )
+        self._replays.give_back(batch, {step for step, _ in left})
+
+    def attempt(self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame]) -> Exception | None:
+        """Tries a batch, and shows and keeps nothing; gives what went wrong, or None."""
+        at = self._lowering(spark, batch, dict(frames), lambda ports: None)
+        try:
+            at.states, at.times = self._states(batch, base), self._times(batch, base)
+            lower(at)
+            for sink in self.plan.graph.sinks:
+                if sink.inputs[0] in at.frames:
+                    at.input(sink).write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            return error
+        finally:
+            at.release()
+        return None
+
+    def _counter(self, spark: SparkSession) -> Any:
+        """One accumulator for the whole run, since Spark never forgets one; each batch begins with nothing in it."""
+        if self._counts is None:
+            self._counts = spark.sparkContext.accumulator((Counter(), Counter(), []), CountsParam())
+        self._counts.value = (Counter(), Counter(), [])
+        return self._counts
+
+    def _states(self, batch: int, base: int) -> dict[str, Any]:
+        if self.store is None:
+            return {}
+        kept = {
+            store: n.parallelism or self.tasks
+            for s in self.plan.stages
+            if s.state
+            for n in s.nodes
+            for store in n.stores
+        }
+        return self.store.begin(batch, kept, base)
+
+    def _times(self, batch: int, base: int) -> dict[str, Times]:
+        if self.store is None:
+            return self.keeper.begin({})
+        return self.keeper.begin(self.store.time(base), self.store.time(batch, missing=True))
+
+    def _publish(self, batch: int, at: Lowering) -> dict[str, int]:
+        """Makes the new state real, with the times of the batch; gives the number of bad records by step."""
+        found = {step: observed(observation) for step, observation in at.observed.items()}
+        time = self.keeper.finish({step: highs for step, (highs, _) in found.items()})
+        if self.store is not None:
+            self.keeper.wakes = self.store.publish(batch, time)
+        return {step: bad for step, (_, bad) in found.items() if bad}
+
+    def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
+        dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
+        for sink in (s for s in self.plan.graph.sinks if s not in dead):
+            staged[sink.name] = self._stage_sink(at, sink, batch)
+        for loop in self.plan.graph.loops:
+            if loop.fed_by is not None:
+                about = Batch(
+                    batch,
+                    loop.name,
+                    {"path": str(self.folder / "loops" / loop.name), "format": "parquet"},
+                    self.lineage,
+                )
+                staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
+
+        _take_unread(at)
+        self._stage_letters(at, batch, dead, staged)
+
+    def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> Staged:
+        """A sink's rows, staged; with a policy, without those that it refuses.
+
+        Then they are computed first, by a job that cannot fail on what the sink says: what tasks have counted is lost when they fail.
+        """
+        if sink.on_error is None or sink.on_error.action == FAIL:
+            return self.sinks.stage(sink, at.input(sink), batch)
+        frame = at.keep(at.input(sink))
+        frame.write.format("noop").mode("overwrite").save()
+        made, letters = self._sifted(sink, frame, batch)
+        skips = sink.on_error.action == SKIP
+        taken, given, before = at.counts.value
+        skipped = Counter({f"{sink.name}.skipped": len(letters)} if skips and letters else {})
+        at.counts.value = (taken + skipped, given, [*before, *([] if skips else letters)])
+        return made
+
+    def _sifted(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[Letter]]:
+        """The batch, staged without the rows that its sink refuses, and those as letters."""
+        partial = self.sinks.stage_rows(sink, frame, batch)
+        if partial is not None:
+            check_refusals(sink, *partial)
+            return partial[0], [letter_of(sink.name, *refusal) for refusal in partial[1]]
+        note = self.folder / "refused" / sink.name / str(batch)
+        return Refusals(sink, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
+
+    def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
+        """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""
+        letters = at.counts.value[2]
+        if len(letters) > MOST_LETTERS:
+            raise RunError(
+                f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
+                f"{MOST_LETTERS} in one batch are taken for a broken flow, not for bad records"
+            )
+        rows = letter_rows(letters, self.plan.graph.name, self.lineage, batch, self.keeper.now)
+        for sink in dead:
+            frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
+            staged[sink.name] = self.sinks.stage(sink, frame, batch)
+        if rows and not dead:
+            staged[BOX] = LetterBox(self.folder / BOX).stage(rows, batch)
+
+    def _table(self, node: Node, endpoint: Endpoint) -> DataFrame:
+        """A static table: read at its first use and kept, and read again when the step says so."""
+        from pyspark.sql import SparkSession
+
+        if self._fresh.setdefault(node.name, Freshness(node)).stale(self.keeper.now):  # type: ignore[arg-type]
+            spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+            _let_go(spark, self._tables.pop(node.name, None), endpoint)
+            assert endpoint.schema is not None
+            place = Place(node.name, endpoint, endpoint.schema, self.folder / "tables" / node.name)
+            self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, place).persist()
+        return self._tables[node.name]
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[phase] = time.perf_counter() - begin
+
+    def _report(self, batch: int, counts: Any, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
+        taken, given = (dict(each) for each in counts[:2])
+        late = {s.removesuffix(".late"): taken.pop(s) for s in list(taken) if s.endswith(".late")}
+        skipped = {s.removesuffix(".skipped"): taken.pop(s) for s in list(taken) if s.endswith(".skipped")}
+        given |= {s: given.get(s, 0) for s in taken if not s.endswith(".parts")}
+        taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
+        steps = complete(self.plan.graph, taken, given)
+        fed = {n.name: taken[n.name] for n in self.plan.graph.loops}
+        return BatchReport(
+            batch,
+            {},
+            steps,
+            dict(self._seconds),
+            finished=time.time(),
+            taken=taken,
+            given=given,
+            fed=fed,
+            late=late,
+            bad=bad,
+            dead=dict(Counter(made.step for made in counts[2])),
+            skipped=skipped,
+            watermarks=dict(self.keeper.marks.at),
+        )
+
+    def close(self) -> None:
+        """Closes the sinks and lets go of the tables."""
+        self.sinks.close()
+        for table in self._tables.values():
+            table.unpersist()
+
+
+def _take_unread(at: Lowering) -> None:
+    """Puts the records that sources could not read among the dead letters, and those left out among the counts."""
+    taken, given, letters = at.counts.value
+    unread = [letter for seen in at.unread.values() for letter in seen.letters()]
+    skipped = {f"{name}.skipped": many for name, seen in at.unread.items() if (many := seen.skipped())}
+    at.counts.value = (taken + Counter(skipped), given, [*letters, *unread])
+
+
+def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) -> None:
+    """Has Spark forget a table that is read again: what it keeps of the same path would be taken for new."""
+    if table is None:
+        return
+    table.unpersist(blocking=True)
+    if "path" in endpoint.options:
+        spark.catalog.refreshByPath(endpoint.options["path"])
+
+
+def _abort(staged: dict[str, Staged]) -> None:
+    for work in staged.values():
+        try:
+            work.abort()
+        except Exception:
+            continue

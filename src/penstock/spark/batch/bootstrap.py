@@ -1,0 +1,50 @@
+"""Fills the state of steps before the first batch: version -1, from which batch 0 starts, is made of a bounded run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.compiler.compile import compile_graph
+from penstock.compiler.plan import Plan
+from penstock.errors import StepError
+from penstock.graph.bootstrap import bootstrap_graph
+from penstock.graph.graph import Graph
+from penstock.spark.batch.sources import Sources
+from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.spark.failures import as_run_error
+from penstock.state.store import StateStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.batch.batch import BatchRunner
+
+VERSION = -1
+
+
+def wanted(graph: Graph, folder: Path) -> bool:
+    """Whether a flow has to be filled: it says so, nothing has run yet, and it has not been done."""
+    begun = SparkLog(folder / "spark").begun() >= 0
+    return bool(graph.bootstraps) and not begun and not StateStore(folder / "state").manifest(VERSION).exists()
+
+
+def fill(graph: Graph, spark: SparkSession, folder: Path, runner: Callable[[Plan], BatchRunner]) -> None:
+    """Runs the bootstraps of a flow. The manifest of version -1 makes it count; before that it can be done again."""
+    plan = compile_graph(bootstrap_graph(graph), live=True)
+    steps = frozenset(name for stage in plan.stages for name in stage.steps)
+    sources = Sources(plan.graph, folder / "bootstrap", steps)
+    made = runner(plan)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        made.run(spark, VERSION, VERSION - 1, dict(sources.bounded(spark)))
+    except Exception as error:
+        raise _traced(sources, spark, as_run_error(error)) from error
+    finally:
+        made.close()
+        sources.close()
+
+
+def _traced(sources: Sources, spark: SparkSession, error: Any) -> Any:
+    return sources.trace(spark, error) if isinstance(error, StepError) else error

@@ -1,0 +1,205 @@
+"""The sinks of a run: opened, fenced and reconciled before the first batch, then staged and committed batch by batch."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkPlace, Staged
+from penstock.connectors.delivery import Entry, LedgerSink
+from penstock.connectors.registry import sink_connector
+from penstock.errors import DeliveryError, Impossible
+from penstock.faults import passing
+from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Sink
+from penstock.graph.nodes.policy import FAIL
+from penstock.spark.checkpoint.offsets import OffsetLog
+from penstock.state.file import put_safely
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+log = logging.getLogger("penstock")
+
+
+@dataclass
+class Sinks:
+    """The connectors of a flow's sinks, each with the delivery it holds.
+
+    `claims` is where at-most-once sinks note a batch before they write it; None in a bounded run, which has no replays.
+    """
+
+    graph: Graph
+    lineage: str
+    claims: Path | None = None
+    offsets: OffsetLog | None = None
+    connectors: dict[str, SinkConnector] = field(default_factory=dict)
+    places: dict[str, SinkPlace] = field(default_factory=dict)
+    _noted: set[str] = field(default_factory=set)
+    _batch: tuple[int, str, str] = (-1, "", "")
+
+    def __post_init__(self) -> None:
+        for sink in self.graph.sinks:
+            self.connectors[sink.name] = sink_connector(sink.name, sink.endpoint)
+            self.places[sink.name] = self._place(sink)
+            self._check(sink)
+
+    def _place(self, sink: Sink) -> SinkPlace:
+        output = self.graph.output(sink.inputs[0])
+        options = dict(sink.endpoint.options)
+        delivery = sink.delivery or self.connectors[sink.name].holds[0]
+        return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, output.updates)
+
+    def _check(self, sink: Sink) -> None:
+        connector, place = self.connectors[sink.name], self.places[sink.name]
+        if place.delivery not in connector.holds:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(connector.holds)}"
+            )
+        goes_on = sink.on_error is not None and sink.on_error.action != FAIL
+        if goes_on and connector.reports_row_errors and place.delivery != AT_LEAST_ONCE:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
+                f"delivery='at_least_once'; {place.delivery!r} was asked for"
+            )
+        why = connector.refuses(place)
+        if why:
+            raise Impossible(f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}: {why}")
+
+    def open(self) -> dict[str, Entry]:
+        """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
+        found: dict[str, Entry] = {}
+        for sink in self.graph.sinks:
+            place = self.places[sink.name]
+            entry = self.connectors[sink.name].open(place)
+            if place.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
+                self._check_ledger(sink.name, entry)
+                found |= {sink.name: entry} if entry is not None else {}
+        return found
+
+    def _check_ledger(self, sink: str, entry: Entry | None) -> None:
+        """A ledger that was there must be there again: without it nobody knows what has arrived."""
+        if entry is None and self.claims is not None and self._mark(sink).exists():
+            raise DeliveryError(
+                f"sink {sink!r} has delivered batches of this flow, but its ledger is gone. Restore the sink, or start afresh with "
+                f"--fresh and an empty sink"
+            )
+
+    def _note_ledger(self, sink: str) -> None:
+        if self.claims is None or sink in self._noted or not isinstance(self.connectors[sink], LedgerSink):
+            return
+        self._noted.add(sink)
+        if not self._mark(sink).exists():
+            put_safely(self._mark(sink), [b""])
+
+    def _mark(self, sink: str) -> Path:
+        assert self.claims is not None
+        return self.claims.parent / "ledgers" / sink
+
+    def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
+        """Does all of a batch that can fail."""
+        place = self.places[sink.name]
+        if place.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
+            log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
+            frame.write.format("noop").mode("overwrite").save()
+            return Staged()
+        staged = self.connectors[sink.name].stage(frame, self._about(sink, number))
+        passing("staged", number)
+        return staged
+
+    def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[Staged, list[Refusal]] | None:
+        """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
+        connector = self.connectors[sink.name]
+        if not connector.reports_row_errors:
+            return None
+        partial = connector.stage_rows(frame, self._about(sink, number))
+        passing("staged", number)
+        return partial
+
+    def _about(self, sink: Sink, number: int) -> Batch:
+        place = self.places[sink.name]
+        return Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
+
+    def _prints(self, number: int) -> tuple[str, str]:
+        """The fingerprint and the text of the batch's offsets, read once for all sinks."""
+        if self.offsets is None:
+            return "", ""
+        if self._batch[0] != number:
+            self._batch = (number, self.offsets.fingerprint(number), self.offsets.text(number))
+        return self._batch[1:]
+
+    def commit(self, staged: dict[str, Staged], number: int) -> None:
+        """Shows the batch, sink by sink."""
+        for sink in self.graph.sinks:
+            if self.places[sink.name].delivery == AT_MOST_ONCE:
+                self._claim(sink.name, number)
+            passing("before sink commit", number)
+            staged[sink.name].commit()
+            if self.places[sink.name].delivery == EXACTLY_ONCE:
+                self._note_ledger(sink.name)
+            passing("sink written", number)
+
+    def _claimed(self, sink: str) -> int:
+        note = self.claims / sink if self.claims is not None else None
+        return int(note.read_text()) if note is not None and note.exists() else -1
+
+    def _claim(self, sink: str, number: int) -> None:
+        if self.claims is not None:
+            put_safely(self.claims / sink, [str(number).encode()])
+
+    def close(self) -> None:
+        """Closes the connectors."""
+        with contextlib.ExitStack() as closing:
+            for connector in self.connectors.values():
+                closing.callback(connector.close)
+
+
+def reconcile(entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> Iterator[str]:
+    """Brings Spark's checkpoint in line with the ledgers, which are the truth; says what it did.
+
+    A ledger may be ahead (the offsets of its batch were lost with the power) or behind (the sink was restored from a backup).
+    """
+    if not entries:
+        return
+    ahead = max(entries.items(), key=lambda e: e[1].batch)
+    if ahead[1].batch > log.begun():
+        yield _restore(*ahead, log)
+    behind = min(entries.items(), key=lambda e: e[1].batch)
+    if behind[1].batch < log.last():
+        yield _rewind(*behind, entries, log, versions)
+
+
+def _restore(sink: str, entry: Entry, log: OffsetLog) -> str:
+    if entry.batch != log.begun() + 1:
+        raise DeliveryError(
+            f"sink {sink!r} holds batch {entry.batch}, but the checkpoint knows only of batch {log.begun()}. It is older than "
+            f"the sink; restore the newer one, or start afresh with --fresh and an empty sink"
+        )
+    log.restore(entry.batch, entry.offsets)
+    return f"the offsets of batch {entry.batch} were lost; written again from the ledger of sink {sink!r}"
+
+
+def _rewind(sink: str, entry: Entry, entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> str:
+    where = f"sink {sink!r} holds everything up to batch {entry.batch}, the checkpoint says {log.last()}"
+    others = [name for name, e in entries.items() if e.batch > entry.batch + 1]
+    if others:
+        raise DeliveryError(
+            f"{where}, and sink {others[0]!r} is further on. Restore the sinks to one state, or start afresh"
+        )
+    if versions and entry.batch >= 0 and entry.batch not in versions:
+        raise DeliveryError(
+            f"{where}; the state of batch {entry.batch} is not kept any more (there are {versions[0]} to {versions[-1]}). Restore the "
+            f"sink from a newer backup, or start afresh"
+        )
+    if not log.text(entry.batch + 1):
+        raise DeliveryError(
+            f"{where}; Spark does not keep the offsets of batch {entry.batch + 1} any more. Start afresh"
+        )
+    log.rewind(entry.batch)
+    return f"{where}; the checkpoint goes back to batch {entry.batch}"

@@ -1,0 +1,253 @@
+"""Reads all sources of a flow as one: tagged, unioned, and parted again inside each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from penstock.connectors.base import Place, SourceConnector, Spot
+from penstock.connectors.malformed import NOTHING, UNREAD, UNREADABLE
+from penstock.connectors.registry import source_connector
+from penstock.errors import Failure, PenstockError, StepError
+from penstock.graph.endpoints.parsing import keeps_unread, parses
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import Endpoint, Node, Port, Source
+from penstock.graph.types import quote
+from penstock.kernels.records.reading import why_unread
+from penstock.spark.live.ticks import Ticks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _cast(frame: DataFrame, place: Place) -> DataFrame:
+    """The fields of a source, each of the type the flow was checked with, and what is told of records it could not read."""
+    columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields]
+    return frame.select(*columns, *([f.col(UNREAD)] if place.keeps_unread else []))
+
+
+def _text(raw: bytes) -> str:
+    return raw[:2000].decode(errors="backslashreplace")
+
+
+def _layout(node: Node) -> tuple[str, ...]:
+    """The fields of a source, as the text of a struct type."""
+    return tuple(f"{quote(f.name)}: {f.type}" for f in node.output().schema.fields)
+
+
+@dataclass
+class Parted:
+    """A batch, parted into its sources; `kept` is the whole of it, to be let go of afterwards."""
+
+    frames: dict[Port, DataFrame]
+    sources: Sources
+    kept: DataFrame | None = None
+
+    def several(self, ports: tuple[Port, ...]) -> DataFrame:
+        """The records of some of the sources, which must have one schema, in one pass over the batch."""
+        assert self.kept is not None
+        names = [n.name for n in self.sources.nodes]
+        places = [names.index(p.step) for p in ports]
+        some = self.kept
+        if len(places) < len(names) or self.sources.ticks is not None:
+            some = some.where(f"__source in ({', '.join(map(str, places))})")
+        return some.selectExpr(*self.sources.fields_of(places[0]))
+
+    def union(self, ports: tuple[Port, ...]) -> DataFrame | None:
+        """The union of streams, if all are sources of this batch and none stands twice; None otherwise."""
+        nodes = {Port(n.name): n for n in self.sources.nodes}
+        if self.kept is None or len(set(ports)) < len(ports) or not all(p in nodes for p in ports):
+            return None
+        if any(keeps_unread(nodes[p]) for p in ports):
+            return None
+        return self.several(ports) if len({_layout(nodes[p]) for p in ports}) == 1 else None
+
+    def release(self) -> None:
+        """Lets go of what was kept."""
+        if self.kept is not None:
+            self.kept.unpersist()
+
+
+@dataclass
+class Sources:
+    """The sources of a plan's graph, loops among them, in order."""
+
+    graph: Graph
+    folder: Path
+    steps: frozenset[str]
+    once: bool = False
+    ticks: Ticks | None = None
+    connectors: dict[str, SourceConnector] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The sources that the plan reads."""
+        return [n for n in (*self.graph.sources, *self.graph.loops) if n.name in self.steps]
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """One streaming frame of all of them."""
+        self.close()
+        frames = [self._read(spark, n, live=True) for n in self.nodes]
+        return self._tagged(frames, *([self.ticks.stream(spark)] if self.ticks is not None else []))
+
+    def bounded(self, spark: SparkSession) -> dict[Port, DataFrame]:
+        """A plain frame for each source; loops are empty at first."""
+        return {Port(n.name): self._read(spark, n, live=False) for n in self.nodes}
+
+    def _read(self, spark: SparkSession, node: Node, *, live: bool) -> DataFrame:
+        place = self._place(node)
+        if not isinstance(node, Source):
+            place.folder.mkdir(parents=True, exist_ok=True)
+            if not live:
+                return spark.createDataFrame([], str(place.schema))
+        connector = source_connector(node.name, place.endpoint)
+        self.connectors[node.name] = connector
+        return _cast(connector.stream(spark, place) if live else connector.bounded(spark, place), place)
+
+    def _place(self, node: Node) -> Place:
+        schema = node.output().schema
+        if isinstance(node, Source):
+            folder = self.folder / "sources" / node.name
+            return Place(node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_unread(node))
+        folder = self.folder / "loops" / node.name
+        return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
+
+    def again(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
+        """Records that a source could not read, read once more."""
+        node = next(n for n in self.nodes if n.name == step)
+        place = self._place(node)
+        return _cast(source_connector(step, place.endpoint).again(spark, place, letters), place)
+
+    def _tagged(self, frames: list[DataFrame], *ticks: DataFrame) -> DataFrame:
+        if len(frames) == 1 and not ticks:
+            return frames[0]
+        tagged = [*map(self._tag, range(len(frames)), frames), *map(self._tick, ticks)]
+        return reduce(lambda one, other: one.unionByName(other), tagged)
+
+    def _tick(self, frame: DataFrame) -> DataFrame:
+        """The ticks among the sources: rows of no source, with nothing in them."""
+        layouts = self._layouts()
+        if len(layouts) == 1:
+            fields = self.nodes[0].output().schema.fields
+            nulls = [f"cast(null as {x.type}) as {quote(x.name)}" for x in fields]
+            return frame.selectExpr(*nulls, "-1 as __source", *self._unread())
+        structs = [f"cast(null as struct<{', '.join(layout)}>) as __s{i}" for i, layout in enumerate(layouts)]
+        return frame.selectExpr("-1 as __source", *structs, *self._unread())
+
+    def _unread(self, node: Node | None = None) -> list[str]:
+        """What is told of records that could not be read, among the columns of the union, if any source keeps such records."""
+        if node is not None and keeps_unread(node):
+            return [UNREAD]
+        return [NOTHING] if any(map(keeps_unread, self.nodes)) else []
+
+    def _layouts(self) -> list[tuple[str, ...]]:
+        """The distinct schemas of the sources, each as the fields it has."""
+        return list(dict.fromkeys(_layout(n) for n in self.nodes))
+
+    def _tag(self, at: int, frame: DataFrame) -> DataFrame:
+        """A source among several: its number, and its records in the columns of its schema.
+
+        Sources of one schema share its columns; where schemas differ each has a struct, which is null for the others.
+        """
+        layouts, unread = self._layouts(), self._unread(self.nodes[at])
+        names = [quote(n) for n in self.nodes[at].output().schema.names]
+        if len(layouts) == 1:
+            return frame.selectExpr(*names, f"{at} as __source", *unread)
+        columns = [f"{at} as __source"]
+        for i, layout in enumerate(layouts):
+            kind = f"struct<{', '.join(layout)}>"
+            mine = f"struct({', '.join(names)})" if layout == _layout(self.nodes[at]) else "null"
+            columns.append(f"cast({mine} as {kind}) as __s{i}")
+        return frame.selectExpr(*columns, *unread)
+
+    def part(self, batch: DataFrame) -> Parted:
+        """The frame of each source inside a batch."""
+        if len(self.nodes) == 1:
+            mine = batch if self.ticks is None else batch.where("__source = 0").selectExpr(*self.fields_of(0))
+            return Parted({Port(self.nodes[0].name): mine}, self)
+        kept = batch.persist()
+        made = Parted({}, self, kept)
+        for node in self.nodes:
+            made.frames[Port(node.name)] = made.several((Port(node.name),))
+        return made
+
+    def fields_of(self, place: int) -> list[str]:
+        """How the fields of a source are reached in the union."""
+        layouts, node = self._layouts(), self.nodes[place]
+        unread = [UNREAD] if keeps_unread(node) else []
+        if len(layouts) == 1:
+            return [*(quote(n) for n in node.output().schema.names), *unread]
+        return [f"__s{layouts.index(_layout(node))}.*", *unread]
+
+    def explained(
+        self, spark: SparkSession, error: PenstockError, batch: int = -1, log: Path | None = None
+    ) -> PenstockError:
+        """The error with all that is known of where its record came from."""
+        if not isinstance(error, StepError):
+            return self._unread_in(spark, error)
+        node = next((n for n in self.nodes if n.name == error.failure.step), None)
+        if not isinstance(node, Source) or not parses(node.endpoint):
+            return self.trace(spark, error, batch, log)
+        return self._told(node, error.failure)
+
+    def _unread_in(self, spark: SparkSession, error: PenstockError) -> PenstockError:
+        """The record that could not be read, where reading stopped at one without naming it."""
+        for node in self.nodes:
+            if isinstance(node, Source) and node.name in self.connectors:
+                try:
+                    found = self.connectors[node.name].first_unread(spark, self._place(node), str(error))
+                except Exception:  # an error message is no place to fail
+                    found = None
+                if found is not None:
+                    (where,) = self.connectors[node.name].positions([found])
+                    return self._told(node, Failure(node.name, UNREADABLE, _text(found[0]), where, ""))
+        return error
+
+    def _told(self, node: Source, failure: Failure) -> StepError:
+        """The failure of a source, with the reason and what can be done."""
+        form, schema = node.endpoint.options["format"], node.output().schema
+        why = failure.error
+        if why == UNREADABLE:
+            why = f"{UNREADABLE} as {form}: {why_unread(form, failure.record.encode(), schema)}"
+        hint = f"To go on without such records: flow.source({node.name!r}, ..., on_error='dead_letter')"
+        return StepError(replace(failure, error=why, line=node.line, traceback=hint))
+
+    def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
+        """The error with the place its record came from, where the stage reads a source that can tell."""
+        failure = error.failure
+        node = next((n for n in self.nodes if n.name == failure.stream), None)
+        position = f"batch {batch}, {failure.position}" if batch >= 0 else failure.position
+        if node is not None and len(self.nodes) == 1:
+            spot = Spot(failure.partition, failure.number, failure.origin, batch, log / "0" if log else None)
+            try:
+                found = self.connectors[node.name].locate(spark, self._place(node), spot)
+            except Exception:  # an error message is no place to fail
+                found = ""
+            position = f"{found} ({position})" if found else position
+        return StepError(replace(failure, position=position))
+
+    def reached(self, offsets: Sequence[Any]) -> None:
+        """Tells each connector how far the batches that are through have come."""
+        for node, offset in zip(self.nodes, offsets, strict=False):
+            if node.name in self.connectors and offset is not None:
+                self.connectors[node.name].reached(self._place(node), offset)
+
+    def shed(self, progress: Sequence[Any]) -> dict[str, int]:
+        """How many records each source has left out of a batch, from Spark's figures of it."""
+        named = zip(self.nodes, progress, strict=False)
+        found = {n.name: self.connectors[n.name].shed(s["startOffset"], s["endOffset"]) for n, s in named}
+        return {name: many for name, many in found.items() if many}
+
+    def failure(self) -> PenstockError | None:
+        """What went wrong in a source that works beside the query, if anything did."""
+        return next((c.failure for c in self.connectors.values() if c.failure is not None), None)
+
+    def close(self) -> None:
+        """Stops the connectors."""
+        for connector in self.connectors.values():
+            connector.close()

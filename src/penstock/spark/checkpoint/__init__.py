@@ -1,0 +1,1 @@
+"""The checkpoint directory of a live flow: offsets, restart, savepoints, clean-up."""

@@ -1,0 +1,166 @@
+"""What may change in a flow between two runs: what is kept is held against what the flow wants, before Spark starts.
+
+State belongs to steps by their names, offsets to sources by name and kind. What would be lost must be given up by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.compiler.plan import Plan
+from penstock.compiler.shapes import fits, shape_of_state
+from penstock.compiler.times import Timeline
+from penstock.errors import CheckpointError, StateError, nearest
+from penstock.graph.nodes import Node, Source
+from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.spark.live.ticks import NAME as TICKS
+from penstock.state.file import StateFile
+from penstock.state.store import StateStore
+
+Named = tuple[str, str]
+"""A source: its name and its kind."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a flow wants to find: its sources in order, and the form of what each step keeps."""
+
+    flow: str
+    sources: tuple[Named, ...] = ()
+    shapes: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a checkpoint or a savepoint holds."""
+
+    folder: Path
+    flow: str
+    lineage: str
+    sources: tuple[Named, ...]
+    shapes: dict[str, str]
+    version: int = -1
+    files: dict[str, list[StateFile]] = field(default_factory=dict)
+    origin: str = ""
+    """The savepoint it began from."""
+
+    def amount(self, store: str) -> str:
+        """How much a step keeps, in words."""
+        files = self.files.get(store, [])
+        return f"{sum(f.rows for f in files):,} entries, {sum(f.size for f in files):,} bytes"
+
+
+@dataclass(frozen=True)
+class Change:
+    """How to get from what is kept to what is wanted."""
+
+    places: tuple[int | None, ...]
+    """For each source the place it had; None for one that is new."""
+    moved: bool
+    dropped: tuple[str, ...] = ()
+
+
+def wanted_of(plan: Plan) -> Wanted:
+    """What a plan wants to find."""
+    steps = {name for stage in plan.stages for name in stage.steps}
+    nodes = [n for n in (*plan.graph.sources, *plan.graph.loops) if n.name in steps]
+    ticks = [(TICKS, "ticks")] if Timeline(plan.graph).timed else []
+    shapes = {
+        store: shape_of_state(n, plan.graph, store)
+        for s in plan.stages
+        if s.state
+        for n in s.nodes
+        for store in n.stores
+    }
+    return Wanted(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), shapes)
+
+
+def _kind(node: Node) -> str:
+    return node.endpoint.kind if isinstance(node, Source) else "loop"
+
+
+def note_of(folder: Path) -> dict[str, Any] | None:
+    """The note that says whose a folder is; None where there is none."""
+    path = folder / "flow.json"
+    if not path.exists():
+        return None
+    try:
+        note: dict[str, Any] = json.loads(path.read_text())
+        note["flow"], note["lineage"], note["sources"]
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); restore it, or start afresh with --fresh") from None
+    return note
+
+
+def kept_of(folder: Path) -> Kept | None:
+    """What a folder holds at the last batch that is through; None where no flow has begun."""
+    note = note_of(folder)
+    if note is None:
+        return None
+    sources = tuple((str(n), str(k)) for n, k in note["sources"])
+    log, store = SparkLog(folder / "spark"), StateStore(folder / "state")
+    log.check(len(sources))
+    version, shapes = log.last(), note.get("shapes", {})
+    stateful = bool(shapes) or store.manifest(version).exists()
+    files = store.read(version) if stateful else {}
+    shapes = store.kept_shapes(version) if stateful else {}
+    return Kept(folder, note["flow"], note["lineage"], sources, shapes, version, files, note.get("from", ""))
+
+
+def change_of(kept: Kept, wanted: Wanted, drop: Collection[str] = ()) -> Change:
+    """What has to be done so that the flow finds what it wants; refuses what would lose something nobody gave up."""
+    if kept.flow != wanted.flow:
+        raise CheckpointError(
+            f"{kept.folder} belongs to the flow {kept.flow!r}, not to {wanted.flow!r}; choose another folder"
+        )
+    stores = [s for s in kept.files if kept.files[s] and not _fits(kept, wanted, s)]
+    sources = [n for n, k in kept.sources if k != "ticks" and (n, k) not in wanted.sources] if kept.version >= 0 else []
+    lost = [_store_text(kept, wanted, s) for s in stores if not {s, s.split("@")[0]} & set(drop)]
+    lost += [_source_text(kept, wanted, s) for s in sources if s not in drop]
+    if lost:
+        names = dict.fromkeys([*(s.split("@")[0] for s in stores), *sources])
+        raise StateError(_refusal(kept, lost, [n for n in names if n not in drop]))
+    places = tuple(_place(s, kept.sources) for s in wanted.sources)
+    return Change(places, kept.sources != wanted.sources, tuple(stores))
+
+
+def _fits(kept: Kept, wanted: Wanted, store: str) -> bool:
+    return store in wanted.shapes and fits(kept.shapes.get(store, wanted.shapes[store]), wanted.shapes[store])
+
+
+def _place(source: Named, before: tuple[Named, ...]) -> int | None:
+    """Where a source was. Ticks begin anew, because those that have been read are gone."""
+    return before.index(source) if source in before and source[1] != "ticks" else None
+
+
+def _store_text(kept: Kept, wanted: Wanted, store: str) -> str:
+    if store in wanted.shapes:
+        return f"step {store!r} keeps {kept.shapes[store]}; now it wants {wanted.shapes[store]}"
+    hint = _hint(store, [s for s in wanted.shapes if s not in kept.files])
+    return f"step {store!r} is gone, and keeps state ({kept.amount(store)}){hint}"
+
+
+def _hint(name: str, new: list[str]) -> str:
+    return f"; of the new ones, {nearest(name, new)}" if new else ""
+
+
+def _source_text(kept: Kept, wanted: Wanted, source: str) -> str:
+    was = dict(kept.sources)[source]
+    now = dict(wanted.sources).get(source)
+    if now is not None:
+        return f"source {source!r} was of the kind {was}, and is now {now}: it would begin anew"
+    hint = _hint(source, [n for n, k in wanted.sources if (n, k) not in kept.sources and k != "ticks"])
+    return f"source {source!r} ({was}) is gone, and how far it has been read would be lost{hint}"
+
+
+def _refusal(kept: Kept, lost: list[str], names: list[str]) -> str:
+    flags = " ".join(f"--drop-state {n}" for n in names)
+    listed = "\n".join(f"  - {text}" for text in lost)
+    return (
+        f"flow {kept.flow!r} has changed, and something of version {kept.version} in {kept.folder} cannot be kept:\n{listed}\n"
+        f"Give each its former name and form, or say that it may go: {flags}"
+    )

@@ -1,0 +1,58 @@
+"""What a ledger needs of Spark's log: the fingerprint of a batch, and ways to bring the log in line with the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from penstock.errors import CheckpointError
+from penstock.spark.checkpoint.sparklog import NOTHING_READ, SparkLog
+from penstock.state.file import put_safely
+
+_HEADER = 2
+"""Lines in front of the offsets: the version, and settings with the time of the batch."""
+
+
+@dataclass(frozen=True)
+class OffsetLog(SparkLog):
+    """Spark's log, as the keeper of ledgers sees it."""
+
+    def text(self, batch: int) -> str:
+        """The file of a batch, as Spark wrote it; empty when there is none."""
+        path = self.folder / "offsets" / str(batch)
+        return path.read_text() if path.exists() else ""
+
+    def fingerprint(self, batch: int) -> str:
+        """A hash of the offsets at which a batch begins and ends, and of the files that file sources take for it."""
+        made = hashlib.sha256()
+        for each in (batch - 1, batch):
+            made.update(("\n".join(self.text(each).splitlines()[_HEADER:]) + "\0").encode())
+        for at, line in enumerate(self.text(batch).splitlines()[_HEADER:]):
+            made.update(self._files(at, line).encode())
+        return made.hexdigest()
+
+    def _files(self, source: int, line: str) -> str:
+        offset = None if line == NOTHING_READ else json.loads(line)
+        if not isinstance(offset, dict) or "logOffset" not in offset:
+            return ""
+        log = self.folder / "sources" / str(source) / str(offset["logOffset"])
+        return log.read_text() if log.exists() else ""
+
+    def restore(self, batch: int, text: str) -> None:
+        """Writes the offsets of a batch again."""
+        if not text:
+            raise CheckpointError(f"the offsets of batch {batch} are lost, and no ledger has them")
+        self._remove("offsets", batch)
+        put_safely(self.folder / "offsets" / str(batch), [text.encode()])
+
+    def rewind(self, batch: int) -> None:
+        """Makes `batch` the last one that is done; the one behind it runs again, over the same offsets."""
+        for number in range(batch + 1, self.begun() + 1):
+            self._remove("commits", number)
+        for number in range(batch + 2, self.begun() + 1):
+            self._remove("offsets", number)
+
+    def _remove(self, part: str, batch: int) -> None:
+        for name in (str(batch), f".{batch}.crc"):
+            (self.folder / part / name).unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Records that are put aside: found, stored, replayed."""

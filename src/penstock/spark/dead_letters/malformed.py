@@ -1,0 +1,86 @@
+"""Records that sources could not read, in a batch: kept apart from the others while these pass, and made dead letters.
+
+Spark notes them in the same pass (an observation, as for event time), so a batch without any costs no second look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as f
+
+from penstock.connectors.malformed import UNREAD
+from penstock.connectors.registry import source_connector
+from penstock.graph.endpoints.parsing import keeps_unread
+from penstock.graph.nodes import Port, Source
+from penstock.graph.nodes.policy import SKIP
+from penstock.graph.types import quote
+from penstock.kernels.errors.dead_letters import unread_letter
+from penstock.kernels.errors.guard import Letter
+from penstock.kernels.records.reading import Unread, why_unread
+from penstock.spark.dead_letters.replay import RAW
+from penstock.spark.lower.context import Lowering
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_LETTERS = 10_000
+"""Dead letters of one batch beyond which it is the flow that is broken."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What Spark notes of a source while its records pass."""
+
+    node: Source
+    noted: Any
+
+    def skipped(self) -> int:
+        """How many records were left out."""
+        return int(self.noted.get["many"]) if self._skips else 0
+
+    def letters(self) -> list[Letter]:
+        """The dead letters; one more than are allowed, if there are too many."""
+        if self._skips:
+            return []
+        found = self.noted.get["found"] or []
+        endpoint = self.node.endpoint
+        told = [(bytes(row["unread"]["raw"] or b""), row["unread"]["position"]) for row in found]
+        places = source_connector(self.node.name, endpoint).positions(told)
+        return [self._letter(row, place) for row, place in zip(found, places, strict=True)]
+
+    @property
+    def _skips(self) -> bool:
+        return bool(self.node.on_error.action == SKIP)
+
+    def _letter(self, row: Any, place: str) -> Letter:
+        options = self.node.endpoint.options
+        raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
+        beside = {n: row["row"][n] for n in options.get("also") or ()}
+        why = cause or why_unread(options["format"], raw, self.node.output().schema)
+        return unread_letter(self.node.name, Unread(raw, place, why), beside)
+
+
+def readable(at: Lowering, port: Port) -> DataFrame:
+    """The records of a source that could be read, those among them that are read again."""
+    node = at.plan.graph.node(port.step)
+    frame = at.frames[port]
+    again = at.replays.pop((port.step, RAW), None)
+    if again:
+        frame = frame.unionByName(at.again(port.step, again))
+    return _apart(at, node, frame) if isinstance(node, Source) and keeps_unread(node) else frame
+
+
+def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
+    names = [quote(n) for n in node.output().schema.names]
+    seen = Seen(node, Observation())
+    at.unread[node.name] = seen
+    whole = f"struct({', '.join(names)})"
+    if node.on_error.action == SKIP:
+        noted = f"count(if({UNREAD} is null, null, {whole})) as many"
+    else:
+        told = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"
+        noted = f"min_by({told}, {UNREAD}.position, {MOST_LETTERS + 1}) as found"
+    return frame.observe(seen.noted, f.expr(noted)).where(f"{UNREAD} is null").selectExpr(*names)

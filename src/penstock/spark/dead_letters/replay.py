@@ -1,0 +1,66 @@
+"""Replay of dead letters: records go back to the step that failed on them, with the next batch.
+
+`penstock dlq replay` puts requests into a folder. A batch claims what is there by moving it under its own number, so that it has
+the same records when it runs again.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.state.file import put_safely
+
+Replayed = dict[tuple[str, int], list[Any]]
+"""Records by the step that shall take them and the number of its input."""
+RAW = -1
+"""The input at which a source takes records again that it could not read."""
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The folder of requests."""
+
+    folder: Path
+
+    @property
+    def pending(self) -> Path:
+        """Where requests wait."""
+        return self.folder / "pending"
+
+    def ask(self, letters: Iterable[dict[str, Any]]) -> int:
+        """Asks for letters to be replayed; gives how many."""
+        wanted = [{"id": m["id"], "step": m["step"], "place": 0, "payload": m["payload"]} for m in letters]
+        if wanted:
+            put_safely(self.pending / f"{uuid.uuid4().hex}.json", [json.dumps(wanted).encode()])
+        return len(wanted)
+
+    def claim(self, batch: int) -> Replayed:
+        """The records that a batch replays."""
+        mine = self.folder / str(batch)
+        if not mine.exists() and self.pending.exists() and any(self.pending.glob("*.json")):
+            self.pending.rename(mine)
+        made: Replayed = {}
+        for path in sorted(mine.glob("*.json")) if mine.exists() else []:
+            for each in json.loads(path.read_text()):
+                values = pickle.loads(base64.b64decode(each["payload"]))
+                place = RAW if isinstance(values, dict) else each["place"]
+                made.setdefault((each["step"], place), []).append(values)
+        return made
+
+    def give_back(self, batch: int, steps: set[str]) -> None:
+        """Takes the requests for some steps out of what a batch has claimed; their letters can be asked for again."""
+        for path in sorted((self.folder / str(batch)).glob("*.json")) if steps else []:
+            asked = json.loads(path.read_text())
+            put_safely(path, [json.dumps([each for each in asked if each["step"] not in steps]).encode()])
+
+    def done(self) -> set[str]:
+        """The ids of all letters that have been asked for."""
+        files = self.folder.glob("*/*.json") if self.folder.exists() else []
+        return {each["id"] for path in files for each in json.loads(path.read_text())}

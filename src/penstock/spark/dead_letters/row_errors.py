@@ -1,0 +1,140 @@
+"""Rows that a sink refuses: found while the batch is staged, by trying beginnings of it, and put aside as dead letters.
+
+A trial writes and takes back, so it shows nothing. What was refused is noted on disk before the sink commits: a batch that runs again after
+that is skipped by its sink, and its letters are those of the note.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.connectors.base import REFUSED, Refusal, Staged
+from penstock.errors import RunError
+from penstock.graph.nodes import Sink
+from penstock.graph.row import row_class
+from penstock.kernels.base import short
+from penstock.kernels.errors.guard import Letter
+from penstock.spark.failures import as_run_error
+from penstock.state.file import put_safely
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+NUMBER = "__number"
+MOST = 20
+"""Rows that are looked for in one batch; if more are refused, it is the flow or the table that is wrong."""
+Stage = Callable[["DataFrame"], Staged]
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """The rows of one batch that a sink refuses. `stage` stages some rows, `note` is where the letters are kept until the batch is through."""
+
+    sink: Sink
+    stage: Stage
+    note: Path
+
+    def staged(self, frame: DataFrame) -> tuple[Staged, list[Letter]]:
+        """The batch, staged without the rows that are refused, and those as letters."""
+        try:
+            made = self.stage(frame)
+            said = made.rehearse()
+        except Exception as error:
+            made, said = Staged(), self._refusal(error)
+        if not said:
+            return made, self._noted() if made.through else []
+        made.abort()
+        return self._without(frame)
+
+    def _without(self, frame: DataFrame) -> tuple[Staged, list[Letter]]:
+        numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}").persist()
+        try:
+            refused = self._search(numbered)
+            made = self.stage(_part(numbered, refused))
+            if self._is_through(made):
+                return made, self._noted()
+            letters = [self._letter(numbered, number, said) for number, said in refused.items()]
+            self._write(letters)
+            return made, letters
+        finally:
+            numbered.unpersist()
+
+    def _search(self, numbered: DataFrame) -> dict[int, str]:
+        """The rows, each with what the sink says: the last of the shortest beginning that is refused, then the next such."""
+        numbers = sorted(int(row[0]) for row in numbered.select(NUMBER).collect())
+        refused: dict[int, str] = {}
+        while said := self._try(_part(numbered, refused)):
+            if len(refused) == MOST:
+                raise RunError(
+                    f"sink {self.sink.name!r} refuses more than {MOST} rows of one batch, which is taken for a wrong table, not for bad records: {said}"
+                )
+            low, high = 0, len(numbers)
+            while high - low > 1:
+                middle = (low + high) // 2
+                tried = self._try(_part(numbered, refused, numbers[middle - 1]))
+                low, high, said = (low, middle, tried) if tried else (middle, high, said)
+            refused[numbers[high - 1]] = said
+        return refused
+
+    def _try(self, frame: DataFrame) -> str:
+        """What the sink says against some rows; empty when it takes them."""
+        made = Staged()
+        try:
+            made = self.stage(frame)
+            return made.rehearse()
+        except Exception as error:
+            return self._refusal(error)
+        finally:
+            made.abort()
+
+    def _is_through(self, made: Staged) -> bool:
+        """Whether the sink holds the batch already. Then the trials told nothing of rows that only the whole table refuses; the note does."""
+        if self.note.exists():
+            made.rehearse()
+        return made.through
+
+    def _refusal(self, error: Exception) -> str:
+        """What a sink said that refuses rows already while they are staged; any other error goes on its way."""
+        told = str(as_run_error(error))
+        if REFUSED not in told:
+            raise error
+        return told.split(REFUSED, 1)[1].strip()
+
+    def _letter(self, numbered: DataFrame, number: int, said: str) -> Letter:
+        row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
+        return letter_of(self.sink.name, number, tuple.__new__(row_class(tuple(row.__fields__)), tuple(row)), said)
+
+    def _write(self, letters: list[Letter]) -> None:
+        """Notes the letters; those of batches before are through by now."""
+        put_safely(self.note, [pickle.dumps(letters, 5)])
+        for old in self.note.parent.iterdir():
+            if old.name != self.note.name:
+                old.unlink(missing_ok=True)
+
+    def _noted(self) -> list[Letter]:
+        return list(pickle.loads(self.note.read_bytes())) if self.note.exists() else []
+
+
+def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:
+    """A sink that takes some rows and refuses others tells of bad records; one that refuses all of many is wrong itself."""
+    if len(refused) > MOST and not staged.rows:
+        raise RunError(
+            f"sink {sink.name!r} refuses all {len(refused)} rows of one batch, which is taken for a wrong address, not for bad records: "
+            f"{refused[0].said}"
+        )
+
+
+def letter_of(sink: str, number: int, row: tuple[Any, ...], said: str) -> Letter:
+    """A row that a sink refuses as a dead letter."""
+    return Letter(sink, said.split("\n", 1)[0], said, short(row), pickle.dumps(tuple(row), 5), 0, f"row {number}")
+
+
+def _part(numbered: DataFrame, refused: dict[int, str], last: int | None = None) -> DataFrame:
+    """The rows up to one, or all, without those that are refused."""
+    some = numbered if last is None else numbered.where(f"{NUMBER} <= {last}")
+    gone = ", ".join(map(str, sorted(refused)))
+    return (some.where(f"{NUMBER} not in ({gone})") if gone else some).drop(NUMBER)

@@ -1,0 +1,49 @@
+"""Puts aside the records that break a batch and name no step: they are found by bisection, and become dead letters of their source."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+from penstock.connectors.malformed import UNREAD
+from penstock.graph.graph import Graph
+from penstock.graph.row import row_class
+from penstock.kernels.base import short
+from penstock.kernels.errors.guard import Letter
+from penstock.spark.dead_letters.bisect import Bisection, Frames, Row, TooMany
+from penstock.spark.failures import as_run_error
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.batch.batch import BatchRunner
+
+
+def searches(graph: Graph) -> bool:
+    """Whether the flow as a whole keeps dead letters."""
+    return any(s.searched for s in graph.sources)
+
+
+def without_breakers(
+    runner: BatchRunner, spark: SparkSession, batch: int, frames: Frames
+) -> tuple[Frames, list[Letter]] | None:
+    """The frames without the records that break the batch, and those as dead letters; None when they cannot be told."""
+    search = Bisection(frames, lambda some: runner.attempt(spark, batch, batch - 1, some))
+    try:
+        causes = search.run()
+        letters = [_letter(search, row, error) for row, error in causes.items()]
+        whole = {port: frame.localCheckpoint() for port, frame in search.without(list(causes)).items()}
+    except TooMany:
+        return None
+    finally:
+        search.close()
+    return whole, letters
+
+
+def _letter(search: Bisection, row: Row, error: Exception) -> Letter:
+    port, number = row
+    names = tuple(n for n in search.frames[port].columns if n != UNREAD)
+    values = search.values(row)[: len(names)]
+    shown = short(tuple.__new__(row_class(names), values))
+    told = str(as_run_error(error))
+    return Letter(port.step, told.split("\n", 1)[0], told, shown, pickle.dumps(values, 5), 0, f"record {number}")

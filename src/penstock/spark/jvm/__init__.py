@@ -1,0 +1,1 @@
+"""The JVM: Java, JARs, the gateway and the session."""

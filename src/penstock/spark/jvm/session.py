@@ -1,0 +1,154 @@
+"""The Spark session a flow runs in."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.connectors.kafka.jars import Jar
+from penstock.errors import SetupError
+from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
+from penstock.spark.jvm.jars import get_jars, has_jars
+from penstock.spark.jvm.java import use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
+    "spark.python.worker.reuse": "true",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.python.worker.idleTimeoutSeconds": "600",
+    "spark.sql.streaming.stopTimeout": "10s",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.sql.shuffle.partitions": "0",
+}
+"""What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
+
+
+def session(
+    name: str = "penstock",
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    packages: str = "",
+    jars: Sequence[Jar] = (),
+    properties_file: str | Path | None = None,
+    log_level: str = "warn",
+) -> SparkSession:
+    """A session with Penstock's settings under the user's own. An active session is used as it is.
+
+    The user's own come from, the later the stronger: `spark-defaults.conf`, `properties_file`, what spark-submit or
+    `PYSPARK_SUBMIT_ARGS` say, and `settings`. Spark's log goes to a file; see `penstock.spark.jvm.gateway`.
+    """
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    given = {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
+    if packages:
+        given["spark.jars.packages"] = ",".join(filter(None, (given.get("spark.jars.packages"), packages)))
+    if jars and not jvm_is_up() and not has_jars(given, jars):
+        given["spark.jars"] = ",".join(filter(None, (given.get("spark.jars"), *map(str, get_jars(jars)))))
+    where = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
+    made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
+    if not jvm_is_up():
+        start_jvm(made, log_level)
+    spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
+    if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _own_log_settings(given: Mapping[str, str]) -> bool:
+    """Whether the user of spark-submit says how Spark shall log."""
+    options = given.get("spark.driver.extraJavaOptions", "")
+    return "spark.log.level" in given or "log4j" in options or (_conf_folder() / "log4j2.properties").is_file()
+
+
+def read_properties(text: str) -> dict[str, str]:
+    r"""The settings of a Spark properties file.
+
+    >>> read_properties("# comment\nspark.executor.memory  4g\nspark.eventLog.enabled=true")
+    {'spark.executor.memory': '4g', 'spark.eventLog.enabled': 'true'}
+    """
+    lines = (line.strip() for line in text.splitlines())
+    pairs = (re.split(r"\s*[=:\s]\s*", line, maxsplit=1) for line in lines if line and line[0] not in "#!")
+    return {pair[0]: pair[1] if len(pair) > 1 else "" for pair in pairs}
+
+
+def _read(path: str | Path | None) -> dict[str, str]:
+    if path is None:
+        return {}
+    try:
+        return read_properties(Path(path).read_text())
+    except OSError as error:
+        raise SetupError(f"the properties file {path} cannot be read: {error.strerror}") from None
+
+
+def _defaults_file() -> Path | None:
+    file = _conf_folder() / "spark-defaults.conf"
+    return file if file.is_file() else None
+
+
+def _conf_folder() -> Path:
+    return Path(os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf")
+
+
+def _submitted() -> dict[str, str]:
+    """What spark-submit was told: asked of the JVM it started, or read from `PYSPARK_SUBMIT_ARGS`."""
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        from pyspark import SparkConf, SparkContext
+
+        SparkContext._ensure_initialized()
+        return dict(SparkConf().getAll())
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    given = [value for flag, value in itertools.pairwise(words) if flag == "--conf" and "=" in value]
+    given += [f"spark.master={value}" for flag, value in itertools.pairwise(words) if flag == "--master"]
+    return dict(value.split("=", 1) for value in given)
+
+
+def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    made = {**SETTINGS, **_for_local(master), **given}
+    if made["spark.sql.shuffle.partitions"] == "0":
+        made["spark.sql.shuffle.partitions"] = str(_cores(master))
+    return made
+
+
+def _for_local(master: str) -> dict[str, str]:
+    if not master.startswith("local") and "127.0.0.1" not in master:
+        return {}
+    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {**local, "spark.driver.memory": "2g"} if master.startswith("local") else local
+
+
+def _cores(master: str) -> int:
+    """A power of two near the number of cores: key groups are dealt out evenly then."""
+    named = re.match(r"local\[(\d+)", master)
+    return power_of_two(int(named[1]) if named else os.cpu_count() or 2)
+
+
+def power_of_two(number: int) -> int:
+    """The largest power of two that is not above the number, at most 128.
+
+    >>> [power_of_two(n) for n in (1, 2, 3, 6, 8, 200)]
+    [1, 2, 2, 4, 8, 128]
+    """
+    return 1 << (min(max(number, 1), 128).bit_length() - 1)

@@ -1,0 +1,36 @@
+"""Ticks: batches without records, so that windows close and timers fire while the input is quiet.
+
+Spark runs a batch when a source has something new. The ticks of a flow are a source of their own: a folder into which the
+driver puts an empty-handed file whenever time has work to do.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.state.file import put_safely
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+NAME = "__ticks"
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """The ticks of a flow."""
+
+    folder: Path
+
+    def put(self) -> None:
+        """Makes Spark run a batch."""
+        put_safely(self.folder / f"tick-{time.time_ns():020d}", [b"tick\n"])
+
+    def stream(self, spark: SparkSession) -> DataFrame:
+        """The ticks as a streaming frame; those that have been read are removed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        reader = spark.readStream.format("text").option("cleanSource", "delete")
+        return reader.load(str(self.folder))

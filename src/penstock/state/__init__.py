@@ -1,0 +1,44 @@
+"""The state of a flow, from outside: `penstock.state.read(".penstock/count", "count")` gives an Arrow table.
+
+Works on the checkpoint folder of a flow that runs or has stopped, and on savepoints; needs neither Spark nor the flow itself. Values
+of a process class that are plain or typed come as they are; objects need their class to be importable.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.state.reader import OpenState, Store
+
+
+def versions(folder: str | Path) -> list[int]:
+    """The versions that are kept, oldest first."""
+    return _open(folder).versions()
+
+
+def stores(folder: str | Path, version: int | None = None) -> list[Store]:
+    """What the steps keep in a version, the newest if none is given."""
+    return _open(folder).stores(version)
+
+
+def read(folder: str | Path, step: str, version: int | None = None) -> pa.Table:
+    """What a step keeps: a row for each key with its values, or the rows that it keeps in time.
+
+    Of the newest version another try is made when the flow sweeps it away meanwhile; an older one says so.
+    """
+    return _open(folder).read(step, version)
+
+
+def frame(spark: Any, folder: str | Path, step: str, version: int | None = None) -> Any:
+    """The same as a DataFrame of Spark."""
+    return spark.createDataFrame(read(folder, step, version))
+
+
+def _open(folder: str | Path) -> OpenState:
+    from penstock.state.reader import OpenState
+
+    return OpenState(Path(folder))

@@ -1,0 +1,162 @@
+"""Columns of state files: keys and values of a store as Arrow arrays, and back.
+
+A file has `place`, then `key:NAME` for each part of the key, then `value:NAME` and, where values did not fit their type or have
+none, `pickled:NAME`. `gone` marks keys that are forgotten; it is there only when some are. A file may lack columns that
+the store has gained since: nothing is kept in them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import pickle
+import zoneinfo
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.kernels.records.arrow import to_columns
+from penstock.kernels.state import ABSENT, Column, Layout, Packed
+
+KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
+_UNFIT = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeError,
+    TypeError,
+    ValueError,
+)
+_UTC = datetime.UTC
+_ZONES = (_UTC, zoneinfo.ZoneInfo("UTC"))
+Fits = Callable[[Any], bool]
+
+
+def filed(kind: Any) -> Any:
+    """The type in a file: texts and bytes may be more than 2 GiB together."""
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+
+
+def encode_keys(layout: Layout, keys: list[Any]) -> list[Any]:
+    """An array for each part of the keys."""
+    parts = [keys] if layout.bare else list(zip(*keys, strict=True)) or [()] * len(layout.keys)
+    return [pa.array(part, filed(c.type)) for part, c in zip(parts, layout.keys, strict=True)]
+
+
+def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
+    """The keys of a batch."""
+    parts = [batch.column(KEY + c.name).to_pylist() for c in layout.keys]
+    return parts[0] if layout.bare else list(zip(*parts, strict=True))
+
+
+def encode_values(layout: Layout, values: list[Any]) -> list[tuple[str, Any]]:
+    """Named arrays for the values."""
+    if layout.single:
+        return encode(layout.values[0], values)
+    parts = list(zip(*values, strict=True)) or [()] * len(layout.values)
+    return [made for column, part in zip(layout.values, parts, strict=True) for made in encode(column, part)]
+
+
+def encode(column: Column, values: Any) -> list[tuple[str, Any]]:
+    """The arrays of one column: typed, pickled, or both."""
+    if column.type is None:
+        return [(PICKLED + column.name, pa.array([_packed(v) for v in values], pa.large_binary()))]
+    whole = _typed(column, values)
+    if whole is not None:
+        return [(VALUE + column.name, whole)]
+    fits = [_typed(column, [v]) is not None for v in values]
+    typed = [v if fit and v is not ABSENT else None for v, fit in zip(values, fits, strict=True)]
+    pickled = [None if fit else dumps(v) for v, fit in zip(values, fits, strict=True)]
+    made = _typed(Column(column.name, column.type, column.exact), typed)
+    return [(VALUE + column.name, made), (PICKLED + column.name, pa.array(pickled, pa.large_binary()))]
+
+
+def _typed(column: Column, values: Any) -> Any:
+    """The values as an array, or None when one does not fit. None itself fits where it is what nothing looks like."""
+    if column.exact is not None:
+        kinds = set(map(type, values))
+        if column.default is not None and type(None) in kinds:
+            return None
+        if column.default is ABSENT and type(ABSENT) in kinds:
+            kinds.discard(type(ABSENT))
+            values = [None if v is ABSENT else v for v in values]
+        if not kinds <= {column.exact, type(None)} or not _ALSO.get(column.exact, _always)(values):
+            return None
+        if column.exact is decimal.Decimal:
+            values = [None if v is None else str(v) for v in values]
+    try:
+        return pa.array(values, filed(column.type))
+    except _UNFIT:
+        return None
+
+
+def _always(values: Any) -> bool:
+    return True
+
+
+def _in_utc(values: Any) -> bool:
+    return all(v is None or (v.tzinfo in _ZONES and not v.fold) for v in values)
+
+
+_ALSO: dict[type, Fits] = {datetime.datetime: _in_utc}
+
+
+def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
+    """The values of one column; either array may be missing."""
+    if column.type is None:
+        return [column.default] * rows if pickled is None else _unpickled(column, pickled)
+    values = [column.default] * rows if typed is None else _values(column, typed)
+    if pickled is not None and pickled.null_count < rows:
+        for at in pc.indices_nonzero(pickled.is_valid()).to_pylist():
+            values[at] = pickle.loads(pickled[at].as_py())
+    return values
+
+
+def _unpickled(column: Column, pickled: Any) -> list[Any]:
+    load: Callable[[bytes], Any] = Packed if column.lazy else pickle.loads
+    if not pickled.null_count:
+        return list(map(load, pickled.to_pylist()))
+    return [column.default if v is None else load(v) for v in pickled.to_pylist()]
+
+
+def _values(column: Column, typed: Any) -> list[Any]:
+    values: list[Any] = to_columns(pa.record_batch([typed], ["v"]))[0]
+    if column.exact is decimal.Decimal:
+        values = [None if v is None else decimal.Decimal(v) for v in values]
+    elif column.exact is datetime.datetime:
+        values = [None if v is None else v.replace(tzinfo=_UTC) for v in values]
+    if column.default is not None and typed.null_count:
+        values = [column.default if v is None else v for v in values]
+    return values
+
+
+def assembled(layout: Layout, columns: list[list[Any]]) -> Iterable[Any]:
+    """Values from their columns."""
+    return columns[0] if layout.single else zip(*columns, strict=True)
+
+
+def _packed(value: Any) -> bytes | None:
+    if value is ABSENT:
+        return None
+    return value if type(value) is Packed else dumps(value)
+
+
+def dumps(value: Any) -> bytes:
+    """A value as bytes; one whose class travelled by value takes the longer way."""
+    try:
+        return pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
+        from pyspark import cloudpickle
+
+        return bytes(cloudpickle.dumps(value, 5))
+
+
+def equal(one: Any, other: Any) -> Any:
+    """Where two arrays are equal, as a numpy array; null equals null."""
+    same = pc.equal(one, other)
+    if same.null_count:
+        same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
+    return same.to_numpy(zero_copy_only=False)

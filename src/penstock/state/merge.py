@@ -1,0 +1,106 @@
+"""Merges files of state: of each key the newest entry stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import StateError
+from penstock.kernels.state import GROUPS
+from penstock.state.columns import GONE, KEY, equal
+from penstock.state.file import PLACE
+
+
+def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.RecordBatch:
+    """One batch of several, oldest first, with the entries of these key groups alone.
+
+    `last` says that nothing lies below, so that entries which only say that a key is gone can go too.
+    """
+    whole = together(batches)
+    order = np.argsort(_places(whole), kind="stable")
+    ordered = whole.take(pa.array(order))
+    kept = owned(ordered, groups) & ~_older(ordered)
+    if last and GONE in ordered.schema.names:
+        kept &= ~flags(ordered, GONE)
+        ordered = ordered.drop_columns([GONE])
+    return ordered if kept.all() else ordered.filter(pa.array(kept))
+
+
+def together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of several batches; a column that an older one lacks is null there."""
+    if len({b.schema for b in batches}) == 1:
+        return pa.concat_batches(batches)
+    try:
+        tables = [pa.Table.from_batches([b]) for b in batches]
+        table = pa.concat_tables(tables, promote_options="default").combine_chunks()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise StateError(f"state of earlier batches does not fit that of now: {error}") from None
+    return _one(table)
+
+
+def _one(table: pa.Table) -> pa.RecordBatch:
+    columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _places(batch: pa.RecordBatch) -> Any:
+    return batch.column(PLACE).to_numpy(zero_copy_only=False)
+
+
+def flags(batch: pa.RecordBatch, name: str) -> Any:
+    """A column of flags; null is false."""
+    return batch.column(name).fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def owned(batch: pa.RecordBatch, groups: int) -> Any:
+    """Which entries belong to these key groups."""
+    return bits(groups)[_places(batch) & (GROUPS - 1)]
+
+
+def bits(groups: int) -> Any:
+    """Key groups as an array of flags.
+
+    >>> bits(0b101)[:4].tolist()
+    [True, False, True, False]
+    """
+    return np.unpackbits(np.frombuffer(groups.to_bytes(GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
+        bool
+    )
+
+
+def _older(batch: pa.RecordBatch) -> Any:
+    """Which entries have a newer one of the same key behind them; entries of a place stand oldest first."""
+    places = _places(batch)
+    older = np.zeros(len(places), bool)
+    same = np.flatnonzero(places[:-1] == places[1:])
+    if not len(same):
+        return older
+    alike = same_keys(batch, same, batch, same + 1)
+    older[same[alike]] = True
+    if not alike.all():
+        _look_closer(batch, places, same[~alike], older)
+    return older
+
+
+def same_keys(one: pa.RecordBatch, rows: Any, other: pa.RecordBatch, others: Any) -> Any:
+    """Where the keys in some rows equal those in others."""
+    alike = np.ones(len(rows), bool)
+    for name in (n for n in one.schema.names if n.startswith(KEY)):
+        alike &= equal(one.column(name).take(pa.array(rows)), other.column(name).take(pa.array(others)))
+    return alike
+
+
+def _look_closer(batch: pa.RecordBatch, places: Any, rows: Any, older: Any) -> None:
+    """Places that several keys share: entry by entry."""
+    names = [n for n in batch.schema.names if n.startswith(KEY)]
+    for place in np.unique(places[rows]):
+        newest: dict[Any, int] = {}
+        begin, end = np.searchsorted(places, place, "left"), np.searchsorted(places, place, "right")
+        for row in range(int(begin), int(end)):
+            key = tuple(batch.column(n)[row].as_py() for n in names)
+            if key in newest:
+                older[newest[key]] = True
+            older[row] = False
+            newest[key] = row

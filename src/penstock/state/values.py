@@ -1,0 +1,255 @@
+"""Keyed state on disk, as a task sees it: immutable files, of which the driver's manifest says which are version N.
+
+A task reads only the keys that a batch touches, and writes only those it changes: a new file on top of the older ones,
+into which older ones of its own size are merged. Keys and values stand in typed columns, looked up, read and written a
+column at a time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import StateError
+from penstock.graph.times import FOREVER
+from penstock.kernels.quiet import quiet
+from penstock.kernels.state import CLOCK, EVENT, GROUPS, Column, Layout
+from penstock.state import columns
+from penstock.state.file import PLACE, OpenFile, StateFile, close_removed, open_file, write_file
+from penstock.state.merge import bits, merged, owned
+from penstock.state.notes import put_note
+
+TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
+"""What a step keeps that says nothing else: an object for each of its tasks."""
+
+
+@dataclass(frozen=True)
+class StepFiles:
+    """What a task needs to know of the state of a step: what to read (oldest first), and where to write."""
+
+    base: str
+    read: tuple[StateFile, ...]
+    folder: str
+    tasks: int
+
+
+def groups_of(task: int, tasks: int) -> int:
+    """The key groups that a task owns, as bits.
+
+    >>> [group for group in range(10) if groups_of(1, 4) >> group & 1]
+    [1, 5, 9]
+    """
+    return sum(1 << group for group in range(task, GROUPS, tasks))
+
+
+class FileState:
+    """The state of a task: files below, what this batch touches in memory."""
+
+    def __init__(self, files: StepFiles, task: int) -> None:
+        self.files, self.task = files, task
+        self.groups = groups_of(task, files.tasks)
+        self.chain = [f for f in files.read if f.holds(self.groups)]
+        close_removed()
+        self.layout = TASKS
+        self.near: dict[Any, Any] = {}
+        self.places: dict[Any, int] = {}
+        self.touched: dict[Any, None] = {}
+        self.wakes: dict[str, int] = {}
+        self.get = self.near.get
+
+    def describe(self, layout: Layout) -> None:
+        """Says how keys and values look."""
+        self.layout = layout
+
+    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
+        """Looks up the keys that are not near yet, all at once."""
+        assert places is not None
+        known = self.places
+        new = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
+        if not new:
+            return
+        at = np.fromiter(new.values(), np.int64, len(new))
+        self._refuse_strays(at)
+        self.places |= new
+        if self.chain:
+            order = np.argsort(at)
+            named = list(new)
+            self._find([named[i] for i in order.tolist()], at[order])
+
+    def _refuse_strays(self, places: Any) -> None:
+        strays = ~bits(self.groups)[places & (GROUPS - 1)]
+        if strays.any():
+            group = int(places[strays][0]) & (GROUPS - 1)
+            raise StateError(
+                f"task {self.task} of {self.files.tasks} got a key of group {group}, which it does not own"
+            )
+
+    def _find(self, keys: list[Any], places: Any) -> None:
+        """Goes through the files, newest first, until every key is found or all are through."""
+        wanted = pa.RecordBatch.from_arrays(
+            columns.encode_keys(self.layout, keys), [columns.KEY + c.name for c in self.layout.keys]
+        )
+        open_ = np.arange(len(keys))
+        for file in reversed(self.chain):
+            here = open_[bits(file.groups)[places[open_] & (GROUPS - 1)]]
+            if len(here):
+                found = self._find_in(open_file(Path(self.files.base), file), keys, places, wanted, here)
+                open_ = np.setdiff1d(open_, found, assume_unique=True)
+
+    def _find_in(self, file: OpenFile, keys: list[Any], places: Any, wanted: pa.RecordBatch, here: Any) -> Any:
+        """Takes what a file says of the keys numbered `here`; gives the numbers of those it knows."""
+        at, rows = file.find(places[here])
+        at = here[at]
+        alike = np.ones(len(at), bool)
+        for name in wanted.schema.names:
+            alike &= columns.equal(file.taken(name, rows), wanted.column(name).take(pa.array(at)))
+        if not alike.all():
+            at, rows = at[alike], rows[alike]
+        gone = file.taken(columns.GONE, rows)
+        if gone is not None:
+            there = ~gone.fill_null(False).to_numpy(zero_copy_only=False)
+            self._read(file, keys, at[there], rows[there])
+        else:
+            self._read(file, keys, at, rows)
+        return at
+
+    def _read(self, file: OpenFile, keys: list[Any], at: Any, rows: Any) -> None:
+        if not len(at):
+            return
+        parts = [
+            columns.decode(
+                c, file.taken(columns.VALUE + c.name, rows), file.taken(columns.PICKLED + c.name, rows), len(at)
+            )
+            for c in self.layout.values
+        ]
+        named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
+        self.near.update(zip(named, columns.assembled(self.layout, parts), strict=True))
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keeps a value for a key."""
+        self.near[key] = value
+        self.touched[key] = None
+
+    def delete(self, key: Any) -> None:
+        """Forgets a key."""
+        self.near.pop(key, None)
+        self.touched[key] = None
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All that is kept, in the files and in memory."""
+        if self.chain:
+            yield from self._kept(merged([self._whole(f) for f in self.chain], self.groups, last=True))
+        yield from ((k, self.near[k]) for k in list(self.touched) if k in self.near)
+
+    def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
+        """The entries of a batch that were not touched since; they are prepared now."""
+        keys = columns.decode_keys(self.layout, whole)
+        self.places = dict(zip(keys, whole.column(PLACE).to_pylist(), strict=True)) | self.places
+        parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
+        for key, value in zip(keys, columns.assembled(self.layout, parts), strict=True):
+            if key not in self.touched:
+                yield key, self.near.setdefault(key, value)
+
+    def due(self, column: str, after: int, until: int) -> list[Any]:
+        """The keys that may wait for a time in `(after, until]`, brought near."""
+        for file in self.chain:
+            batch, times = self._times(file, column)
+            if batch is not None:
+                rows = np.flatnonzero((times > after) & (times <= until) & owned(batch, file.groups & self.groups))
+                some = batch.take(pa.array(rows))
+                self.prepare(columns.decode_keys(self.layout, some), some.column(PLACE).to_pylist())
+        at = self.layout.place(column)
+        return [k for k, value in self.near.items() if value[at] is not None and value[at] <= until]
+
+    def wake(self, column: str, after: int) -> None:
+        """Notes the earliest time behind `after` for which a key waits; some key may not wait any more."""
+        at = self.layout.place(column)
+        waits = [self.near[k][at] for k in self.touched if k in self.near]
+        times = [w for w in waits if w is not None and w > after]
+        for file in self.chain:
+            batch, kept = self._times(file, column)
+            if batch is not None:
+                ahead = kept[(kept > after) & owned(batch, file.groups & self.groups)]
+                times += [int(ahead.min())] if len(ahead) else []
+        self.wakes[column] = min(times, default=FOREVER)
+
+    def _times(self, file: StateFile, column: str) -> tuple[pa.RecordBatch | None, Any]:
+        opened = open_file(Path(self.files.base), file)
+        if columns.VALUE + column not in opened.batch.schema.names:
+            return None, None
+        batch = opened.whole()
+        return batch, batch.column(columns.VALUE + column).fill_null(FOREVER).to_numpy()
+
+    def _whole(self, file: StateFile) -> pa.RecordBatch:
+        """A file, without the groups for which it does not count any more."""
+        whole = open_file(Path(self.files.base), file).whole()
+        return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
+
+    def save(self) -> None:
+        """Writes what changed, and the note that tells the driver that the task is done."""
+        base = Path(self.files.base)
+        with quiet():
+            file, older = self._write(base) if self.touched else (None, [])
+        note = {
+            "file": None if file is None else asdict(file),
+            "older": [f.path for f in older],
+            "event": self._wake(EVENT),
+            "clock": self._wake(CLOCK),
+        }
+        put_note(base / self.files.folder / f"{self.task}.json", note)
+
+    def _wake(self, column: str) -> int | None:
+        time = self.wakes.get(column, FOREVER)
+        return time if time < FOREVER else None
+
+    def _write(self, base: Path) -> tuple[StateFile, list[StateFile]]:
+        batch, older = self._written()
+        path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
+        size, crc = write_file(base / path, batch)
+        return StateFile(path, size, crc, batch.num_rows, self.groups), older
+
+    def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
+        """What is to be written: the touched keys, and the newest files below that are not much larger."""
+        older: list[StateFile] = []
+        batch, left = self._changes(), list(self.chain)
+        while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
+            older.append(left.pop())
+        if older or not left:
+            batch = merged([*(self._whole(f) for f in reversed(older)), batch], self.groups, last=not left)
+        return batch, older
+
+    def _changes(self) -> pa.RecordBatch:
+        """The touched keys, sorted by place; those that are gone come with whatever values."""
+        places = np.fromiter(map(self.places.__getitem__, self.touched), np.int64, len(self.touched))
+        order = np.argsort(places)
+        touched = list(self.touched)
+        keys = [touched[i] for i in order.tolist()]
+        here = [k in self.near for k in keys]
+        gone = not all(here)
+        values = [self.near[k] for k in keys if k in self.near]
+        made = columns.encode_values(self.layout, values)
+        if gone:
+            made = [(name, _spread(array, here)) for name, array in made]
+            made.append((columns.GONE, pa.array([not h for h in here], pa.bool_())))
+        named = [columns.KEY + c.name for c in self.layout.keys]
+        names = [PLACE, *named, *(name for name, _ in made)]
+        arrays = [pa.array(places[order]), *columns.encode_keys(self.layout, keys), *(array for _, array in made)]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:
+    names = batch.schema.names
+    typed, pickled = columns.VALUE + column.name, columns.PICKLED + column.name
+    return (batch.column(typed) if typed in names else None, batch.column(pickled) if pickled in names else None)
+
+
+def _spread(array: Any, here: list[bool]) -> Any:
+    """The values at the places that are here, null at the others."""
+    at = np.cumsum(here) - 1
+    return array.take(pa.array(at, mask=~np.array(here)))
