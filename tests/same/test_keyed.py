@@ -290,3 +290,16 @@ def test_a_default_that_changes_belongs_to_its_key(same: Case) -> None:
     events.key_by("k").process("recent", Recent, "k int, last string").sink("out", ps.console())
     given = [(1, "a"), (2, "x"), (1, "b"), (1, "c")]
     same.check(flow, {"events": given}, {"out": [(1, "a"), (2, "x"), (1, "ab"), (1, "bc")]})
+
+
+def test_state_of_nested_types_past_the_size_at_which_files_are_read_in_parts(same: Case) -> None:
+    """Lists, structs and decimals in state files of more than 256 KiB, which live batches read in parts."""
+    flow = ps.Flow("large")
+    stream = flow.source("sales", ps.items([], "user int, n int, name string, price decimal(12,2)"))
+    stream.key_by("user").aggregate(
+        "stats", kinds="count(distinct n)", last="max_by(name, n)", most="max(price)", all="collect_set(name)"
+    ).sink("out", ps.console())
+    users = 16_000
+    rows = [(u, turn, f"{u} at {turn}", Decimal(u + turn) / 4) for turn in range(2) for u in range(users)]
+    expected = [(u, 2, f"{u} at 1", Decimal(u + 1) / 4, [f"{u} at 0", f"{u} at 1"]) for u in range(users)]
+    same.check(flow, {"sales": rows}, {"out": [(*r[:3], r[3].quantize(Decimal("0.01")), r[4]) for r in expected]})

@@ -193,10 +193,10 @@ class OpenFile:
             return None
         column = self.batch.column(at)
         if not self.checked.all():
-            self._check_rows(column, rows)
+            self._check_rows(name, column, rows)
         return column.take(pa.array(rows))
 
-    def _check_rows(self, column: Any, rows: Any) -> None:
+    def _check_rows(self, name: str, column: Any, rows: Any) -> None:
         """Checks the regions in which these rows stand."""
         kind, (flags, *buffers) = column.type, column.buffers()
         if flags is not None:
@@ -206,11 +206,11 @@ class OpenFile:
             offsets = np.frombuffer(buffers[0], np.int64)
             if buffers[1] is not None:
                 self._check_spans(buffers[1], offsets[rows], offsets[rows + 1])
-        elif pa.types.is_primitive(kind):
+        elif pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
             bits = kind.bit_width
             self._check_spans(buffers[0], rows * bits // 8, rows * bits // 8 + max(1, bits // 8))
         else:
-            self.check_column(self.batch.schema.names[[c is column for c in self.batch.columns].index(True)])
+            self.check_column(name)
 
     def _check_spans(self, buffer: Any, begin: Any, end: Any) -> None:
         """Checks the regions of spans of bytes in a buffer."""

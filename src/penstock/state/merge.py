@@ -41,6 +41,9 @@ def together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _one(table: pa.Table) -> pa.RecordBatch:
+    wide = [name for name, c in zip(table.column_names, table.columns, strict=True) if c.num_chunks > 1]
+    if wide:
+        raise StateError(f"the column {wide[0]!r} of the state of a task is larger than 2 GiB; use more tasks")
     columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
