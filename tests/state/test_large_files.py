@@ -99,7 +99,7 @@ def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None
     for asked in ([1], [ROWS - 1], list(range(0, ROWS, 997)), list(range(ROWS))):
         state = opened(store, 1, form)
         state.prepare([(n,) for n in asked], [place(n) for n in asked])
-        assert [plain(state.get((n,))[1]) for n in asked] == [plain(kept[(n,)][1]) for n in asked]
+        assert [plain(state.near[(n,)][1]) for n in asked] == [plain(kept[(n,)][1]) for n in asked]
     _changes(store, form, kept, make)
 
 
