@@ -1,7 +1,7 @@
-"""Named places at which a test may end the process, as a power cut would: `PENSTOCK_CRASH="manifest published@3"`.
+"""Named points at which a test may end the process, as a power cut would: `PENSTOCK_CRASH="manifest published@3"`.
 
-The number is the batch; `staged#3` is the third time that the place is passed, and a bare name the first. Nothing happens when
-the setting is not there.
+The number is the batch; `staged#3` is the third time that the point is passed, and a bare name the first. `PENSTOCK_PAUSE` stops the
+process there instead, once, until it gets SIGCONT. Nothing happens when neither is set.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 from collections import Counter
 
 SETTING = "PENSTOCK_CRASH"
+PAUSE = "PENSTOCK_PAUSE"
 POINTS = (
     "offsets written",
     "staged",
@@ -30,10 +31,14 @@ _passed: Counter[str] = Counter()
 
 
 def passing(point: str, batch: int) -> None:
-    """Says that a batch passes a place."""
-    wanted = os.environ.get(SETTING)
-    if wanted is None:
+    """Says that a batch passes a point."""
+    crash, pause = os.environ.get(SETTING), os.environ.get(PAUSE)
+    if crash is None and pause is None:
         return
     _passed[point] += 1
-    if wanted in (point, f"{point}@{batch}", f"{point}#{_passed[point]}"):
+    names = (point, f"{point}@{batch}", f"{point}#{_passed[point]}")
+    if crash in names:
         os.kill(os.getpid(), signal.SIGKILL)
+    if pause in names:
+        del os.environ[PAUSE]
+        os.kill(os.getpid(), signal.SIGSTOP)

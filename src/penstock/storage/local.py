@@ -1,0 +1,247 @@
+"""Objects as files of this machine, under a root.
+
+A file is written under a name of its own, made durable, and then gets its final name by one system call: `rename` replaces,
+`link` refuses a name that is taken. The directory is made durable after it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.storage.base import (
+    Conflict,
+    Data,
+    Entry,
+    NotFound,
+    StorageError,
+    Version,
+    check_name,
+    joined,
+    parts_of,
+    version_of,
+)
+from penstock.storage.swap import Swap, private, sync_directory
+
+ABANDONED = 3600.0
+"""After how many seconds a temporary file is taken to be of a process that died."""
+_TEMPORARY = ".tmp"
+_SWAPS = ".swap"
+
+
+@dataclass(frozen=True)
+class LocalStorage:
+    """Keeps objects as files under `root`, which is made when the first is written.
+
+    Attributes:
+        root: The directory.
+        is_private: Whether files and directories are for their owner alone (0600, 0700); if not, the umask decides.
+
+    >>> import tempfile
+    >>> kept = LocalStorage(Path(tempfile.mkdtemp()))
+    >>> kept.put_if_absent("ledger", b"1"), kept.put_if_absent("ledger", b"2")
+    (True, False)
+    >>> content, version = kept.read_versioned("ledger")
+    >>> _ = kept.compare_and_swap("ledger", version, b"2")
+    >>> kept.read("ledger")
+    b'2'
+    """
+
+    root: Path
+    is_private: bool = True
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
+        """The bytes of an object from `begin`, at most `length` of them."""
+        path = self._path(name)
+        try:
+            with path.open("rb") as file:
+                file.seek(begin)
+                return file.read(-1 if length is None else length)
+        except OSError as error:
+            raise _said(error, name, path) from None
+
+    def size(self, name: str) -> int:
+        """How many bytes an object has."""
+        path = self._path(name)
+        try:
+            return _file_size(path)
+        except OSError as error:
+            raise _said(error, name, path) from None
+
+    def write(self, name: str, data: Data) -> None:
+        """Writes an object as a whole."""
+        temporary = self._written(name, data)
+        try:
+            self._named(name, temporary, temporary.replace)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def put_if_absent(self, name: str, data: Data) -> bool:
+        """Writes an object unless there is one of this name.
+
+        It is durable on return also when another has written it: that one may not have come to that yet.
+        """
+        path = self._path(name)
+        if path.exists():
+            return self._taken(name, path)
+        temporary = self._written(name, data)
+        try:
+            self._named(name, temporary, lambda path: os.link(temporary, path))
+        except FileExistsError:
+            return self._taken(name, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def _taken(self, name: str, path: Path) -> bool:
+        if path.is_dir():
+            raise StorageError(f"{name!r} cannot be an object: others have it as a part of their names ({path})")
+        sync_directory(path.parent)
+        return False
+
+    def read_versioned(self, name: str) -> tuple[bytes, Version]:
+        """An object and the version of what was read."""
+        content = self.read(name)
+        return content, version_of(content)
+
+    def compare_and_swap(self, name: str, expected: Version | None, data: Data) -> Version:
+        """Replaces the content of an object if it is still the expected one."""
+        path, content = self._path(name), joined(data)
+        if expected is None:
+            if not self.put_if_absent(name, content):
+                raise Conflict(f"{name!r} was written by another ({path})")
+            return version_of(content)
+        swap = Swap(path, self.root / _SWAPS, name, is_private=self.is_private)
+        try:
+            self._make(swap.claims)
+            swapped = swap.replace(expected, content)
+        except OSError as error:
+            raise _said(error, name, path) from None
+        if not swapped:
+            raise Conflict(f"{name!r} was changed by another writer ({path})")
+        return version_of(content)
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """The objects whose names begin with a prefix, in order of their names."""
+        above = prefix.rpartition("/")[0]
+        return iter(sorted(e for e in self._under(check_name(above) if above else "") if e.name.startswith(prefix)))
+
+    def delete(self, *names: str) -> None:
+        """Deletes objects, and directories that are empty then."""
+        paths = [self._path(name) for name in names]
+        for path in paths:
+            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                path.unlink()
+        for directory in {path.parent for path in paths}:
+            self._tidy(directory)
+
+    def local_path(self, name: str) -> Path | None:
+        """The file that holds an object; None when there is no such object."""
+        path = self._path(name)
+        return path if path.is_file() else None
+
+    def _path(self, name: str) -> Path:
+        return self.root / check_name(name)
+
+    def _written(self, name: str, data: Data) -> Path:
+        """A temporary file with a content, made durable."""
+        check_name(name)
+        directory = self.root / _TEMPORARY
+        self._prepare(directory)
+        path = directory / uuid.uuid4().hex
+        with private(path, is_private=self.is_private) as file:
+            for part in parts_of(data):
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def _prepare(self, directory: Path) -> None:
+        """Makes the directory of temporary files, and removes what processes that died have left there."""
+        self._make(directory)
+        limit = time.time() - ABANDONED
+        for found in directory.iterdir():
+            with suppress(FileNotFoundError):
+                if found.lstat().st_mtime < limit:
+                    found.unlink()
+
+    def _named(self, name: str, temporary: Path, give: Callable[[Path], object]) -> None:
+        """Gives a temporary file its final name, durably."""
+        path = self._path(name)
+        for _ in range(100):
+            try:
+                self._make(path.parent)
+                give(path)
+                sync_directory(path.parent)
+                return
+            except FileNotFoundError:
+                # Whoever deleted the last object beside it has removed the directory since.
+                if not temporary.exists():
+                    raise StorageError(f"{name!r} was not written: {temporary} was removed") from None
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise _said(error, name, path) from None
+        raise StorageError(f"{name!r} could not be written: {path.parent} is removed again and again")
+
+    def _make(self, directory: Path) -> None:
+        """Makes a directory and those above it, durably."""
+        if directory.is_dir():
+            return
+        if directory != directory.parent:
+            self._make(directory.parent)
+        try:
+            directory.mkdir(mode=0o700 if self.is_private else 0o777, exist_ok=True)
+        except FileExistsError:
+            raise StorageError(f"{directory} cannot be a directory: an object of that name is there") from None
+        sync_directory(directory.parent)
+
+    def _under(self, directory: str) -> Iterator[Entry]:
+        try:
+            with os.scandir(self.root / directory) as scanned:
+                found = list(scanned)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for each in found:
+            name = f"{directory}/{each.name}" if directory else each.name
+            if each.name.startswith("."):
+                continue
+            if each.is_dir():
+                yield from self._under(name)
+            else:
+                with suppress(FileNotFoundError):
+                    yield Entry(name, each.stat().st_size)
+
+    def _tidy(self, directory: Path) -> None:
+        """Makes deletions durable, and removes directories that are empty."""
+        while directory != self.root:
+            try:
+                directory.rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                break
+            directory = directory.parent
+        with suppress(FileNotFoundError, NotADirectoryError):
+            sync_directory(directory)
+
+
+def _file_size(path: Path) -> int:
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return path.stat().st_size
+
+
+def _said(error: OSError, name: str, path: Path) -> StorageError:
+    """An error of the file system in words of the storage."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) and not path.is_file():
+        if path.is_dir():
+            return NotFound(f"there is no object {name!r}, only others under that name ({path})")
+        return NotFound(f"there is no object {name!r} ({path})")
+    return StorageError(f"{name!r} cannot be read or written: {error.strerror or error} ({path})")

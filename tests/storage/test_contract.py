@@ -1,0 +1,214 @@
+"""What every storage holds."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.storage import (
+    Conflict,
+    Entry,
+    MemoryStorage,
+    NotFound,
+    Storage,
+    StorageError,
+    Version,
+    object_name,
+    read_if_present,
+)
+from tests.storage.kinds import KINDS
+
+
+@pytest.fixture(params=list(KINDS))
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    return KINDS[request.param](tmp_path)
+
+
+def test_what_is_written_is_read_whole_and_in_ranges(storage: Storage) -> None:
+    storage.write("a/b/c", b"0123456789")
+    assert storage.read("a/b/c") == b"0123456789"
+    assert storage.read("a/b/c", 3, 4) == b"3456"
+    assert storage.read("a/b/c", 8, 10) == b"89"
+    assert storage.read("a/b/c", 20) == b""
+    assert storage.read("a/b/c", 0, 0) == b""
+    assert storage.size("a/b/c") == 10
+
+
+def test_parts_are_written_one_after_the_other(storage: Storage) -> None:
+    storage.write("parts", (p for p in (b"ab", bytearray(b"cd"), memoryview(b"ef"))))
+    assert storage.read("parts") == b"abcdef"
+
+
+def test_an_object_is_replaced_as_a_whole(storage: Storage) -> None:
+    storage.write("x", b"a long content")
+    storage.write("x", b"short")
+    assert storage.read("x") == b"short"
+
+
+def test_an_empty_object_is_an_object(storage: Storage) -> None:
+    storage.write("empty", b"")
+    assert (storage.read("empty"), storage.size("empty"), list(storage.list())) == (b"", 0, [Entry("empty", 0)])
+
+
+@pytest.mark.parametrize("name", ["missing", "there/under", "directory"])
+def test_what_is_not_there_is_not_found(storage: Storage, name: str) -> None:
+    storage.write("there", b"1")
+    storage.write("directory/object", b"1")
+    for call in (storage.read, storage.size, storage.read_versioned):
+        with pytest.raises(NotFound, match="there is no object"):
+            call(name)
+    assert read_if_present(storage, name) is None
+    assert storage.local_path(name) is None
+    storage.delete(name)
+    assert storage.read("there") == b"1"
+
+
+def test_put_if_absent_writes_once(storage: Storage) -> None:
+    assert storage.put_if_absent("once", b"first")
+    assert not storage.put_if_absent("once", b"second")
+    assert storage.read("once") == b"first"
+    storage.delete("once")
+    assert storage.put_if_absent("once", b"third")
+
+
+def test_of_many_that_put_one_does(storage: Storage) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda n: storage.put_if_absent("one", str(n).encode()), range(40)))
+    assert done.count(True) == 1
+    assert storage.read("one") == str(done.index(True)).encode()
+
+
+def test_a_swap_needs_the_expected_version(storage: Storage) -> None:
+    first = storage.compare_and_swap("ledger", None, b"1")
+    assert storage.read_versioned("ledger") == (b"1", first)
+    second = storage.compare_and_swap("ledger", first, b"2")
+    for stale in (None, first, Version("never")):
+        with pytest.raises(Conflict, match="ledger"):
+            storage.compare_and_swap("ledger", stale, b"3")
+    assert storage.read_versioned("ledger") == (b"2", second)
+
+
+def test_a_swap_of_nothing_is_refused(storage: Storage) -> None:
+    version = storage.compare_and_swap("ledger", None, b"1")
+    storage.delete("ledger")
+    with pytest.raises(Conflict):
+        storage.compare_and_swap("ledger", version, b"2")
+    assert read_if_present(storage, "ledger") is None
+
+
+def test_swaps_of_many_threads_lose_nothing(storage: Storage) -> None:
+    storage.compare_and_swap("count", None, b"0")
+    begin = threading.Barrier(4)
+
+    def add(_: int) -> None:
+        begin.wait()
+        for _ in range(15):
+            add_one(storage)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(4)))
+    assert storage.read("count") == b"60"
+
+
+def add_one(storage: Storage) -> None:
+    while True:
+        content, version = storage.read_versioned("count")
+        try:
+            storage.compare_and_swap("count", version, str(int(content) + 1).encode())
+        except Conflict:
+            continue
+        return
+
+
+def test_a_listing_is_ordered_and_by_prefix(storage: Storage) -> None:
+    for name in ("b", "a/2", "a/10", "a/x/1", "ab", "c"):
+        storage.write(name, name.encode())
+    assert [e.name for e in storage.list()] == ["a/10", "a/2", "a/x/1", "ab", "b", "c"]
+    assert [e.name for e in storage.list("a")] == ["a/10", "a/2", "a/x/1", "ab"]
+    assert list(storage.list("a/1")) == [Entry("a/10", 4)]
+    assert list(storage.list("none/")) == []
+
+
+def test_what_is_deleted_is_gone_and_the_rest_stays(storage: Storage) -> None:
+    for name in ("a/1", "a/2", "b/c/d"):
+        storage.write(name, b"1")
+    storage.delete("a/1", "b/c/d", "never")
+    assert [e.name for e in storage.list()] == ["a/2"]
+    storage.write("b", b"an object where a directory was")
+    assert storage.read("b") == b"an object where a directory was"
+
+
+def test_an_object_is_not_a_part_of_another_name(storage: Storage) -> None:
+    storage.write("a/b", b"1")
+    for name in ("a", "a/b/c"):
+        with pytest.raises(StorageError, match="a"):
+            storage.write(name, b"2")
+        with pytest.raises(StorageError):
+            storage.put_if_absent(name, b"2")
+    assert [e.name for e in storage.list()] == ["a/b"]
+
+
+HOSTILE = [
+    "",
+    "/",
+    "/etc/passwd",
+    "a/",
+    "a//b",
+    ".",
+    "..",
+    "../a",
+    "a/../../b",
+    "a/./b",
+    ".tmp/x",
+    ".swap/x",
+    "a/.hidden",
+    "nul\0",
+    "line\nbreak",
+    "\x7f",
+    "half \ud800",
+    "x" * 201,
+    "ä" * 101,
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda n: ascii(n)[:20])
+def test_hostile_names_are_refused_everywhere(storage: Storage, name: str) -> None:
+    for call in (storage.read, storage.size, storage.read_versioned, storage.delete, storage.local_path):
+        with pytest.raises(StorageError, match="is not a name of an object"):
+            call(name)
+    for write in (storage.write, storage.put_if_absent):
+        with pytest.raises(StorageError, match="is not a name of an object"):
+            write(name, b"x")
+    for version in (None, Version("x")):
+        with pytest.raises(StorageError, match="is not a name of an object"):
+            storage.compare_and_swap(name, version, b"x")
+    assert list(storage.list()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["ä ö", "a b", "x" * 200, "%2F", "a;rm -rf", "日本/語", "-rf", "*", "a\\b", "C:x", "turn"]
+)
+def test_odd_names_are_names(storage: Storage, name: str) -> None:
+    version = storage.compare_and_swap(name, None, b"1")
+    storage.compare_and_swap(name, version, b"2")
+    assert [e.name for e in storage.list(name)] == [name]
+    assert storage.read(name) == b"2"
+
+
+@given(st.lists(st.text(), min_size=1, max_size=3), st.lists(st.text(), min_size=1, max_size=3))
+def test_texts_of_users_make_names_that_never_clash(one: list[str], other: list[str]) -> None:
+    storage = MemoryStorage()
+    storage.write(object_name(*one), b"one")
+    assert (object_name(*one) == object_name(*other)) == (one == other)
+
+
+@pytest.mark.parametrize("text", ["x" * 5000, "ä" * 5000, "\ud800" * 500, "", ".", "..", "a/b", "\0"])
+def test_any_text_can_be_a_part_of_a_name(storage: Storage, text: str) -> None:
+    storage.write(object_name("sinks", text), b"1")
+    storage.write(object_name("sinks", text + "y"), b"2")
+    assert storage.read(object_name("sinks", text)) == b"1"
