@@ -102,16 +102,18 @@ def rolled(rng: random.Random) -> list[Operator]:
     return [*steps, rng.choice([*STEPS, *ENDS, *ENDS])]
 
 
-def run_cut(made: Generated, seed: Any, *, crashes: bool = False) -> Results:
+def run_cut(made: Generated, seed: Any, *, crashes: bool = False, oracle: bool = False) -> Results:
     """The flow in this process, its sources interleaved, with batches that end at random."""
     rng = random.Random(seed)
-    driver = Driver(made.flow)
+    driver = Driver(made.flow, oracle=oracle)
     left = {source: list(rows) for source, rows in made.given().items()}
     marks = [BARRIER, BARRIER, *([CRASH] if crashes else [])]
     while any(left.values()):
         source = rng.choice([s for s, rows in left.items() if rows])
-        driver.push(source, left[source].pop(0))
-        mark = rng.choice(marks) if rng.random() < 0.15 else None
+        many = rng.choice([1, 1, 2, 9])
+        driver.push(source, *left[source][:many])
+        del left[source][:many]
+        mark = rng.choice(marks) if rng.random() < 0.3 else None
         if mark is BARRIER:
             driver.barrier()
         elif mark is CRASH:

@@ -1,4 +1,7 @@
-"""One suite, three runtimes: each case runs on local, on Spark bounded and on Spark live, and must answer the same."""
+"""One suite, four runtimes, one answer: each case runs on the oracle, locally, on Spark bounded and on Spark live.
+
+The oracle reads the graph as it was written; the others run the compiled plan.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import pytest
 
 from penstock.testing import Results, run_local, run_spark
 
-RUNTIMES = ["local", "bounded", "live"]
+RUNTIMES = ["oracle", "local", "bounded", "live"]
+WITHOUT_JVM = ("oracle", "local")
 
 
 @dataclass
@@ -28,10 +32,19 @@ class Case:
     ) -> Results:
         """What the runtime answers."""
         lists = {n: list(rows) for n, rows in inputs.items()}
-        if self.runtime == "local":
-            return run_local(flow, lists, tables)
+        if self.in_process:
+            return self.run_local(flow, lists, tables)
         cuts = None if self.runtime == "bounded" else {n: self._cuts(len(rows)) for n, rows in lists.items()}
         return run_spark(flow, self.spark(), lists, tables=tables, cuts=cuts)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether the runtime needs no JVM."""
+        return self.runtime in WITHOUT_JVM
+
+    def run_local(self, flow: Any, *given: Any) -> Results:
+        """Runs a flow in this process, over lists that may hold marks."""
+        return run_local(flow, *given, oracle=self.runtime == "oracle")
 
     def _cuts(self, length: int) -> list[int]:
         rolled = random.Random(f"{self.seed}-{length}")
@@ -71,7 +84,7 @@ def _value(value: Any) -> Any:
     return [_value(v) for v in value] if isinstance(value, list | tuple) else value
 
 
-@pytest.fixture(params=[r if r == "local" else pytest.param(r, marks=pytest.mark.spark) for r in RUNTIMES])
+@pytest.fixture(params=[r if r in WITHOUT_JVM else pytest.param(r, marks=pytest.mark.spark) for r in RUNTIMES])
 def same(request: pytest.FixtureRequest) -> Case:
     """The case on each runtime in turn."""
     return Case(request.param, request.node.nodeid, lambda: request.getfixturevalue("penstock_spark"))

@@ -11,7 +11,6 @@ import pytest
 import penstock as ps
 from penstock.errors import PenstockError
 from penstock.spark.run import RunOptions, run_bounded, run_live
-from penstock.testing import run_local
 from tests.same.conftest import Case
 
 
@@ -20,8 +19,8 @@ def read(same: Case, endpoint: Any, folder: Path) -> Counter[str]:
     flow = ps.Flow("files")
     collected: list[Any] = []
     flow.source("in", endpoint).sink("out", ps.callback(lambda rows, batch: collected.extend(rows)))
-    if same.runtime == "local":
-        collected += run_local(flow)["out"]
+    if same.in_process:
+        collected += same.run_local(flow)["out"]
     elif same.runtime == "bounded":
         run_bounded(flow.graph, same.spark())
     else:
@@ -66,7 +65,7 @@ def test_a_missing_path_is_refused(same: Case, tmp_path: Path) -> None:
 
 def test_what_is_written_can_be_read_again(same: Case, tmp_path: Path) -> None:
     """Parquet keeps every type; a schema is read from the file when none is given."""
-    if same.runtime == "local":
+    if same.in_process:
         pytest.skip("the local runtime writes no files")
     rows = [(1, "a", [1.5]), (2, None, None)]
     flow = ps.Flow("write")

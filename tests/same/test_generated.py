@@ -17,19 +17,20 @@ EACH = [pytest.param(o, id=o.__name__) for o in (*STEPS, *ENDS)]
 
 @pytest.mark.parametrize("operator", EACH)
 def test_each_step_alone(operator: Operator) -> None:
-    """In one batch, and cut at random."""
+    """Read directly and compiled, cut at random."""
     for seed in range(5):
         made = generate(seed, only=[operator])
         for cut in range(3):
-            assert made.differences(run_cut(made, f"{seed}-{cut}")) == []
+            assert made.differences(run_cut(made, f"{seed}-{cut}", oracle=cut == 0)) == []
 
 
-@pytest.mark.parametrize("begin", range(0, 120, 20))
+@pytest.mark.parametrize("begin", range(0, 200, 20))
 def test_generated_flows_in_this_process(begin: int) -> None:
-    """Cut at random, with crashes."""
+    """The oracle and the compiled plan, cut at random, with crashes."""
     for seed in range(begin, begin + 20):
         made = generate(seed)
-        assert made.differences(run_cut(made, seed, crashes=seed % 2 == 1)) == []
+        for oracle in (True, False):
+            assert made.differences(run_cut(made, seed, crashes=seed % 2 == 1, oracle=oracle)) == []
 
 
 def test_a_record_exactly_a_gap_behind_falls_the_same_way_however_the_input_is_cut() -> None:

@@ -11,7 +11,6 @@ import pytest
 import penstock as ps
 from penstock.errors import FlowError, StepError
 from penstock.spark.run import RunOptions, run_bounded, run_live
-from penstock.testing import run_local
 from tests.same.conftest import Case
 
 JSON = '{"k": "a", "n": 1}\nnonsense\n{"k": "b", "n": "two"}\n\n{"k": "c", "n": 3}\n{"k": "d", "n": 4.5}\nnonsense\n'
@@ -30,8 +29,8 @@ class Kept:
     def run(self, same: Case, flow: ps.Flow, folder: Path) -> list[Any]:
         """Runs the flow; gives the reports of its batches, where the runtime makes any."""
         reports: list[Any] = []
-        if same.runtime == "local":
-            self.rows |= run_local(flow)
+        if same.in_process:
+            self.rows |= same.run_local(flow)
         elif same.runtime == "bounded":
             reports += run_bounded(flow.graph, same.spark())
         else:

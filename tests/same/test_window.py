@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.testing import BARRIER, Driver, run_local, run_spark
+from penstock.testing import BARRIER, Driver, run_spark
 from tests.same.conftest import Case
 
 CLICKS = "user string, ts timestamp, n int"
@@ -218,8 +218,8 @@ def cut(records: list[Any]) -> tuple[list[Any], list[int]]:
 
 def run(same: Case, flow: ps.Flow, records: list[Any]) -> Any:
     """Runs in the batches that the barriers name: locally, or live."""
-    if same.runtime == "local":
-        return run_local(flow, {"clicks": records})
+    if same.in_process:
+        return same.run_local(flow, {"clicks": records})
     plain, cuts = cut(records)
     return run_spark(flow, same.spark(), {"clicks": plain}, cuts={"clicks": cuts})
 
@@ -378,5 +378,6 @@ def test_late_records_that_nobody_reads_are_counted(flow_driver: Any) -> None:
     driver: Driver = flow_driver(flow)
     for record in LATE:
         driver.barrier() if record is BARRIER else driver.push("clicks", record)
+    driver.barrier()
     kernel = next(k for k in driver.run.pipeline.kernels if k.node.name == "w")
     assert kernel.late == 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -48,6 +48,7 @@ def test_a_crash_between_any_two_records_changes_nothing(at: int) -> None:
     assert results([*WORDS[:at], CRASH, *WORDS[at:]]) == results(WORDS)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([BARRIER, CRASH]), max_size=6), st.randoms(use_true_random=False))
 def test_crashes_and_barriers_anywhere_change_nothing(marks: list[Any], rolled: Any) -> None:
     mixed: list[Any] = list(WORDS)

@@ -17,12 +17,14 @@ from penstock.kernels.joins.interval import IntervalJoinKernel
 from penstock.kernels.joins.window import WindowJoinKernel
 from penstock.kernels.keyed import keyed
 from penstock.kernels.keyed.combine import combine_kernel
+from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.ordering import changes, ranking, sort
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
 from penstock.kernels.windows.build import window_kernel
+from penstock.kernels.windows.group import window_group_kernel
 
 _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.Map: stateless.MapKernel,
@@ -41,6 +43,8 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Branch: stateless.BranchKernel,
     n.AggregateBy: keyed.aggregate_kernel,
     n.Combine: combine_kernel,
+    n.Parts: GroupKernel,
+    n.WindowParts: window_group_kernel,
     n.Reduce: ReduceKernel,
     n.Fold: FoldKernel,
     n.Process: ProcessKernel,

@@ -1,22 +1,22 @@
-"""The local runtime: the whole graph in this process, without a JVM.
+"""The local runtime: a flow in this process, without a JVM.
 
-Records go in one at a time, in order; a barrier ends a batch. What is committed at a barrier survives a crash; what
-came after it is replayed from the sources, as on Spark.
+Records go in by chunks, in order; a barrier ends a batch. What is committed at a barrier survives a crash; the records
+after it are replayed, as the sources would on Spark.
 """
 
 from __future__ import annotations
 
 import pickle
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
 from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Port, Sink, Source
+from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Endpoint, JoinStatic, Node, Port, Sink, Source
+from penstock.graph.row import Row
 from penstock.graph.times import NEVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
@@ -33,21 +33,13 @@ from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import TaskChunk, unsaved
 from penstock.kernels.topology.spout import completed
 from penstock.kernels.watermarks import Watermarks
+from penstock.local.clock import Clock
+from penstock.local.program import Program, compiled
 
-
-@dataclass
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    time: float = field(default_factory=time.time)
-
-    def __call__(self) -> float:
-        """The time, in seconds."""
-        return self.time
-
-    def advance(self, seconds: float) -> None:
-        """Moves it on."""
-        self.time += seconds
+Record: TypeAlias = Any  # a user's record may be anything that fits the schema
+Tables = Callable[[Endpoint], Iterable[Record]]
+ROUNDS = 10_000
+"""How often a loop may go round in a batch."""
 
 
 @dataclass
@@ -56,71 +48,63 @@ class Committed:
 
     states: bytes = field(default_factory=lambda: pickle.dumps({}))
     offsets: dict[str, int] = field(default_factory=dict)
-    results: dict[str, list[Any]] = field(default_factory=dict)
-    looped: dict[str, list[Any]] = field(default_factory=dict)
+    results: dict[str, list[Row]] = field(default_factory=dict)
     tables: bytes = field(default_factory=lambda: pickle.dumps({}))
     watermarks: dict[str, Any] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
+    previous: dict[str, int] = field(default_factory=dict)
     before: int = NEVER
 
 
 class LocalRun:
-    """A flow running in this process."""
+    """A flow running in this process.
+
+    `program` says what is executed: the compiled plan, unless the oracle is asked for.
+    """
 
     def __init__(
         self,
         graph: Graph,
-        tables: Callable[[Any], Iterable[Any]],
+        tables: Tables,
         clock: Callable[[], float] | None = None,
         committed: Committed | None = None,
+        program: Callable[[Graph], Program] = compiled,
     ) -> None:
-        self.graph = graph
-        self.tables = tables
+        self.graph, self.tables = graph, tables
         self.clock = clock or Clock()
         self.committed = committed or Committed()
-        self.timeline = Timeline(graph)
+        self.program = program(graph)
+        self.timeline = Timeline(self.program.graph)
         self.batches = 0
+        self.pending: list[tuple[str, Sequence[Record]]] = []
         self._start()
 
     def _start(self) -> None:
-        self.states: dict[str, MemoryState] = {
-            step: MemoryState(pickle.loads(kept)) for step, kept in pickle.loads(self.committed.states).items()
-        }
-        self.tables_kept: dict[str, MemoryTable] = pickle.loads(self.committed.tables)
-        self.marks = Watermarks.of(self.committed.watermarks)
-        self.late = dict(self.committed.late)
-        self.before = self.committed.before
-        self.offsets = dict(self.committed.offsets)
-        self.results: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
+        kept = self.committed
+        self.states = {step: MemoryState(pickle.loads(data)) for step, data in pickle.loads(kept.states).items()}
+        self.tables_kept: dict[str, MemoryTable] = pickle.loads(kept.tables)
+        self.marks, self.previous, self.before = Watermarks.of(kept.watermarks), dict(kept.previous), kept.before
+        self.offsets = dict(kept.offsets)
+        self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
         self.unread: list[Letter] = []
-        self.looped: dict[str, list[Any]] = {n: list(rows) for n, rows in self.committed.looped.items()}
-        ports = [p for s in self.graph.sinks for p in s.inputs] + [n.fed_by for n in self.graph.loops if n.fed_by]
-        self.pipeline = Pipeline([self._kernel(n) for n in self._working()], ports)
-        try:
-            self.pipeline.open(Context(now=self.clock, state=self._state, table=self._table))
-        except RecordFailed as failed:
-            raise StepError(failed.failure("before the first record")) from failed.error
+        self.looped: dict[str, list[Record]] = {}
+        self.pipeline = self._opened()
         self._begin()
 
-    @property
-    def now(self) -> int:
-        """The clock, in microseconds."""
-        return round(self.clock() * 1_000_000)
+    def _opened(self) -> Pipeline:
+        graph = self.program.graph
+        ports = [p for s in graph.sinks for p in s.inputs] + [n.fed_by for n in graph.loops if n.fed_by]
+        made = Pipeline([self._kernel(n) for n in self.program.steps], ports)
+        try:
+            made.open(Context(now=self.clock, state=self._state, table=self._table))
+        except RecordFailed as failed:
+            raise StepError(failed.failure("before the first record")) from failed.error
+        return made
 
-    def _begin(self, *, ended: bool = False) -> None:
-        """A batch begins: event time will move to where the records before it have brought it."""
-        self.began = self.now
-        self.marks.move(self.timeline.inputs, self.now)
-        times = self.timeline.times(self.late, self.marks.at, self.before, self.now, ended=ended)
-        self.pipeline.begin(times.__getitem__)
-
-    def _working(self) -> list[Any]:
-        return [n for n in self.graph.ordered if not isinstance(n, Source | Sink) and n.inputs]
-
-    def _kernel(self, node: Any) -> Kernel:
-        if node.kind == "join":
-            return JoinKernel(node, self.graph.output(node.inputs[0]).schema, lambda: self.tables(node.table))
-        return kernel_of(node, self.graph)
+    def _kernel(self, node: Node) -> Kernel:
+        graph = self.program.graph
+        if isinstance(node, JoinStatic):
+            return JoinKernel(node, graph.output(node.inputs[0]).schema, lambda: self.tables(node.table))
+        return kernel_of(node, graph)
 
     def _state(self, step: str) -> MemoryState:
         return self.states.setdefault(step, MemoryState())
@@ -128,57 +112,107 @@ class LocalRun:
     def _table(self, name: str) -> MemoryTable:
         return self.tables_kept.setdefault(name, MemoryTable())
 
-    def push(self, source: str, record: Any) -> None:
-        """One record, through the whole graph."""
-        node = self.graph.by_name.get(source)
-        if not isinstance(node, Source):
-            known = [s.name for s in self.graph.sources]
-            raise UnknownName(f"flow {self.graph.name!r} has no source {source!r}; {nearest(source, known)}")
+    @property
+    def now(self) -> int:
+        """Processing time, in microseconds."""
+        return round(self.clock() * 1_000_000)
+
+    def _begin(self, *, ended: bool = False) -> None:
+        """A batch begins: event time will move to where the records before it have brought it."""
+        self.began, self.ended = self.now, ended
+        self.marks.move(self.timeline.inputs, self.now)
+        times = self.timeline.times(self.previous, self.marks.at, self.before, self.now, ended=ended)
+        self.pipeline.begin(times.__getitem__)
+
+    def push(self, source: str, *records: Record) -> None:
+        """Sends records in; they go through all steps before this returns.
+
+        Raises UnknownName when the flow has no such source, and StepError, with the position of the record, when a step
+        fails on one.
+        """
+        node = self._source(source)
         if self.now != self.began:
             self._begin()
-        self.offsets[source] = self.offsets.get(source, 0) + 1
-        chunk = self._chunk(node, record)
-        if chunk is not None:
-            self._push(Port(source), chunk, f"record {self.offsets[source]} of {source!r}")
+        for at in range(0, len(records), self.program.chunk):
+            piece = records[at : at + self.program.chunk]
+            self.pending.append((source, piece))
+            self._take(node, piece)
 
-    def _chunk(self, node: Source, record: Any) -> Chunk | None:
-        if node.endpoint.kind != "spout":
-            return self._checked(node, record)
-        full = completed(node, record, self.offsets[node.name] - 1)
-        return TaskChunk(node.output().schema, full.emitter, Chunk.of(node.output().schema, [full]).columns())
+    def _source(self, name: str) -> Source:
+        node = self.graph.by_name.get(name)
+        if not isinstance(node, Source):
+            known = [s.name for s in self.graph.sources]
+            raise UnknownName(f"flow {self.graph.name!r} has no source {name!r}; {nearest(name, known)}")
+        return node
 
-    def _checked(self, node: Source, record: Any) -> Chunk | None:
-        if isinstance(record, Unread):
-            return self._unread(node, record)
+    def _take(self, node: Source, records: Sequence[Record]) -> None:
         try:
-            return Chunk.of(node.output().schema, [record])
-        except BadRecord as error:
+            self._through(node, records)
+        except RecordFailed as failed:
             position = f"record {self.offsets[node.name]} of {node.name!r}"
-            if keeps_unread(node):
-                return self._unread(node, Unread(repr(record).encode(), position, str(error)))
-            raise StepError(RecordFailed(node, record, 0, error).failure(position)) from None
+            if len(records) > 1:
+                position = self._found(f"a record up to {self.offsets[node.name]} of {node.name!r}")
+            raise StepError(failed.failure(position)) from failed.error
 
-    def _unread(self, node: Source, unread: Unread) -> Chunk | None:
-        """A record that could not be read stops the flow, is put aside or left out, as the source says."""
+    def _found(self, otherwise: str) -> str:
+        """Goes over the pending records again one by one, from the last barrier on: the failure then names its record."""
+        self._start()
+        for source, records in self.pending:
+            for record in records:
+                self._take(self._source(source), (record,))
+        return otherwise
+
+    def _through(self, node: Source, records: Sequence[Record]) -> None:
+        before = self.offsets.get(node.name, 0)
+        self.offsets[node.name] = before + len(records)
+        for chunk in self._chunks(node, records, before):
+            self._deliver(Port(node.name), chunk)
+            self._pass(Port(node.name), chunk)
+
+    def _pass(self, port: Port, chunk: Chunk) -> None:
+        for out, made in self.pipeline.take(port, chunk):
+            self._deliver(out, made)
+
+    def _chunks(self, node: Source, records: Sequence[Record], before: int) -> Iterator[Chunk]:
+        """The records as chunks: one of all, where nothing is the matter with any."""
+        schema = node.output().schema
+        if node.endpoint.kind == "spout":
+            for at, record in enumerate(records):
+                full = completed(node, record, before + at)
+                yield TaskChunk(schema, full.emitter, Chunk.of(schema, [full]).columns())
+        elif (whole := _whole(node, records)) is not None:
+            yield whole
+        else:
+            for at, record in enumerate(records):
+                yield from self._readable(node, record, before + at + 1)
+
+    def _readable(self, node: Source, record: Record, number: int) -> Iterator[Chunk]:
+        """A record that fits the schema; another stops the flow, or becomes a dead letter, as the source says."""
+        if isinstance(record, Unread):
+            self._set_aside(node, record)
+            return
+        try:
+            made = Chunk.of(node.output().schema, [record])
+        except BadRecord as error:
+            position = f"record {number} of {node.name!r}"
+            if not keeps_unread(node):
+                raise StepError(RecordFailed(node, record, 0, error).failure(position)) from None
+            self._set_aside(node, Unread(repr(record).encode(), position, str(error)))
+        else:
+            yield made
+
+    def _set_aside(self, node: Source, unread: Unread) -> None:
         if not keeps_unread(node):
             raise StepError(Failure(node.name, unread.cause, unread.text, unread.position, "", node.line))
         if node.on_error.action == DEAD_LETTER:
             self.unread.append(unread_letter(node.name, unread))
-        return None
-
-    def _push(self, port: Port, chunk: Chunk, position: str) -> None:
-        self._deliver(port, chunk)
-        try:
-            for out, made in self.pipeline.take(port, chunk):
-                self._deliver(out, made)
-        except RecordFailed as failed:
-            raise StepError(failed.failure(position)) from failed.error
 
     def _deliver(self, port: Port, chunk: Chunk) -> None:
-        for node in self.graph.readers(port):
+        graph = self.program.graph
+        for node in graph.readers(port):
             if isinstance(node, Sink):
                 self.results[node.name] += chunk.plain_rows()
-        for loop in self.graph.loops:
+        for loop in graph.loops:
             if loop.fed_by == port:
                 self.looped.setdefault(loop.name, []).extend(chunk.rows())
 
@@ -188,7 +222,7 @@ class LocalRun:
         self._batch()
         if end:
             self.marks.end(self.timeline.inputs)
-        if end or self.marks.at != self.late:
+        if end or self.marks.at != self.previous:
             self._begin(ended=end)
             self._batch()
         self._begin()
@@ -198,37 +232,35 @@ class LocalRun:
         self._begin()
         self._batch()
 
-    def _batch(self, limit: int = 10_000) -> None:
-        """Held results come out, loops run until they are quiet, time moves, and all is committed."""
+    def _batch(self) -> None:
+        """Results that were held come out, loops run until they are quiet, time moves, and all is committed."""
         self._flush()
-        for _ in range(limit):
+        for _ in range(ROUNDS):
             if not any(self.looped.values()):
                 return self._commit()
-            fed, self.looped = self.looped, {}
-            for name, rows in fed.items():
-                schema = self.graph.node(name).output().schema
-                self._push(Port(name), Chunk(schema, rows=rows), f"the loop {name!r}")
-            self._flush()
-        raise Impossible(f"flow {self.graph.name!r}: its loop went round {limit} times and did not come to rest")
+            self._round()
+        raise Impossible(f"flow {self.graph.name!r}: its loop went round {ROUNDS} times and did not come to rest")
+
+    def _round(self) -> None:
+        """What was fed back goes in: a batch of its own, as on Spark."""
+        fed, self.looped = self.looped, {}
+        self._settle() if self.ended else self._move()
+        self._begin(ended=self.ended)
+        for name, rows in fed.items():
+            schema = self.graph.node(name).output().schema
+            try:
+                self._pass(Port(name), Chunk(schema, rows=rows))
+            except RecordFailed as failed:
+                raise StepError(failed.failure(f"the loop {name!r}")) from failed.error
+        self._flush()
 
     def _flush(self) -> None:
         try:
             for out, made in self.pipeline.barrier():
                 self._deliver(out, made)
-            self._deliver_letters()
         except RecordFailed as failed:
             raise StepError(failed.failure("the end of a batch")) from failed.error
-
-    def _move(self) -> None:
-        """Event time has moved as the batch said; its records say how far it moves in the next."""
-        self.late, self.before = dict(self.marks.at), self.now
-        for kernel in self.pipeline.kernels:
-            if isinstance(kernel, EventTimeKernel):
-                self.marks.note(kernel.node.name, kernel.highs, self.now)
-                kernel.highs = {}
-        self.marks.move(self.timeline.inputs, self.now)
-        for table in self.tables_kept.values():
-            table.settle()
+        self._deliver_letters()
 
     def _deliver_letters(self) -> None:
         letters, self.unread = [*self.unread, *self.pipeline.letters()], []
@@ -237,28 +269,54 @@ class LocalRun:
             if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
                 self.results[node.name] += rows
 
+    def _move(self) -> None:
+        """Event time has moved as the batch said; its records say how far it moves in the next."""
+        self.previous, self.before = dict(self.marks.at), self.now
+        for kernel in self.pipeline.kernels:
+            if isinstance(kernel, EventTimeKernel):
+                self.marks.note(kernel.node.name, kernel.highs, self.now)
+                kernel.highs = {}
+        self.marks.move(self.timeline.inputs, self.now)
+        self._settle()
+
+    def _settle(self) -> None:
+        for table in self.tables_kept.values():
+            table.settle()
+
     def _commit(self) -> None:
         self.batches += 1
         self._move()
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
         states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})
-        looped = {n: list(r) for n, r in self.looped.items()}
-        times = (self.marks.as_dict(), dict(self.late), self.before)
-        self.committed = Committed(states, dict(self.offsets), done, looped, pickle.dumps(self.tables_kept), *times)
+        times = (self.marks.as_dict(), dict(self.previous), self.before)
+        self.committed = Committed(states, dict(self.offsets), done, pickle.dumps(self.tables_kept), *times)
         self.results = {s: [] for s in self.results}
+        self.pending = []
 
     def _pickled(self, step: str, state: MemoryState) -> bytes:
         try:
             return pickle.dumps(state.kept)
         except Exception as error:
-            if not isinstance(self.graph.node(step), Bolt):
+            if not isinstance(self.graph.by_name.get(step), Bolt):
                 raise
             raise unsaved(step, state.kept.values(), error, pickle.dumps) from error
 
     def crash(self) -> None:
-        """Loses all that was not committed, as a killed process does, and starts again from what was."""
+        """Loses all that was not committed, as a killed process does, starts again, and replays the pending records."""
         self._start()
+        for source, records in self.pending:
+            self._take(self._source(source), records)
 
     def close(self) -> None:
         """Ends the run."""
         self.pipeline.close()
+
+
+def _whole(node: Source, records: Sequence[Record]) -> Chunk | None:
+    """All records as one chunk; None when one of them is malformed."""
+    if any(isinstance(r, Unread) for r in records):
+        return None
+    try:
+        return Chunk.of(node.output().schema, list(records))
+    except BadRecord:
+        return None

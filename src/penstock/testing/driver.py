@@ -11,8 +11,11 @@ from penstock.errors import UnknownName, nearest
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint
+from penstock.local.clock import Clock
+from penstock.local.oracle import direct
+from penstock.local.program import CHUNK, compiled
 from penstock.local.read import read_endpoint
-from penstock.local.run import Clock, Committed, LocalRun
+from penstock.local.run import Committed, LocalRun
 
 
 class Results(dict[str, list[Any]]):
@@ -68,22 +71,23 @@ class Driver:
     [Row(word='HELLO'), Row(word='YOU')]
     """
 
-    def __init__(self, flow: Any, tables: Mapping[str, Iterable[Any]] | None = None) -> None:
+    def __init__(self, flow: Any, tables: Mapping[str, Iterable[Any]] | None = None, *, oracle: bool = False) -> None:
         self.graph: Graph = flow if isinstance(flow, Graph) else flow.graph
         self.clock = Clock(time.time() // 60 * 60)
         self.given = dict(tables or {})
-        self.log: list[tuple[str, Any]] = []
-        self.safe = 0
-        self.run = LocalRun(self.graph, self._table, self.clock, self._bootstrapped())
+        self.program = direct if oracle else compiled
+        self.run = self._run(self.graph, self._bootstrapped())
+
+    def _run(self, graph: Graph, committed: Committed | None = None) -> LocalRun:
+        return LocalRun(graph, self._table, self.clock, committed, self.program)
 
     def _bootstrapped(self) -> Committed | None:
         """What the flow's bootstraps leave in its steps; None when it has none."""
         if not self.graph.bootstraps:
             return None
-        past = LocalRun(bootstrap_graph(self.graph), self._table, self.clock)
+        past = self._run(bootstrap_graph(self.graph))
         for source in past.graph.sources:
-            for record in read_endpoint(source.endpoint, source.output().schema):
-                past.push(source.name, record)
+            past.push(source.name, *read_endpoint(source.endpoint, source.output().schema))
         past.history()
         past.close()
         return Committed(states=past.committed.states, tables=past.committed.tables)
@@ -96,27 +100,23 @@ class Driver:
         return read_endpoint(endpoint)
 
     def push(self, source: str, *records: Any) -> None:
-        """Sends records in, one by one."""
-        for record in records:
-            self.log.append((source, record))
-            self.run.push(source, record)
+        """Sends records in, in order."""
+        self.run.push(source, *records)
 
     def barrier(self, *, end: bool = False) -> Results:
         """Ends a batch, and gives all that has come out so far. `end` says that the input is over: all time has passed."""
         self.run.barrier(end=end)
-        self.safe = len(self.log)
         return self.results()
 
     def results(self) -> Results:
         """What is committed."""
-        made = {s.name: [] for s in self.graph.sinks} | self.run.committed.results
+        made: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
+        made |= self.run.committed.results
         return Results(self.graph, made)
 
     def crash(self) -> None:
         """Kills the flow and starts it again: it goes back to the last barrier, and the sources replay the rest."""
         self.run.crash()
-        for source, record in self.log[self.safe :]:
-            self.run.push(source, record)
 
     def close(self) -> None:
         """Ends the flow."""
@@ -124,7 +124,11 @@ class Driver:
 
 
 def run_local(
-    flow: Any, inputs: Mapping[str, Iterable[Any]] | None = None, tables: Mapping[str, Iterable[Any]] | None = None
+    flow: Any,
+    inputs: Mapping[str, Iterable[Any]] | None = None,
+    tables: Mapping[str, Iterable[Any]] | None = None,
+    *,
+    oracle: bool = False,
 ) -> Results:
     """Runs a flow over lists and gives what came out of each sink.
 
@@ -136,10 +140,9 @@ def run_local(
     >>> run_local(flow, {"words": ["a", "b", "a"]}).table("out")["a"]
     Row(word='a', n=2)
     """
-    driver = Driver(flow, tables)
+    driver = Driver(flow, tables, oracle=oracle)
     for source, records in _inputs(driver.graph, inputs or {}).items():
-        for record in records:
-            _step(driver, source, record)
+        _feed(driver, source, records)
     results = driver.barrier(end=True)
     driver.close()
     return results
@@ -156,10 +159,17 @@ def _inputs(graph: Graph, given: Mapping[str, Iterable[Any]]) -> dict[str, Itera
     }
 
 
-def _step(driver: Driver, source: str, record: Any) -> None:
-    if record is BARRIER:
-        driver.barrier()
-    elif record is CRASH:
-        driver.crash()
-    else:
-        driver.push(source, record)
+def _feed(driver: Driver, source: str, records: Iterable[Any]) -> None:
+    """Sends records in by chunks, which end at marks."""
+    chunk: list[Any] = []
+    for record in records:
+        if isinstance(record, _Mark) or len(chunk) == CHUNK:
+            driver.push(source, *chunk)
+            chunk = []
+        if record is BARRIER:
+            driver.barrier()
+        elif record is CRASH:
+            driver.crash()
+        else:
+            chunk.append(record)
+    driver.push(source, *chunk)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.aggregates import Aggregate
-from penstock.graph.nodes import Window
+from penstock.graph.nodes import AggregateBy, Window
 from penstock.kernels.keyed.aggregates import finish, merge_of
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 
@@ -23,9 +23,9 @@ _GROUP = "__group"
 
 
 class Rows:
-    """How the part rows of a window step go together."""
+    """How the part rows of a window step, or of a running aggregate, go together."""
 
-    def __init__(self, node: Window) -> None:
+    def __init__(self, node: Window | AggregateBy) -> None:
         self.keys = list(node.keys)
         self.aggregates: tuple[Aggregate, ...] = node.aggregates
         self.schema = arrow_schema(node.output().schema)
@@ -45,7 +45,7 @@ class Rows:
         if hard:
             rows = rows.append_column(_GROUP, pa.array(np.arange(rows.num_rows)))
         asked = [(n, _ARROW[self.merges[n][0].merge]) for n in easy] + ([(_GROUP, "list")] if hard else [])
-        made = rows.group_by(by).aggregate(asked)
+        made = rows.group_by(by, use_threads=False).aggregate(asked)
         columns = {n: made.column(n) for n in by}
         columns |= {n: made.column(f"{n}_{how}").cast(rows.schema.field(n).type) for n, how in asked if n != _GROUP}
         groups = made.column(f"{_GROUP}_list").to_pylist() if hard else []
@@ -56,6 +56,8 @@ class Rows:
         """Whether Arrow puts a part together as Spark does; it has other ideas of the largest where a value is no number."""
         if self.merges[name][0].merge not in _ARROW or pa.types.is_nested(column.type):
             return False
+        if self.merges[name][0].merge == "add" and pa.types.is_integer(column.type):
+            return _fits(column)
         if not pa.types.is_floating(column.type) or self.merges[name][0].merge == "add":
             return True
         return not pc.any(pc.is_nan(column)).as_py()
@@ -82,6 +84,16 @@ class Rows:
             return pc.divide(parts[0], some.cast(pa.float64()))
         made = (finish(aggregate, each) for each in zip(*(p.to_pylist() for p in parts), strict=True))
         return pa.array(made, arrow_type(aggregate.type))
+
+
+def _fits(column: Any) -> bool:
+    """Whether no sum of these integers can pass 64 bits, which Arrow would not notice.
+
+    >>> _fits(pa.array([1, 2, None])), _fits(pa.array([1 << 62, 1 << 62]))
+    (True, False)
+    """
+    bounds = pc.min_max(column).as_py()
+    return bool(max(abs(bounds["min"] or 0), abs(bounds["max"] or 0)) * len(column) < 1 << 63)
 
 
 def _folded(merge: Any, values: list[Any]) -> Any:

@@ -1,0 +1,14 @@
+"""The oracle: a graph read as it was written, record by record, without the compiler.
+
+It is slow and plain on purpose. Tests compare the compiled plan with it, in this process and on Spark.
+"""
+
+from __future__ import annotations
+
+from penstock.graph.graph import Graph
+from penstock.local.program import Program, working
+
+
+def direct(graph: Graph) -> Program:
+    """Every step of the graph as it stands, one record at a time."""
+    return Program(graph, working(graph, graph.ordered), chunk=1)
