@@ -66,7 +66,7 @@ class Host:
         for port, chunk in [*(given for each in chunks for given in kernel.take(each)), *kernel.barrier()]:
             self.late += len(chunk) if port == LATE else 0
             self.out += chunk.values() if port == "out" else ()
-        self.late += kernel.late
+        self.late += kernel.counters.late
         self.table.settle()
 
 

@@ -380,4 +380,4 @@ def test_late_records_that_nobody_reads_are_counted(flow_driver: Any) -> None:
         driver.barrier() if record is BARRIER else driver.push("clicks", record)
     driver.barrier()
     kernel = next(k for k in driver.run.pipeline.kernels if k.node.name == "w")
-    assert kernel.late == 1
+    assert kernel.counters.late == 1

@@ -38,6 +38,11 @@ def complete(graph: Graph, taken: Mapping[str, int], given: Mapping[str, int]) -
     return known.of_user_steps()
 
 
+def halves_of(graph: Graph) -> dict[str, str]:
+    """The half before the shuffle of each step that has one, by the name of the step."""
+    return {n.of.name: n.name for n in graph.nodes if isinstance(n, HALVES)}
+
+
 @dataclass
 class _Known:
     graph: Graph
@@ -82,7 +87,7 @@ class _Known:
 
     def of_user_steps(self) -> Counts:
         """Both numbers of each step; the halves that the compiler made of a step count as one."""
-        first = {n.of.name: n.name for n in self.graph.nodes if isinstance(n, HALVES)}
+        first = halves_of(self.graph)
         made: Counts = {}
         for node in self.graph.nodes:
             taken = self.taken.get(first.get(node.name, node.name), self.taken.get(node.name))

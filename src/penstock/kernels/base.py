@@ -15,6 +15,7 @@ from typing import Any
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
 from penstock.graph.times import Times
+from penstock.kernels.counts import StepCounts
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.state import KeyedState, MemoryState
 from penstock.kernels.tables import MemoryTable, TimeTable
@@ -44,15 +45,10 @@ class Kernel:
     guarded = False
     """Whether the pass goes on without a record that the step fails on; the host says so."""
     times = Times()
-    late = 0
-    """Records that came too late and that nobody reads."""
-    bad = 0
-    """Records whose event time cannot be used."""
-    rows = 0
-    """Records that the native half of the step took in."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.counters = StepCounts()
 
     def open(self, context: Context) -> None:
         """Called once, before anything else."""

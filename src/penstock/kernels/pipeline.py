@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from penstock.graph.nodes import LATE, LATE_RIGHT, Node, Port
 from penstock.graph.nodes.policy import FAIL
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel
+from penstock.kernels.counts import PassCounts, StepCounts
 from penstock.kernels.errors.guard import Guard, Letter
 from penstock.kernels.records.chunk import Chunk
 
@@ -31,8 +31,8 @@ class Pipeline:
     def __init__(self, kernels: list[Kernel], outputs: Iterable[Port]) -> None:
         self.kernels = kernels
         self.outputs = frozenset(outputs)
-        self.rows_in: Counter[str] = Counter()
-        self.rows_out: Counter[str] = Counter()
+        for kernel in kernels:
+            kernel.counters = StepCounts()
         self.wires: dict[Port, list[Wire]] = {}
         for at, kernel in enumerate(kernels):
             for place, port in enumerate(kernel.node.inputs):
@@ -64,7 +64,7 @@ class Pipeline:
         yield from self._take(next(k for k in self.kernels if k.node.name == step), chunk, 0)
 
     def _take(self, kernel: Kernel, chunk: Chunk, place: int) -> Iterator[tuple[Port, Chunk]]:
-        self.rows_in[kernel.node.name] += len(chunk)
+        kernel.counters.taken += len(chunk)
         guard = self.guards.get(kernel.node.name)
         given = kernel.take(chunk, place) if guard is None else guard.take(kernel, chunk, place)
         yield from self._on(kernel, given)
@@ -75,9 +75,9 @@ class Pipeline:
                 continue
             port = Port(kernel.node.name, name)
             if name in (LATE, LATE_RIGHT) and port not in self.outputs and port not in self.wires:
-                kernel.late += len(chunk)
+                kernel.counters.late += len(chunk)
                 continue
-            self.rows_out[kernel.node.name] += len(chunk)
+            kernel.counters.emitted += len(chunk)
             if port in self.outputs:
                 yield port, chunk
             yield from self.take(port, chunk)
@@ -87,12 +87,9 @@ class Pipeline:
         for kernel in self.kernels:
             yield from self._on(kernel, kernel.barrier())
 
-    def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """Rows in and out of each step, those that the native half of an aggregate took in, late ones and skipped ones."""
-        before = {f"{k.node.name}.parts": k.rows for k in self.kernels if k.rows}
-        late = {f"{k.node.name}.late": k.late for k in self.kernels if k.late}
-        skipped = {f"{step}.skipped": n for g in self.guards.values() for step, n in g.skipped.items()}
-        return self.rows_in + Counter(before | late | skipped), self.rows_out
+    def counts(self) -> PassCounts:
+        """What each step has counted so far."""
+        return PassCounts({k.node.name: k.counters for k in self.kernels})
 
     def letters(self) -> list[Letter]:
         """The records that steps have put aside since they were last asked for."""

@@ -24,7 +24,6 @@ class EventTimeKernel(Kernel):
         self.column, self.fresh = names.index(node.column), node.column not in schema
         self.partition = schema.names.index(node.partition) if node.partition else None
         self.highs: dict[str, int] = {}
-        self.bad = 0
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records with their time; bad ones apart."""
@@ -36,7 +35,7 @@ class EventTimeKernel(Kernel):
                 continue
             self._note(values, to_micros(moment))
             good.append(self._with(values, moment))
-        self.bad += len(bad)
+        self.counters.bad += len(bad)
         yield "out", Chunk.of(self.node.output().schema, good)
         yield BAD, Chunk.of(self.node.output(BAD).schema, bad)
 

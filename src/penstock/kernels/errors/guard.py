@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,7 +37,6 @@ class Guard:
 
     policy: OnError
     letters: list[Letter] = field(default_factory=list)
-    skipped: Counter[str] = field(default_factory=Counter)
 
     def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Given:
         """What the kernel gives for the records it can take."""
@@ -69,20 +67,20 @@ class Guard:
                 return list(kernel.take(chunk, place))
             except RecordFailed as again:
                 failed = again
-        self._give_up(kernel.node, chunk, place, failed)
+        self._give_up(kernel, chunk, place, failed)
         return []
 
     def _pauses(self) -> Iterator[float]:
         for nth in range(self.policy.retries):
             yield self.policy.backoff * 2**nth / 1_000_000
 
-    def _give_up(self, node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> None:
+    def _give_up(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> None:
         if self.policy.action == FAIL:
             raise failed
         if self.policy.action == DEAD_LETTER:
-            self.letters.append(letter(node, chunk, place, failed))
+            self.letters.append(letter(kernel.node, chunk, place, failed))
         else:
-            self.skipped[node.name] += 1
+            kernel.counters.skipped += 1
 
 
 def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter:

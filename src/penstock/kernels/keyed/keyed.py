@@ -97,7 +97,6 @@ class MergeKernel(Running):
         self.parts = [merge for a in node.aggregates for merge in merges(a)]
         self.widths = [(a, len(merges(a))) for a in node.aggregates]
         self.width = len(node.keys)
-        self.rows = 0
 
     def layout(self) -> Layout:
         """A column for each part; the parts of a user's own aggregate are pickled."""
@@ -108,7 +107,7 @@ class MergeKernel(Running):
         for at, (row, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
                 self.fold(key, row[self.width : -1])
-                self.rows += row[-1]
+                self.counters.native += row[-1]
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
         return ()

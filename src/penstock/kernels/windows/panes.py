@@ -43,7 +43,7 @@ class PartsKernel(Kernel):
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps parts until the end of the batch; those without a time are of records that do not say when they happened."""
         batch, places = chunk.batch(), chunk.places
-        self.rows += int(column(batch, ROWS).sum())
+        self.counters.native += int(column(batch, ROWS).sum())
         if places is None:
             places = places_of_keys(zip(*(batch.column(k).to_pylist() for k in self.node.keys), strict=True))
         rows = pa.Table.from_batches([batch]).append_column(PLACE, pa.array(places, pa.int64()))
@@ -54,7 +54,7 @@ class PartsKernel(Kernel):
         """The parts whose flag is true; the others are counted as late."""
         if flags.all():
             return rows
-        self.late += int(column(rows, ROWS)[~flags].sum())
+        self.counters.late += int(column(rows, ROWS)[~flags].sum())
         return rows.filter(pa.array(flags))
 
     def taken(self) -> pa.Table | None:

@@ -64,7 +64,7 @@ class SessionsKernel(PartsKernel):
         pieces = pieces.append_column(_SESSION, pa.array(number))
         old_ones = np.arange(pieces.num_rows) < old.num_rows
         late = end[number] <= self.times.late
-        self.late += int(column(pieces, ROWS)[late].sum())
+        self.counters.late += int(column(pieces, ROWS)[late].sum())
         ended = (end[number] <= mark) & ~late
         if ended.any():
             made = self._merged(pieces.filter(pa.array(ended)), self.node.keys)

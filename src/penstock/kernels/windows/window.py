@@ -177,12 +177,12 @@ class WindowKernel(KeyedKernel):
         """Parts: the key, the pane or the span, the parts, and of how many records they are made."""
         behind, width = self.moves()[0] - self.node.lateness, len(self.node.keys)
         for values, key in zip(chunk.values(), self.keys(chunk), strict=True):
-            self.rows += values[-1]
+            self.counters.native += values[-1]
             spans = [] if values[width] is None else self.open_spans(key, self.spans_of(values, None, 0), behind)
             for span in spans:
                 self.put(key, span, values[width + self._bounds : -1], values[-1])
             if not spans:
-                self.late += values[-1]
+                self.counters.late += values[-1]
         return []
 
     def open_spans(self, key: Key, spans: list[Span], behind: int) -> list[Span]:

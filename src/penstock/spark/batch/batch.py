@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.compiler.counts import complete
+from penstock.compiler.counts import complete, halves_of
 from penstock.compiler.plan import Plan
 from penstock.connectors.base import Batch, Place, SinkConnector, Staged
 from penstock.connectors.registry import source_connector
@@ -20,6 +20,7 @@ from penstock.faults import passing
 from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
 from penstock.graph.times import Times
+from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import letter_rows
 from penstock.kernels.errors.guard import Letter
 from penstock.kernels.joins.refresh import Freshness
@@ -83,7 +84,7 @@ class BatchRunner:
         """
         self._seconds = {}
         at = self._lowering(spark, batch, frames, union)
-        at.counts.value = (Counter(), Counter(), list(letters))
+        at.counts.value = PassCounts(letters=list(letters))
         staged: dict[str, Staged] = {}
         try:
             with self._timed("plan"):
@@ -147,8 +148,8 @@ class BatchRunner:
     def _counter(self, spark: SparkSession) -> Any:
         """One accumulator for the whole run, since Spark never forgets one; each batch begins with nothing in it."""
         if self._counts is None:
-            self._counts = spark.sparkContext.accumulator((Counter(), Counter(), []), CountsParam())
-        self._counts.value = (Counter(), Counter(), [])
+            self._counts = spark.sparkContext.accumulator(PassCounts(), CountsParam())
+        self._counts.value = PassCounts()
         return self._counts
 
     def _states(self, batch: int, base: int) -> dict[str, Any]:
@@ -204,9 +205,10 @@ class BatchRunner:
         frame.write.format("noop").mode("overwrite").save()
         made, letters = self._sifted(sink, frame, batch)
         skips = sink.on_error.action == SKIP
-        taken, given, before = at.counts.value
-        skipped = Counter({f"{sink.name}.skipped": len(letters)} if skips and letters else {})
-        at.counts.value = (taken + skipped, given, [*before, *([] if skips else letters)])
+        if skips:
+            at.counts.value.of(sink.name).skipped += len(letters)
+        else:
+            at.counts.value.letters += letters
         return made
 
     def _sifted(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[Letter]]:
@@ -220,7 +222,7 @@ class BatchRunner:
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""
-        letters = at.counts.value[2]
+        letters = at.counts.value.letters
         if len(letters) > MOST_LETTERS:
             raise RunError(
                 f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
@@ -253,11 +255,9 @@ class BatchRunner:
         finally:
             self._seconds[phase] = time.perf_counter() - begin
 
-    def _report(self, batch: int, counts: Any, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
-        taken, given = (dict(each) for each in counts[:2])
-        late = {s.removesuffix(".late"): taken.pop(s) for s in list(taken) if s.endswith(".late")}
-        skipped = {s.removesuffix(".skipped"): taken.pop(s) for s in list(taken) if s.endswith(".skipped")}
-        given |= {s: given.get(s, 0) for s in taken if not s.endswith(".parts")}
+    def _report(self, batch: int, counts: PassCounts, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
+        halves, given = halves_of(self.plan.graph), counts.emitted()
+        taken = counts.taken() | {halves[step]: many for step, many in counts.native().items()}
         taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
         steps = complete(self.plan.graph, taken, given)
         fed = {n.name: taken[n.name] for n in self.plan.graph.loops}
@@ -270,10 +270,10 @@ class BatchRunner:
             taken=taken,
             given=given,
             fed=fed,
-            late=late,
+            late=counts.late(),
             bad=bad,
-            dead=dict(Counter(made.step for made in counts[2])),
-            skipped=skipped,
+            dead=dict(Counter(made.step for made in counts.letters)),
+            skipped=counts.skipped(),
             watermarks=dict(self.keeper.marks.at),
         )
 
@@ -286,10 +286,10 @@ class BatchRunner:
 
 def _take_unread(at: Lowering) -> None:
     """Puts the records that sources could not read among the dead letters, and those left out among the counts."""
-    taken, given, letters = at.counts.value
-    unread = [letter for seen in at.unread.values() for letter in seen.letters()]
-    skipped = {f"{name}.skipped": many for name, seen in at.unread.items() if (many := seen.skipped())}
-    at.counts.value = (taken + Counter(skipped), given, [*letters, *unread])
+    for name, seen in at.unread.items():
+        at.counts.value.letters += seen.letters()
+        if many := seen.skipped():
+            at.counts.value.of(name).skipped += many
 
 
 def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) -> None:

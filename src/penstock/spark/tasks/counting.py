@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
-
 from pyspark.accumulators import AccumulatorParam
 
+from penstock.kernels.counts import PassCounts
 
-class CountsParam(AccumulatorParam[Any]):
-    """Adds up the rows in and out that tasks report."""
 
-    def zero(self, value: Any) -> Any:
+class CountsParam(AccumulatorParam[PassCounts]):
+    """Adds up what tasks report."""
+
+    def zero(self, value: PassCounts) -> PassCounts:
         """Nothing yet."""
-        return (Counter(), Counter(), [])
+        return PassCounts()
 
-    def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802 - Spark's name
+    def addInPlace(self, value1: PassCounts, value2: PassCounts) -> PassCounts:  # noqa: N802 - Spark's name
         """Two reports together."""
-        return add_counts(value1, value2)
-
-
-def add_counts(one: Any, other: Any) -> Any:
-    """Rows in and out of two tasks together, and their dead letters; those of a task that ran twice count once."""
-    letters = {(made.step, made.number): made for made in (*one[2], *other[2])}
-    return (Counter(one[0]) + Counter(other[0]), Counter(one[1]) + Counter(other[1]), list(letters.values()))
+        return value1 + value2

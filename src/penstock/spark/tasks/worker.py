@@ -124,7 +124,7 @@ class _Task:
         self.pipeline.close()
         for step in self.stage.states:
             self._save(step)
-        self.stage.counts.add((*self.pipeline.counts(), self._letters()))
+        self.stage.counts.add(replace(self.pipeline.counts(), letters=self._letters()))
 
     def _replayed(self) -> Iterator[pa.RecordBatch]:
         for step, rows in self.stage.replays.items():

@@ -1,0 +1,92 @@
+"""What the steps of a pass count while they work, as fields; hosts add them up and report them.
+
+Workers import this with every task, so it imports little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.kernels.errors.guard import Letter
+
+
+@dataclass
+class StepCounts:
+    """The records of one step in one pass.
+
+    `taken` and `emitted` are what went in and out. `native` counts the records that the step's half before the shuffle took
+    in. `late` are those that event time had passed and that nobody reads, `bad` those whose event time cannot be used,
+    `skipped` those that the step failed on and left out.
+
+    >>> StepCounts(taken=2, emitted=1) + StepCounts(taken=3, late=1)
+    StepCounts(taken=5, emitted=1, native=0, late=1, bad=0, skipped=0)
+    """
+
+    taken: int = 0
+    emitted: int = 0
+    native: int = 0
+    late: int = 0
+    bad: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: StepCounts) -> StepCounts:
+        """The counts of two passes together."""
+        return StepCounts(
+            self.taken + other.taken,
+            self.emitted + other.emitted,
+            self.native + other.native,
+            self.late + other.late,
+            self.bad + other.bad,
+            self.skipped + other.skipped,
+        )
+
+
+@dataclass
+class PassCounts:
+    """What a pass, or several together, counted: the counts by step, and the dead letters.
+
+    >>> both = PassCounts({"a": StepCounts(taken=1)}) + PassCounts({"a": StepCounts(taken=2), "b": StepCounts(late=1)})
+    >>> both.taken(), both.late()
+    ({'a': 3}, {'b': 1})
+    """
+
+    steps: dict[str, StepCounts] = field(default_factory=dict)
+    letters: list[Letter] = field(default_factory=list)
+
+    def __add__(self, other: PassCounts) -> PassCounts:
+        """Two passes together; a dead letter of a task that ran twice counts once."""
+        steps = dict(self.steps)
+        for name, counts in other.steps.items():
+            steps[name] = steps[name] + counts if name in steps else counts
+        return PassCounts(steps, _once([*self.letters, *other.letters]))
+
+    def of(self, step: str) -> StepCounts:
+        """The counts of a step, to be changed in place."""
+        return self.steps.setdefault(step, StepCounts())
+
+    def taken(self) -> dict[str, int]:
+        """Records that went into each step."""
+        return {step: c.taken for step, c in self.steps.items() if c.taken}
+
+    def emitted(self) -> dict[str, int]:
+        """Records that came out of each step that counted any, those that emitted none among them."""
+        return {step: c.emitted for step, c in self.steps.items() if c.taken or c.emitted}
+
+    def native(self) -> dict[str, int]:
+        """Records that the half of each step before the shuffle took in."""
+        return {step: c.native for step, c in self.steps.items() if c.native}
+
+    def late(self) -> dict[str, int]:
+        """Late records of each step that nobody reads."""
+        return {step: c.late for step, c in self.steps.items() if c.late}
+
+    def skipped(self) -> dict[str, int]:
+        """Records that each step failed on and left out."""
+        return {step: c.skipped for step, c in self.steps.items() if c.skipped}
+
+
+def _once(letters: Iterable[Letter]) -> list[Letter]:
+    return list({(letter.step, letter.number): letter for letter in letters}.values())
