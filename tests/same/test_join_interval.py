@@ -199,34 +199,30 @@ def late_flow() -> ps.Flow:
     return flow
 
 
-LATE_LEFT = [("a", 1, at(100)), ("b", 2, at(101)), ("a", 3, at(89.9)), ("a", 4, at(90))]
-LATE_RIGHT = [("a", 5, at(100)), ("b", 6, at(101)), ("a", 7, at(89.9)), ("a", 8, at(90))]
+LATE_ROWS = {
+    "left": [("a", 1, at(100)), ("b", 2, at(100)), ("a", 3, at(89.9)), ("a", 4, at(90))],
+    "right": [("a", 5, at(100)), ("b", 6, at(100)), ("a", 7, at(89.9)), ("a", 8, at(90))],
+}
 
 
 def test_late_records_come_out_on_their_own(flow_driver: Any) -> None:
     """The watermark is at 90 when they come: what is behind it is late, what is as far back as it may be is not."""
     driver = flow_driver(late_flow())
-    for part in (slice(0, 1), slice(2, 4)):
-        driver.push("left", *LATE_LEFT[part])
-        driver.push("right", *LATE_RIGHT[part])
-        driver.barrier()
-    driver.push("left", LATE_LEFT[1])
-    driver.push("right", LATE_RIGHT[1])
+    for part in (slice(0, 1), slice(1, 2), slice(2, 4)):
+        driver.push("left", *LATE_ROWS["left"][part])
+        driver.push("right", *LATE_ROWS["right"][part])
+        driver.barrier(waiting=True)
     results = driver.barrier(end=True)
     assert [row[1] for row in results["late"]] == [3]
     assert [row[1] for row in results["late-right"]] == [7]
-    assert len(results["out"]) == 3
+    assert sorted(row[1] for row in results["out"]) == [1, 2, 4]
 
 
 @pytest.mark.spark
 def test_late_records_come_out_on_their_own_on_spark(penstock_spark: Any) -> None:
     from penstock.testing import run_spark
 
-    rows = {
-        "left": [LATE_LEFT[0], ("b", 2, at(100)), *LATE_LEFT[2:]],
-        "right": [LATE_RIGHT[0], ("b", 6, at(100)), *LATE_RIGHT[2:]],
-    }
-    results = run_spark(late_flow(), penstock_spark, rows, cuts={"left": [1, 2], "right": [1, 2]})
+    results = run_spark(late_flow(), penstock_spark, LATE_ROWS, cuts={"left": [1, 2], "right": [1, 2]})
     assert [row[1] for row in results["late"]] == [3]
     assert [row[1] for row in results["late-right"]] == [7]
     assert sorted(row[1] for row in results["out"]) == [1, 2, 4]

@@ -47,6 +47,14 @@ class Timeline:
         timeless = Times(watermark=FOREVER if ended else NEVER, before=before, now=now, timeless=True)
         return {n.name: self._times(n, late, watermark, timeless) for n in self.graph.nodes}
 
+    def store_watermark(self, store: str, at: Mapping[str, int]) -> int:
+        """The watermark of the step that has a store, from that of each input."""
+        return self._times(self.graph.node(self._owners[store]), {}, at, Times()).watermark
+
+    @cached_property
+    def _owners(self) -> dict[str, str]:
+        return {store: node.name for node in self.graph.nodes for store in node.stores}
+
     def _times(self, node: Node, late: Mapping[str, int], watermark: Mapping[str, int], timeless: Times) -> Times:
         names, _ = self.behind[node.name]
         held = max((self.behind[p.step][1] for p in node.inputs), default=0)

@@ -17,7 +17,7 @@ from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Endpoint, JoinStatic, Node, Port, Sink, Source
 from penstock.graph.row import Row
-from penstock.graph.times import NEVER
+from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
 from penstock.kernels.errors.dead_letters import letter_rows, unread_letter
@@ -27,12 +27,12 @@ from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.reading import Unread
 from penstock.kernels.records.records import BadRecord
-from penstock.kernels.state import MemoryState
+from penstock.kernels.state import CLOCK, EVENT, MemoryState
 from penstock.kernels.tables import MemoryTable
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import TaskChunk, unsaved
 from penstock.kernels.topology.spout import completed
-from penstock.kernels.watermarks import Watermarks
+from penstock.kernels.watermarks import StoredTimes, Timekeeper, Wakes
 from penstock.local.clock import Clock
 from penstock.local.program import Program, compiled
 
@@ -50,9 +50,7 @@ class Committed:
     offsets: dict[str, int] = field(default_factory=dict)
     results: dict[str, list[Row]] = field(default_factory=dict)
     tables: bytes = field(default_factory=lambda: pickle.dumps({}))
-    watermarks: dict[str, Any] = field(default_factory=dict)
-    previous: dict[str, int] = field(default_factory=dict)
-    before: int = NEVER
+    times: StoredTimes = field(default_factory=StoredTimes)
 
 
 class LocalRun:
@@ -74,6 +72,7 @@ class LocalRun:
         self.committed = committed or Committed()
         self.program = program(graph)
         self.timeline = Timeline(self.program.graph)
+        self.keeper = Timekeeper(self.timeline.inputs)
         self.batches = 0
         self.pending: list[tuple[str, Sequence[Record]]] = []
         self._start()
@@ -82,7 +81,7 @@ class LocalRun:
         kept = self.committed
         self.states = {step: MemoryState(pickle.loads(data)) for step, data in pickle.loads(kept.states).items()}
         self.tables_kept: dict[str, MemoryTable] = pickle.loads(kept.tables)
-        self.marks, self.previous, self.before = Watermarks.of(kept.watermarks), dict(kept.previous), kept.before
+        self.keeper.restore(kept.times)
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
         self.unread: list[Letter] = []
@@ -120,8 +119,10 @@ class LocalRun:
     def _begin(self, *, ended: bool = False) -> None:
         """A batch begins: event time will move to where the records before it have brought it."""
         self.began, self.ended = self.now, ended
-        self.marks.move(self.timeline.inputs, self.now)
-        times = self.timeline.times(self.previous, self.marks.at, self.before, self.now, ended=ended)
+        if not self.pending:
+            self.keeper.nothing_waits(self.now)
+        batch = self.keeper.begin(self.now, ended=ended)
+        times = self.timeline.times(batch.previous, batch.watermark, batch.before, batch.now, ended=ended)
         self.pipeline.begin(times.__getitem__)
 
     def push(self, source: str, *records: Record) -> None:
@@ -216,16 +217,25 @@ class LocalRun:
             if loop.fed_by == port:
                 self.looped.setdefault(loop.name, []).extend(chunk.rows())
 
-    def barrier(self, *, end: bool = False) -> None:
-        """Ends a batch; if its records moved event time, or the input is over (`end`), another one without records follows."""
+    def barrier(self, *, end: bool = False, waiting: bool = False) -> None:
+        """Ends a batch. As in a live run one without records follows if a step has work at the time that has been reached.
+
+        While records wait (`waiting`) none does: the next batch is theirs. When the input is over (`end`) one does, in which all
+        time passes.
+        """
         self._begin()
         self._batch()
-        if end:
-            self.marks.end(self.timeline.inputs)
-        if end or self.marks.at != self.previous:
+        if end or (not waiting and self._is_due()):
             self._begin(ended=end)
             self._batch()
         self._begin()
+
+    def _is_due(self) -> bool:
+        event = {name: state.wakes.get(EVENT, FOREVER) for name, state in self.states.items()}
+        event |= {name: table.wakes for name, table in self.tables_kept.items()}
+        clock = {name: state.wakes.get(CLOCK, FOREVER) for name, state in self.states.items()}
+        wakes = Wakes({n: t for n, t in event.items() if t < FOREVER}, clock)
+        return self.keeper.is_due(wakes, self.now, self.timeline.store_watermark)
 
     def history(self) -> None:
         """Ends the only batch of a run over what is past. Its records move no time: what they open is for the flow to end."""
@@ -234,6 +244,8 @@ class LocalRun:
 
     def _batch(self) -> None:
         """Results that were held come out, loops run until they are quiet, time moves, and all is committed."""
+        for table in self.tables_kept.values():
+            table.wakes = FOREVER
         self._flush()
         for _ in range(ROUNDS):
             if not any(self.looped.values()):
@@ -271,12 +283,11 @@ class LocalRun:
 
     def _move(self) -> None:
         """Event time has moved as the batch said; its records say how far it moves in the next."""
-        self.previous, self.before = dict(self.marks.at), self.now
+        highs: dict[str, dict[str, int]] = {}
         for kernel in self.pipeline.kernels:
             if isinstance(kernel, EventTimeKernel):
-                self.marks.note(kernel.node.name, kernel.highs, self.now)
-                kernel.highs = {}
-        self.marks.move(self.timeline.inputs, self.now)
+                highs[kernel.node.name], kernel.highs = kernel.highs, {}
+        self.times = self.keeper.finish(highs)
         self._settle()
 
     def _settle(self) -> None:
@@ -288,8 +299,7 @@ class LocalRun:
         self._move()
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
         states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})
-        times = (self.marks.as_dict(), dict(self.previous), self.before)
-        self.committed = Committed(states, dict(self.offsets), done, pickle.dumps(self.tables_kept), *times)
+        self.committed = Committed(states, dict(self.offsets), done, pickle.dumps(self.tables_kept), self.times)
         self.results = {s: [] for s in self.results}
         self.pending = []
 

@@ -35,7 +35,7 @@ from penstock.spark.jvm.session import power_of_two
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.ticks import Ticks
-from penstock.spark.live.timekeeper import Timekeeper
+from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.live.until import Until
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
@@ -135,7 +135,7 @@ class _Bounded:
         self.plan = compile_graph(graph, live=False)
         self.folder = options.checkpoint or Path()
         self.runner = _runner(self.plan, spark, options, self.folder, BOUNDED, live=bool(graph.loops))
-        self.runner.keeper.bounded = not graph.loops
+        self.runner.time.is_bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
     def run(self) -> list[BatchReport]:
@@ -165,12 +165,15 @@ class _Bounded:
             if not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
                 if ended:
                     return
-                ended = self.runner.keeper.ending = True
-            yield self._round(number, frames)
+                ended = True
+                yield self._round(number, frames, ended=True)
+            else:
+                yield self._round(number, frames)
         raise Impossible(f"flow {self.plan.graph.name!r}: its loop went round {most} times and did not come to rest")
 
-    def _round(self, number: int, frames: dict[Port, Any]) -> BatchReport:
-        report = self.runner.run(self.spark, number, number - 1, dict(frames))
+    def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
+        times = self.runner.time.begin(number, number - 1, ended=ended)
+        report = self.runner.run(self.spark, number, number - 1, dict(frames), times=times)
         for observer in self.options.observers:
             observer(report)
         return report
@@ -200,7 +203,7 @@ def _runner(
     run, shapes = f"{lineage}-{time.time_ns():x}", wanted_of(plan).shapes
     store = StateStore(folder / "state", options.keep_versions, run, shapes) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
-    keeper = Timekeeper(Timeline(plan.graph))
+    time_ = RunTime(Timeline(plan.graph), store)
     sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)
     packer = Packer(options.by_value)
-    return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, keeper, sinks, store, loops)
+    return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, time_, sinks, store, loops)

@@ -15,6 +15,7 @@ from penstock.compiler.shapes import fits
 from penstock.errors import StateError
 from penstock.faults import passing
 from penstock.kernels.state import GROUPS
+from penstock.kernels.watermarks import StoredTimes, Wakes
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
 from penstock.state.values import StepFiles, groups_of
@@ -54,12 +55,12 @@ class StateStore:
     def _load(path: Path) -> dict[str, Any]:
         return read_note(path, "manifest")
 
-    def time(self, version: int, *, missing: bool = False) -> dict[str, Any]:
+    def time(self, version: int, *, missing: bool = False) -> StoredTimes:
         """What a version keeps of time; nothing when there is no such version, if it may be missing."""
         path = self.manifest(version)
         if version < 0 or (missing and not path.exists()):
             return {}
-        found: dict[str, Any] = self._load(path).get("time", {})
+        found: StoredTimes = self._load(path).get("time", {})
         return found
 
     def kept_shapes(self, version: int) -> dict[str, str]:
@@ -86,21 +87,18 @@ class StateStore:
         }
         return self.staged
 
-    def publish(self, version: int, time: Mapping[str, Any] | None = None) -> dict[str, int | None]:
-        """Makes a version real: every task must have reported, then the manifest is put in place.
-
-        Gives the earliest times, by event time and by the clock, at which a step wants a batch although no record may come.
-        """
+    def publish(self, version: int, time: StoredTimes | None = None) -> Wakes:
+        """Makes a version real: every task must have reported, then the manifest is put in place."""
         notes = {step: self._notes(step, files) for step, files in self.staged.items()}
         steps = {step: [asdict(f) for f in _files(self.staged[step], mine)] for step, mine in notes.items()}
-        wakes = {clock: _earliest(notes, clock) for clock in ("event", "clock")}
+        wakes = Wakes(_earliest(notes, "event"), _earliest(notes, "clock"))
         made = {
             "version": version,
             "groups": GROUPS,
             "shapes": self.shapes,
             "steps": steps,
             "time": time or {},
-            "wakes": wakes,
+            "wakes": asdict(wakes),
         }
         put_note(self.manifest(version), made)
         self._named.pop(version, None)
@@ -191,5 +189,6 @@ def _files(files: StepFiles, notes: Mapping[int, Any]) -> list[StateFile]:
     return [f for f in kept if f.groups] + made
 
 
-def _earliest(notes: Mapping[str, Mapping[int, Any]], clock: str) -> int | None:
-    return min((n[clock] for mine in notes.values() for n in mine.values() if n.get(clock) is not None), default=None)
+def _earliest(notes: Mapping[str, Mapping[int, Any]], clock: str) -> dict[str, int]:
+    times = {store: [n[clock] for n in mine.values() if n.get(clock) is not None] for store, mine in notes.items()}
+    return {store: min(mine) for store, mine in times.items() if mine}

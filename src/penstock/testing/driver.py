@@ -103,9 +103,15 @@ class Driver:
         """Sends records in, in order."""
         self.run.push(source, *records)
 
-    def barrier(self, *, end: bool = False) -> Results:
-        """Ends a batch, and gives all that has come out so far. `end` says that the input is over: all time has passed."""
-        self.run.barrier(end=end)
+    def barrier(self, *, end: bool = False, waiting: bool = False) -> Results:
+        """Ends a batch, and returns all that has been emitted so far.
+
+        Args:
+            end: the input is over: all time has passed.
+            waiting: more records wait, so that the next batch is theirs. Without it the input is quiet, and windows and timers up to
+                the time that was reached end at once, as in a live run.
+        """
+        self.run.barrier(end=end, waiting=waiting)
         return self.results()
 
     def results(self) -> Results:
@@ -167,7 +173,7 @@ def _feed(driver: Driver, source: str, records: Iterable[Any]) -> None:
             driver.push(source, *chunk)
             chunk = []
         if record is BARRIER:
-            driver.barrier()
+            driver.barrier(waiting=True)
         elif record is CRASH:
             driver.crash()
         else:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,18 @@ from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
-from penstock.graph.times import Times
 from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import letter_rows
 from penstock.kernels.errors.guard import Letter
 from penstock.kernels.joins.refresh import Freshness
+from penstock.kernels.watermarks import BatchTimes
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_LETTERS
 from penstock.spark.dead_letters.replay import Replayed, Replays
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, letter_of
 from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.live.report import BatchReport
-from penstock.spark.live.timekeeper import Timekeeper
+from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering, Union
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
@@ -57,7 +58,7 @@ class BatchRunner:
     live: bool
     folder: Path
     lineage: str
-    keeper: Timekeeper
+    time: RunTime
     sinks: Sinks
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
@@ -76,24 +77,25 @@ class BatchRunner:
         frames: dict[Port, DataFrame],
         union: Union = lambda ports: None,
         letters: Iterable[Letter] = (),
+        times: BatchTimes | None = None,
     ) -> BatchReport:
-        """One batch, from the state of version `base` to that of version `batch`.
+        """One batch, from the state of version `base` to that of version `batch`, at the times that `begin` returned.
 
         `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up. `letters` are dead
         letters that were found before.
         """
         self._seconds = {}
-        at = self._lowering(spark, batch, frames, union)
+        times = times or self.time.begin(batch, base)
+        at = self._lowering(spark, batch, frames, union, times)
         at.counts.value = PassCounts(letters=list(letters))
         staged: dict[str, Staged] = {}
         try:
             with self._timed("plan"):
                 at.states = self._states(batch, base)
-                at.times = self._times(batch, base)
                 lower(at)
                 self._give_back(batch, at.replays)
             with self._timed("compute"):
-                self._stage(at, batch, staged)
+                self._stage(at, batch, staged, times.now)
                 passing("state staged", batch)
             with self._timed("state"):
                 bad = self._publish(batch, at)
@@ -110,12 +112,15 @@ class BatchRunner:
             at.release()
         return self._report(batch, at.counts.value, staged, bad)
 
-    def _lowering(self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union) -> Lowering:
+    def _lowering(
+        self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union, times: BatchTimes
+    ) -> Lowering:
         replays = self._replays.claim(batch)
         counts = self._counter(spark)
-        rest = (counts, self._table, union, replays)
+        rest = (counts, partial(self._table, times.now), union, replays)
         made = Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
         made.again = self.again or made.again
+        made.times = self.time.times(times)
         return made
 
     @property
@@ -130,11 +135,13 @@ class BatchRunner:
             )
         self._replays.give_back(batch, {step for step, _ in left})
 
-    def attempt(self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame]) -> Exception | None:
-        """Tries a batch, and shows and keeps nothing; gives what went wrong, or None."""
-        at = self._lowering(spark, batch, dict(frames), lambda ports: None)
+    def attempt(
+        self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame], times: BatchTimes
+    ) -> Exception | None:
+        """Tries a batch, and shows and keeps nothing; returns what went wrong, or None."""
+        at = self._lowering(spark, batch, dict(frames), lambda ports: None, times)
         try:
-            at.states, at.times = self._states(batch, base), self._times(batch, base)
+            at.states = self._states(batch, base)
             lower(at)
             for sink in self.plan.graph.sinks:
                 if sink.inputs[0] in at.frames:
@@ -164,20 +171,15 @@ class BatchRunner:
         }
         return self.store.begin(batch, kept, base)
 
-    def _times(self, batch: int, base: int) -> dict[str, Times]:
-        if self.store is None:
-            return self.keeper.begin({})
-        return self.keeper.begin(self.store.time(base), self.store.time(batch, missing=True))
-
     def _publish(self, batch: int, at: Lowering) -> dict[str, int]:
         """Makes the new state real, with the times of the batch; gives the number of bad records by step."""
         found = {step: observed(observation) for step, observation in at.observed.items()}
-        time = self.keeper.finish({step: highs for step, (highs, _) in found.items()})
+        stored = self.time.finish(batch, {step: highs for step, (highs, _) in found.items()})
         if self.store is not None:
-            self.keeper.wakes = self.store.publish(batch, time)
+            self.time.wakes = self.store.publish(batch, stored)
         return {step: bad for step, (_, bad) in found.items() if bad}
 
-    def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged]) -> None:
+    def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged], now: int) -> None:
         dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
         for sink in (s for s in self.plan.graph.sinks if s not in dead):
             staged[sink.name] = self._stage_sink(at, sink, batch)
@@ -192,7 +194,7 @@ class BatchRunner:
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
 
         _take_unread(at)
-        self._stage_letters(at, batch, dead, staged)
+        self._stage_letters(at, batch, dead, staged, now)
 
     def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> Staged:
         """A sink's rows, staged; with a policy, without those that it refuses.
@@ -220,7 +222,7 @@ class BatchRunner:
         note = self.folder / "refused" / sink.name / str(batch)
         return Refusals(sink, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
 
-    def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged]) -> None:
+    def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""
         letters = at.counts.value.letters
         if len(letters) > MOST_LETTERS:
@@ -228,18 +230,18 @@ class BatchRunner:
                 f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
                 f"{MOST_LETTERS} in one batch are taken for a broken flow, not for bad records"
             )
-        rows = letter_rows(letters, self.plan.graph.name, self.lineage, batch, self.keeper.now)
+        rows = letter_rows(letters, self.plan.graph.name, self.lineage, batch, now)
         for sink in dead:
             frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
             staged[sink.name] = self.sinks.stage(sink, frame, batch)
         if rows and not dead:
             staged[BOX] = LetterBox(self.folder / BOX).stage(rows, batch)
 
-    def _table(self, node: Node, endpoint: Endpoint) -> DataFrame:
+    def _table(self, now: int, node: Node, endpoint: Endpoint) -> DataFrame:
         """A static table: read at its first use and kept, and read again when the step says so."""
         from pyspark.sql import SparkSession
 
-        if self._fresh.setdefault(node.name, Freshness(node)).stale(self.keeper.now):  # type: ignore[arg-type]
+        if self._fresh.setdefault(node.name, Freshness(node)).stale(now):  # type: ignore[arg-type]
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             _let_go(spark, self._tables.pop(node.name, None), endpoint)
             assert endpoint.schema is not None
@@ -274,7 +276,7 @@ class BatchRunner:
             bad=bad,
             dead=dict(Counter(made.step for made in counts.letters)),
             skipped=counts.skipped(),
-            watermarks=dict(self.keeper.marks.at),
+            watermarks=dict(self.time.keeper.marks.at),
         )
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from penstock.spark.failures import as_run_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.kernels.watermarks import BatchTimes
     from penstock.spark.batch.batch import BatchRunner
 
 
@@ -25,10 +26,10 @@ def searches(graph: Graph) -> bool:
 
 
 def without_breakers(
-    runner: BatchRunner, spark: SparkSession, batch: int, frames: Frames
+    runner: BatchRunner, spark: SparkSession, batch: int, frames: Frames, times: BatchTimes
 ) -> tuple[Frames, list[Letter]] | None:
     """The frames without the records that break the batch, and those as dead letters; None when they cannot be told."""
-    search = Bisection(frames, lambda some: runner.attempt(spark, batch, batch - 1, some))
+    search = Bisection(frames, lambda some: runner.attempt(spark, batch, batch - 1, some, times))
     try:
         causes = search.run()
         letters = [_letter(search, row, error) for row, error in causes.items()]

@@ -15,7 +15,7 @@ from penstock.compiler.counts import complete
 from penstock.errors import PenstockError
 from penstock.faults import passing
 from penstock.graph.nodes import Endpoint, Source
-from penstock.graph.times import NEVER
+from penstock.kernels.watermarks import BatchTimes
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.sources import Parted, Sources
 from penstock.spark.checkpoint.directory import Checkpoint
@@ -23,8 +23,10 @@ from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error
+from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.pace import Pace
 from penstock.spark.live.report import BatchReport
+from penstock.spark.live.timekeeper import processing_time
 from penstock.spark.live.until import Goal
 
 if TYPE_CHECKING:
@@ -71,6 +73,9 @@ class LiveRun:
         self._drains = options.drain and not options.once and sources.ticks is not None
         self.goal = Goal(options.until)
         self._ran, self._ticked = 0, -1
+        self._ending = False
+        self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
+        self.query: Any = None
         self.query = self._start()
         self.began = time.monotonic()
 
@@ -95,9 +100,9 @@ class LiveRun:
             if self._refuses():
                 raise Stopping
             passing("offsets written", batch)
-            last = self.runner.keeper.ending
+            last, self._ending = self._ending, False
             try:
-                self.reports[batch] = self._run(frame, batch)
+                self.reports[batch] = self._run(frame, batch, ended=last)
                 passing("sinks written", batch)
             except BaseException as error:
                 if self._given_up:
@@ -116,28 +121,36 @@ class LiveRun:
     def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
         return self.sources.explained(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
 
-    def _run(self, frame: DataFrame, batch: int) -> BatchReport:
+    def _run(self, frame: DataFrame, batch: int, *, ended: bool) -> BatchReport:
+        times = self.runner.time.begin(batch, batch - 1, self._waiting(batch - 1), ended=ended)
         parted = self.sources.part(frame)
         try:
-            report = self._run_or_search(frame.sparkSession, batch, parted)
+            report = self._run_or_search(frame.sparkSession, batch, parted, times)
             self._fed |= any(report.fed.values())
             self._ran += 1
             return report
         finally:
             parted.release()
 
-    def _run_or_search(self, spark: SparkSession, batch: int, parted: Parted) -> BatchReport:
+    def _waiting(self, batch: int) -> frozenset[str]:
+        """The event times of sources that had more records than a batch took, or of which that is not known."""
+        progress = self.query.lastProgress if self.query is not None else None
+        if progress is None or progress["batchId"] != batch:
+            return self.backlog.inputs
+        return self.backlog.waiting(progress["sources"])
+
+    def _run_or_search(self, spark: SparkSession, batch: int, parted: Parted, times: BatchTimes) -> BatchReport:
         """Runs the batch. If it fails and the flow keeps dead letters, the records that break it are found and put aside."""
         try:
-            return self.runner.run(spark, batch, batch - 1, dict(parted.frames), parted.union)
+            return self.runner.run(spark, batch, batch - 1, dict(parted.frames), parted.union, times=times)
         except Exception as error:
             if self._given_up or not searches(self.runner.plan.graph):
                 raise
-            found = without_breakers(self.runner, spark, batch, parted.frames)
+            found = without_breakers(self.runner, spark, batch, parted.frames, times)
             if found is None:
                 raise
             log.warning("batch %d failed (%s); it goes on without %d records", batch, _first(error), len(found[1]))
-            return self.runner.run(spark, batch, batch - 1, found[0], letters=found[1])
+            return self.runner.run(spark, batch, batch - 1, found[0], letters=found[1], times=times)
 
     def wait(self, pause: float = 0.1) -> None:
         """Returns when the run has ended; raises what ended it, if that was an error."""
@@ -167,7 +180,7 @@ class LiveRun:
     def _drain(self, pause: float) -> None:
         """One more batch, in which all time passes."""
         assert self.sources.ticks is not None
-        self.runner.keeper.ending = True
+        self._ending = True
         self.sources.ticks.put()
         while self.query.isActive and not self._drained and self.failure is None:
             time.sleep(pause)
@@ -175,24 +188,33 @@ class LiveRun:
     def _tick(self) -> None:
         """Has a batch run although no record may come, if time has work to do and none has run since it was asked for."""
         ticks = self.sources.ticks
-        if ticks is None or self.options.once or self._ticked == self._ran or not self.runner.keeper.due():
+        if ticks is None or self.options.once or not self._busy.acquire(blocking=False):
             return
-        if self._busy.acquire(blocking=False):
+        try:
+            self._note_idle()
+            if self._ticked != self._ran and self.runner.time.is_due(processing_time()):
+                self._ticked = self._ran
+                ticks.put()
+        finally:
             self._busy.release()
-            self._ticked = self._ran
-            ticks.put()
+
+    def _note_idle(self) -> None:
+        """Tells the timekeeper when Spark has asked all sources and none had anything: at the last trigger, at most an interval ago."""
+        now, status = processing_time(), self.query.status
+        if not status["isTriggerActive"] and not status["isDataAvailable"]:
+            self.runner.time.nothing_waits(now - round(self.options.interval * 1_000_000))
 
     def _more(self) -> bool:
         """Whether a run that took what was there has more to do: loops that were fed, time that has work, or its end."""
-        ticks, keeper = self.sources.ticks, self.runner.keeper
+        ticks, time_ = self.sources.ticks, self.runner.time
         if not self.options.once:
             return False
         if ticks is not None and not self._fed:
             if self.options.drain and not self._drained:
-                self._drained = keeper.ending = True
+                self._drained = self._ending = True
                 ticks.put()
                 return True
-            if self._ran > 0 and keeper.wakes.get("event") is not None and keeper.due():
+            if self._ran > 0 and time_.wakes.event and time_.is_due(processing_time()):
                 ticks.put()
                 return True
         return self._fed
@@ -203,16 +225,12 @@ class LiveRun:
         self.failure = self.failure or self.sources.failure()
         if self.failure is not None:
             return True
-        if self.goal.reached(self._event_time(), working=self._busy.locked() or bool(self.reports)):
+        if self.goal.reached(
+            self.runner.time.event_time(processing_time()), working=self._busy.locked() or bool(self.reports)
+        ):
             return True
         limit = self.options.duration
         return limit is not None and time.monotonic() - self.began >= limit
-
-    def _event_time(self) -> int:
-        """The event time that all steps have been brought to: that of the last batch, or of the next if none waits for it."""
-        keeper = self.runner.keeper
-        marks = keeper.late if keeper.due() else keeper.marks.at
-        return min(marks.values(), default=NEVER)
 
     def _raise_own(self) -> None:
         error = self.query.exception()

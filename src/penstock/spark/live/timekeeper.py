@@ -1,77 +1,71 @@
-"""The driver's time: where event time stands before and after each batch, and when to run one without records."""
+"""The time of a run on Spark: where event time stands in each batch, and when a batch without records has work to do."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from penstock.compiler.times import Timeline
 from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.watermarks import Watermarks
+from penstock.kernels.watermarks import BatchTimes, Highs, StoredTimes, Timekeeper, Wakes
+from penstock.state.store import StateStore
 
 
-def clock() -> int:
-    """The clock, in microseconds."""
+def processing_time() -> int:
+    """The processing time, in microseconds."""
     return time.time_ns() // 1000
 
 
 @dataclass
-class Timekeeper:
-    """Keeps the times of a run. What it notes goes into the manifest of each version, and comes back from there."""
+class RunTime:
+    """The time of a run: a timekeeper that goes on from the manifest of the version before each batch.
+
+    Attributes:
+        timeline: which steps depend on which event times.
+        store: where the versions are, with the times of each; None when no step keeps state.
+        is_bounded: there is one batch, with all records, and at its end all time has passed.
+    """
 
     timeline: Timeline
-    bounded: bool = False
-    ending: bool = False
-    """The input is over: the next batch moves event time to its end."""
-    marks: Watermarks = field(default_factory=Watermarks)
-    now: int = 0
-    late: dict[str, int] = field(default_factory=dict)
-    wakes: Mapping[str, int | None] = field(default_factory=dict)
-    _resumed: bool = False
+    store: StateStore | None = None
+    is_bounded: bool = False
+    wakes: Wakes = field(default_factory=Wakes)
+    keeper: Timekeeper = field(init=False)
+    version: int | None = None
+    """The batch after which the timekeeper stands; None before the first of this run."""
 
-    def begin(self, kept: Mapping[str, Any], again: Mapping[str, Any] | None = None) -> dict[str, Times]:
-        """The times of a batch, from what the version before it kept; one that runs `again` has the clock it had."""
-        self.marks, self.late = Watermarks.of(kept), dict(kept.get("late", {}))
-        self.now = int(again["before"]) if again else clock()
-        if not self._resumed:
-            self.marks.resume(self.now)
-            self._resumed = True
-        self.marks.move(self.timeline.inputs, self.now)
-        ended, self.ending = self.ending or self.bounded, False
-        if ended:
-            self.marks.end(self.timeline.inputs)
-        before = int(kept.get("before", NEVER))
-        times = self.timeline.times(self.late, self.marks.at, before, self.now, ended=ended)
-        return {s: _at_end(t) if self.bounded else t for s, t in times.items()}
+    def __post_init__(self) -> None:
+        self.keeper = Timekeeper(self.timeline.inputs)
 
-    def finish(self, highs: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-        """What the version after the batch keeps: where time stood in it, and where its records have brought it."""
-        self.late = dict(self.marks.at)
-        for step, mine in highs.items():
-            self.marks.note(step, mine, self.now)
-        self.marks.move(self.timeline.inputs, self.now)
-        return {**self.marks.as_dict(), "late": self.late, "before": self.now}
+    def begin(self, batch: int, base: int, waiting: Container[str] = (), *, ended: bool = False) -> BatchTimes:
+        """The times of a batch that goes from version `base` to version `batch`; one that runs again has those it had."""
+        if self.version != base and self.store is not None:
+            self.keeper.restore(self.store.time(base))
+        stored = self.store.time(batch, missing=True) if self.store is not None else {}
+        if stored:
+            return self.keeper.replay(stored)
+        return self.keeper.begin(processing_time(), waiting, ended=ended or self.is_bounded)
 
-    def due(self) -> bool:
-        """Whether a batch without records has work to do now."""
-        return clock() >= self.next_tick()
+    def times(self, batch: BatchTimes) -> dict[str, Times]:
+        """The times of each step in a batch."""
+        times = self.timeline.times(batch.previous, batch.watermark, batch.before, batch.now, ended=batch.ended)
+        return {s: replace(t, late=NEVER, watermark=FOREVER) if self.is_bounded else t for s, t in times.items()}
 
-    def next_tick(self) -> int:
-        """When, by the clock, a batch without records would have work to do; FOREVER when never."""
-        event, timer = self.wakes.get("event"), self.wakes.get("clock")
-        waits = [FOREVER if timer is None else timer]
-        if event is not None:
-            waits.append(self._when(event))
-        return min(waits)
+    def finish(self, batch: int, highs: Highs) -> StoredTimes:
+        """Takes in the event times of the batch's records, and returns what its version keeps."""
+        self.version = batch
+        return self.keeper.finish(highs)
 
-    def _when(self, event: int) -> int:
-        """When event time reaches a time: at once if records have brought it there, else by the clock, if at all."""
-        if min(self.marks.at.values(), default=NEVER) >= event:
-            return NEVER
-        return self.marks.next_move(self.timeline.inputs, event)
+    def nothing_waits(self, now: int) -> None:
+        """All inputs were asked at this processing time, and had nothing."""
+        self.keeper.nothing_waits(now)
 
+    def is_due(self, now: int) -> bool:
+        """Whether a batch without records would have work to do now."""
+        return self.keeper.is_due(self.wakes, now, self.timeline.store_watermark)
 
-def _at_end(times: Times) -> Times:
-    return replace(times, late=NEVER, watermark=FOREVER)
+    def event_time(self, now: int) -> int:
+        """The event time that all steps have been brought to: that of the last batch, or of the next if none waits for it."""
+        at = self.keeper.previous if self.is_due(now) else self.keeper.marks.at
+        return min(at.values(), default=NEVER)
