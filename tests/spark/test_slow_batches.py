@@ -39,9 +39,8 @@ def test_records_in_order_are_not_late_when_a_batch_outlasts_idle(
     counts = source.key_by("n").window(ps.tumbling("1s")).count("c")
     counts.sink("out", ps.callback(lambda rows, _: got.extend(r.n for r in rows)))
     reports: list[Any] = []
-    options = RunOptions(
-        checkpoint=tmp_path, once=once, drain=True, observers=(reports.append,), until=Until(records=12), duration=60
-    )
+    until = Until() if once else Until(records=12)
+    options = RunOptions(checkpoint=tmp_path, once=once, drain=True, observers=(reports.append,), until=until)
     run_live(flow.graph, penstock_spark, options).wait(pause=0.02)
     assert [r.late for r in reports if r.late] == []
     assert sorted(got) == list(range(12))
