@@ -20,6 +20,7 @@ from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.jvm.java import use_java
+from penstock.spark.jvm.warm import warm_workers
 from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.until import Until
 
@@ -134,6 +135,8 @@ class Launch:
         spark = self._spark = self._session()
         signals.install()
         sent = ship(spark, self._parcels(), self.options.spark.py_files)
+        if any(node.runs_python or node.keyed for node in self.graph.nodes):
+            warm_workers(spark)
         master = spark.sparkContext.master
         event("started", flow=self.graph.name, spark=spark.version, master=master, sent=sent)
         self.tell(f"running with Spark {spark.version} on {master}")

@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.errors import SetupError
-from penstock.spark.jvm.java import cache_dir
+from penstock.spark.jvm.archive import archive_options
+from penstock.spark.jvm.java import cache_dir, use_java
+from penstock.spark.jvm.warm import import_meanwhile
 
 KEEP = 20
 """How many log files of earlier runs stay."""
@@ -65,9 +67,10 @@ def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
     from pyspark.java_gateway import launch_gateway
 
     conf = SparkConf(loadDefaults=False)
-    for key, value in _with_log(settings, log_level).items():
+    for key, value in _with_archive(_with_log(settings, log_level)).items():
         conf.set(key, value)
     errors = _Errors()
+    import_meanwhile()
     try:
         gateway = launch_gateway(conf, {"stderr": errors.write_end, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
     except PySparkRuntimeError as error:
@@ -89,6 +92,15 @@ def _with_log(settings: Mapping[str, str], level: str) -> dict[str, str]:
     config.write_text(_LOG4J.format(level=level, file=_log_file))
     options = f"-Dlog4j2.configurationFile=file:{config} {given}".strip()
     return {**settings, "spark.driver.extraJavaOptions": options}
+
+
+def _with_archive(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings, with the driver's JVM sharing class data with earlier ones."""
+    import pyspark
+
+    given = settings.get("spark.driver.extraJavaOptions", "")
+    options = archive_options(use_java(), Path(pyspark.__file__).parent / "jars", given)
+    return {**settings, "spark.driver.extraJavaOptions": " ".join((*options, given)).strip()}
 
 
 def _new_log() -> Path:

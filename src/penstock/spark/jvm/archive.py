@@ -1,0 +1,95 @@
+"""Class-data sharing: the classes Spark loads at every start, parsed once and mapped from a file afterwards.
+
+Measured on 2 cores with Java 17: from the start to the first output the driver and its workers use 22 instead of 33
+seconds of processor time (docs/decisions/0012-start.md). The archive belongs to one Java and one set of Spark's JARs, lies in the
+cache directory, and is written by the first JVM that ends when there is none. A JVM that cannot use an archive goes on without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from penstock.spark.jvm.java import Java, cache_dir
+
+KEEP = 2
+"""How many archives stay; each takes about 170 MB."""
+AUTOMATIC = 19
+"""From this Java on a JVM writes and replaces its archive itself."""
+OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
+"""Options by which users say what they want of class-data sharing."""
+SWITCH = "PENSTOCK_CLASS_SHARING"
+"""An environment variable; `off` leaves class-data sharing to Java's defaults."""
+
+
+def archive_options(java: Java, jars: Path, given: str = "") -> tuple[str, ...]:
+    """The options that have a JVM use the archive, or write it when it ends.
+
+    Args:
+        java: The Java that runs Spark.
+        jars: The directory of Spark's own JARs.
+        given: The user's options for the driver's JVM; one about class-data sharing wins.
+
+    Returns:
+        Options for the command line, none where sharing is off or the cache directory cannot be written.
+    """
+    if os.environ.get(SWITCH, "").lower() == "off" or any(word in given for word in OWN):
+        return ()
+    directory = cache_dir() / "classes"
+    file = directory / f"{_fingerprint(java, jars)}.jsa"
+    quiet = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
+    if file.is_file():
+        _touch(file)
+        return (f"-XX:SharedArchiveFile={file}", *quiet)
+    if not _claim(directory, file):
+        return ()
+    if java.version >= AUTOMATIC:
+        return ("-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={file}", *quiet)
+    return (f"-XX:ArchiveClassesAtExit={file}", *quiet)
+
+
+def _fingerprint(java: Java, jars: Path) -> str:
+    """A name that changes with the Java and with the JARs: their names, sizes and times."""
+    release = java.home / "release"
+    parts = [java.text, release.read_text() if release.is_file() else "", str(jars)]
+    for jar in sorted(jars.glob("*.jar")):
+        seen = jar.stat()
+        parts.append(f"{jar.name} {seen.st_size} {seen.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _touch(file: Path) -> None:
+    """Notes that an archive is in use: the oldest ones are removed first."""
+    try:
+        os.utime(file)
+    except OSError:
+        return
+
+
+def _claim(directory: Path, file: Path) -> bool:
+    """Whether this JVM is the one that writes the archive; a claim whose process has ended does not count."""
+    claim = file.with_suffix(".pid")
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if claim.is_file() and _runs(claim.read_text()):
+            return False
+        _prune(directory)
+        claim.write_text(str(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+def _runs(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _prune(directory: Path) -> None:
+    """Removes the archives that were used longest ago."""
+    for old in sorted(directory.glob("*.jsa"), key=lambda f: f.stat().st_mtime)[: -(KEEP - 1)]:
+        old.unlink(missing_ok=True)

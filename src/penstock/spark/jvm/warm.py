@@ -1,0 +1,64 @@
+"""What a start can do meanwhile: import modules while the JVM starts, and start Python workers while the query does."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+DRIVER_MODULES = ("pyarrow.compute", "pyspark.sql.streaming", "penstock.spark.run")
+"""What the driver imports before its first batch anyhow."""
+WORKER_MODULE = "penstock.spark.tasks.worker"
+
+
+def import_meanwhile() -> threading.Thread:
+    """Imports what the driver will need, in a thread: while the JVM starts, this process only waits."""
+    return _in_background("penstock-imports", _import_all)
+
+
+def warm_workers(spark: SparkSession) -> threading.Thread | None:
+    """Starts the Python workers of a local run in a thread, so that the first batch finds them ready.
+
+    Args:
+        spark: The session of the run. On a cluster nothing happens: its workers are not this process's to start.
+
+    Returns:
+        The thread, or None on a cluster. Whatever goes wrong in it shows in the first batch, and is reported there.
+    """
+    if not str(spark.sparkContext.master).startswith("local"):
+        return None
+    return _in_background("penstock-warm-up", lambda: _run_job(spark))
+
+
+def _in_background(name: str, work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=_quietly, args=(work,), name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def _quietly(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception:  # it is only an attempt: the run itself reports what is wrong
+        return
+
+
+def _import_all() -> None:
+    for name in DRIVER_MODULES:
+        importlib.import_module(name)
+
+
+def _run_job(spark: SparkSession) -> None:
+    tasks = spark.sparkContext.defaultParallelism
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_import_in_worker, "id bigint")
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _import_in_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    importlib.import_module(WORKER_MODULE)
+    yield from batches

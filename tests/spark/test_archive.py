@@ -1,0 +1,96 @@
+"""Class-data sharing: which options a JVM gets, and who writes the archive. No JVM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.jvm.archive import KEEP, SWITCH, archive_options
+from penstock.spark.jvm.java import Java
+
+NOBODY = "4194305"
+"""A process id that no process has."""
+
+
+@pytest.fixture
+def jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv(SWITCH, raising=False)
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    (folder / "spark-core.jar").write_bytes(b"x")
+    return folder
+
+
+def java(version: int = 17) -> Java:
+    return Java(Path("/nowhere"), version, "PATH", f"Java {version}", vector=True)
+
+
+def written(options: tuple[str, ...]) -> Path:
+    """The file that a JVM with these options would write."""
+    (option,) = [o for o in options if o.startswith("-XX:ArchiveClassesAtExit=")]
+    return Path(option.partition("=")[2])
+
+
+def claimed(file: Path, pid: str) -> None:
+    file.with_suffix(".pid").write_text(pid)
+
+
+def test_the_first_jvm_writes_the_archive_and_later_ones_use_it(jars: Path) -> None:
+    file = written(archive_options(java(), jars))
+    file.write_bytes(b"classes")
+    assert archive_options(java(), jars)[0] == f"-XX:SharedArchiveFile={file}"
+
+
+def test_only_one_running_process_writes_it(jars: Path) -> None:
+    file = written(archive_options(java(), jars))
+    claimed(file, str(os.getppid()))
+    assert archive_options(java(), jars) == ()
+
+
+@pytest.mark.parametrize("left", [NOBODY, "", "no number"])
+def test_a_claim_of_a_process_that_has_ended_does_not_count(jars: Path, left: str) -> None:
+    file = written(archive_options(java(), jars))
+    claimed(file, left)
+    assert written(archive_options(java(), jars)) == file
+
+
+def test_other_jars_or_another_java_have_an_archive_of_their_own(jars: Path) -> None:
+    first = written(archive_options(java(), jars))
+    other = written(archive_options(java(18), jars))
+    (jars / "spark-core.jar").write_bytes(b"another")
+    assert len({first, other, written(archive_options(java(), jars))}) == 3
+
+
+def test_a_newer_java_keeps_its_archive_itself(jars: Path) -> None:
+    assert archive_options(java(21), jars)[0] == "-XX:+AutoCreateSharedArchive"
+
+
+@pytest.mark.parametrize("given", ["-Xshare:off", "-XX:SharedArchiveFile=/mine.jsa"])
+def test_what_the_user_says_wins(jars: Path, given: str) -> None:
+    assert archive_options(java(), jars, given) == ()
+
+
+def test_it_can_be_turned_off(jars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "off")
+    assert archive_options(java(), jars) == ()
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "file" / "below"))
+    assert archive_options(java(), jars) == ()
+
+
+def test_the_archives_used_longest_ago_are_removed(jars: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "classes"
+    folder.mkdir(parents=True)
+    for at in range(KEEP + 3):
+        (folder / f"old{at}.jsa").touch()
+        os.utime(folder / f"old{at}.jsa", (at, at))
+    archive_options(java(), jars)
+    assert [f.name for f in folder.glob("*.jsa")] == [f"old{KEEP + 2}.jsa"]
