@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import penstock.state as ps_state
 from penstock.cli.main import app
 from penstock.errors import StateError
-from penstock.kernels.state import Column, Layout
+from penstock.graph.state.layout import Column, Layout
 from penstock.state.reader import OpenState, as_array
 from penstock.state.store import StateStore
 from penstock.state.values import FileState

@@ -9,7 +9,8 @@ import pytest
 
 import penstock as ps
 from penstock.compiler.compile import compile_graph
-from penstock.compiler.shapes import fits, shape_of_state
+from penstock.compiler.shapes import shape_of_state
+from penstock.graph.state.shapes import fits
 
 Made = Callable[[ps.Stream, ps.Stream], ps.Stream]
 LEFT, RIGHT = "k string, n int, ts timestamp", "o string, m int, at timestamp"

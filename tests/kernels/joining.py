@@ -14,8 +14,7 @@ from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import MemoryState
-from penstock.kernels.tables import MemoryTable
+from penstock.state.memory import MemoryState, MemoryTable
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 US = datetime.timedelta(microseconds=1)

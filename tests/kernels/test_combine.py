@@ -16,6 +16,7 @@ from penstock.kernels.base import Context, RecordFailed
 from penstock.kernels.keyed import combine
 from penstock.kernels.keyed.combine import CombineOwnKernel, combine_kernel, only_key
 from penstock.kernels.records.chunk import Chunk
+from penstock.state.memory import MemoryState
 
 
 class Listed(ps.Aggregator):
@@ -55,7 +56,7 @@ def kernel_over(schema: str, own: type[ps.Aggregator] = Listed) -> CombineOwnKer
     [node] = [n for n in plan.graph.nodes if isinstance(n, Combine)]
     made = combine_kernel(node, plan.graph.output(node.inputs[0]).schema)
     assert isinstance(made, CombineOwnKernel)
-    made.open(Context())
+    made.open(Context(scratch=MemoryState))
     return made
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.graph.expr import as_expr
 from penstock.graph.nodes import EventTime
+from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER, NEVER
-from penstock.kernels.watermarks import BatchTimes, StoredTimes, Timekeeper, Wakes
+from penstock.kernels.watermarks import BatchTimes, Timekeeper
 
 IDLE = 50
 

@@ -18,9 +18,8 @@ from penstock.graph.windows import SessionWindow, TimeWindow
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import MemoryState
-from penstock.kernels.tables import MemoryTable
 from penstock.kernels.windows.window import Folding, gap_getter
+from penstock.state.memory import MemoryState, MemoryTable
 
 SECOND = 1_000_000
 BASE = to_micros(to_moment(1_700_000_000 * SECOND))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.kernels.state import Column, Layout
+from penstock.graph.state.layout import Column, Layout
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.sparklog import uri

@@ -15,13 +15,14 @@ import pytest
 import penstock as ps
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
+from penstock.graph.state.layout import Column, Layout
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import Column, Layout, MemoryState
 from penstock.state import file as statefile
+from penstock.state.memory import MemoryState
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 

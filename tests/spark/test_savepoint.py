@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.shapes import fits
 from penstock.errors import CheckpointError, PenstockError, StateError
+from penstock.graph.state.shapes import fits
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find, load, place_of, saved, take

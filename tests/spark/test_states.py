@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import StateError
-from penstock.kernels.state import Column, Layout
+from penstock.graph.state.layout import Column, Layout
 from penstock.state.file import map_file
 from penstock.state.store import StateStore
 from penstock.state.values import FileState, StepFiles

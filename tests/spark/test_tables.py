@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER, NEVER
-from penstock.kernels.tables import MemoryTable
 from penstock.state.file import StateFile
+from penstock.state.memory import MemoryTable
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.graph import types as t
+from penstock.graph.state.layout import Column, Layout
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.records.arrow import arrow_type
-from penstock.kernels.state import Column, Layout
 from penstock.state.file import BLOCK, REGION, close_removed
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
+from penstock.graph.state.keyed import KeyedState
+from penstock.graph.state.table import TimeTable
 from penstock.graph.times import Times
 from penstock.kernels.counts import StepCounts
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import KeyedState, MemoryState
-from penstock.kernels.tables import MemoryTable, TimeTable
 
 Out = Iterable[tuple[str, Chunk]]
 _HERE = str(Path(__file__).resolve().parents[1])
+
+
+def _nothing(store: str) -> NoReturn:
+    raise LookupError(f"this host keeps no state, so there is no store {store!r}")
 
 
 @dataclass
@@ -31,8 +35,10 @@ class Context:
     task: int = 0
     tasks: int = 1
     now: Callable[[], float] = lambda: 0.0
-    state: Callable[[str], KeyedState] = field(default=lambda step: MemoryState())
-    table: Callable[[str], TimeTable] = field(default=lambda step: MemoryTable())
+    state: Callable[[str], KeyedState] = _nothing
+    table: Callable[[str], TimeTable] = _nothing
+    scratch: Callable[[], KeyedState] = lambda: _nothing("scratch")
+    """State that lives for one batch."""
 
 
 class Kernel:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 from penstock.graph.nodes import EventTime
+from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER, NEVER
 
 Highs = Mapping[str, Mapping[str, int]]
@@ -53,16 +53,6 @@ class Mark:
         return idle is not None and self.asked is not None and self.quiet >= idle
 
 
-class StoredTimes(TypedDict, total=False):
-    """What a version of the state keeps of time, as JSON holds it."""
-
-    marks: dict[str, dict[str, tuple[int, int, int]]]
-    at: dict[str, int]
-    previous: dict[str, int]
-    before: int
-    ended: bool
-
-
 @dataclass(frozen=True)
 class BatchTimes:
     """The times of one batch: the watermark of each input before it (`previous`) and at its end, and its processing time.
@@ -75,14 +65,6 @@ class BatchTimes:
     before: int = NEVER
     now: int = 0
     ended: bool = False
-
-
-@dataclass(frozen=True)
-class Wakes:
-    """The earliest times at which stores want a batch although no record may come, by event time and by processing time."""
-
-    event: Mapping[str, int] = field(default_factory=dict)
-    clock: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass

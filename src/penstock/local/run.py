@@ -17,6 +17,8 @@ from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Endpoint, JoinStatic, Node, Port, Sink, Source
 from penstock.graph.row import Row
+from penstock.graph.state.layout import CLOCK, EVENT
+from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
@@ -27,14 +29,13 @@ from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.reading import Unread
 from penstock.kernels.records.records import BadRecord
-from penstock.kernels.state import CLOCK, EVENT, MemoryState
-from penstock.kernels.tables import MemoryTable
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import TaskChunk, unsaved
 from penstock.kernels.topology.spout import completed
-from penstock.kernels.watermarks import StoredTimes, Timekeeper, Wakes
+from penstock.kernels.watermarks import Timekeeper
 from penstock.local.clock import Clock
 from penstock.local.program import Program, compiled
+from penstock.state.memory import MemoryState, MemoryTable
 
 Record: TypeAlias = Any  # a user's record may be anything that fits the schema
 Tables = Callable[[Endpoint], Iterable[Record]]
@@ -94,7 +95,7 @@ class LocalRun:
         ports = [p for s in graph.sinks for p in s.inputs] + [n.fed_by for n in graph.loops if n.fed_by]
         made = Pipeline([self._kernel(n) for n in self.program.steps], ports)
         try:
-            made.open(Context(now=self.clock, state=self._state, table=self._table))
+            made.open(Context(now=self.clock, state=self._state, table=self._table, scratch=MemoryState))
         except RecordFailed as failed:
             raise StepError(failed.failure("before the first record")) from failed.error
         return made

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.records.arrow import to_columns
-from penstock.kernels.state import ABSENT, Column, Layout, Packed
+from penstock.graph.state.arrow import values_of
+from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
 
 KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
 _UNFIT = (
@@ -33,6 +33,8 @@ _UNFIT = (
 _UTC = datetime.UTC
 _ZONES = (_UTC, zoneinfo.ZoneInfo("UTC"))
 Fits = Callable[[Any], bool]
+Dumps = Callable[[Any], bytes]
+"""A function that pickles a value."""
 
 
 def filed(kind: Any) -> Any:
@@ -52,18 +54,23 @@ def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
     return parts[0] if layout.bare else list(zip(*parts, strict=True))
 
 
-def encode_values(layout: Layout, values: list[Any]) -> list[tuple[str, Any]]:
+def dumps(value: Any) -> bytes:
+    """A value as bytes; a host whose classes travel by value has a way of its own."""
+    return pickle.dumps(value, 5)
+
+
+def encode_values(layout: Layout, values: list[Any], dumps: Dumps = dumps) -> list[tuple[str, Any]]:
     """Named arrays for the values."""
     if layout.single:
-        return encode(layout.values[0], values)
+        return encode(layout.values[0], values, dumps)
     parts = list(zip(*values, strict=True)) or [()] * len(layout.values)
-    return [made for column, part in zip(layout.values, parts, strict=True) for made in encode(column, part)]
+    return [made for column, part in zip(layout.values, parts, strict=True) for made in encode(column, part, dumps)]
 
 
-def encode(column: Column, values: Any) -> list[tuple[str, Any]]:
+def encode(column: Column, values: Any, dumps: Dumps) -> list[tuple[str, Any]]:
     """The arrays of one column: typed, pickled, or both."""
     if column.type is None:
-        return [(PICKLED + column.name, pa.array([_packed(v) for v in values], pa.large_binary()))]
+        return [(PICKLED + column.name, pa.array([_packed(v, dumps) for v in values], pa.large_binary()))]
     whole = _typed(column, values)
     if whole is not None:
         return [(VALUE + column.name, whole)]
@@ -123,7 +130,7 @@ def _unpickled(column: Column, pickled: Any) -> list[Any]:
 
 
 def _values(column: Column, typed: Any) -> list[Any]:
-    values: list[Any] = to_columns(pa.record_batch([typed], ["v"]))[0]
+    values = values_of(typed)
     if column.exact is decimal.Decimal:
         values = [None if v is None else decimal.Decimal(v) for v in values]
     elif column.exact is datetime.datetime:
@@ -138,20 +145,10 @@ def assembled(layout: Layout, columns: list[list[Any]]) -> Iterable[Any]:
     return columns[0] if layout.single else zip(*columns, strict=True)
 
 
-def _packed(value: Any) -> bytes | None:
+def _packed(value: Any, dumps: Dumps) -> bytes | None:
     if value is ABSENT:
         return None
     return value if type(value) is Packed else dumps(value)
-
-
-def dumps(value: Any) -> bytes:
-    """A value as bytes; one whose class travelled by value takes the longer way."""
-    try:
-        return pickle.dumps(value, 5)
-    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
-        from pyspark import cloudpickle
-
-        return bytes(cloudpickle.dumps(value, 5))
 
 
 def equal(one: Any, other: Any) -> Any:

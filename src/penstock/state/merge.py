@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
-from penstock.kernels.state import GROUPS
+from penstock.graph.state.layout import KEY_GROUPS
 from penstock.state.columns import GONE, KEY, equal
 from penstock.state.file import PLACE
 
@@ -59,7 +59,7 @@ def flags(batch: pa.RecordBatch, name: str) -> Any:
 
 def owned(batch: pa.RecordBatch, groups: int) -> Any:
     """Which entries belong to these key groups."""
-    return bits(groups)[_places(batch) & (GROUPS - 1)]
+    return bits(groups)[_places(batch) & (KEY_GROUPS - 1)]
 
 
 def bits(groups: int) -> Any:
@@ -68,7 +68,7 @@ def bits(groups: int) -> Any:
     >>> bits(0b101)[:4].tolist()
     [True, False, True, False]
     """
-    return np.unpackbits(np.frombuffer(groups.to_bytes(GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
+    return np.unpackbits(np.frombuffer(groups.to_bytes(KEY_GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
         bool
     )
 

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from penstock.errors import StateError, nearest
+from penstock.graph.state.layout import CLOCK, EVENT
+from penstock.graph.state.table import PLACE as ROW_PLACE
+from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
-from penstock.kernels.state import CLOCK, EVENT
-from penstock.kernels.tables import PLACE as ROW_PLACE
-from penstock.kernels.tables import TIME
 from penstock.state import columns
 from penstock.state.file import StateFile, map_file
 from penstock.state.merge import merged, owned

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.compiler.shapes import fits
 from penstock.errors import StateError
 from penstock.faults import passing
-from penstock.kernels.state import GROUPS
-from penstock.kernels.watermarks import StoredTimes, Wakes
+from penstock.graph.state.layout import KEY_GROUPS
+from penstock.graph.state.shapes import fits
+from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
 from penstock.state.values import StepFiles, groups_of
@@ -94,7 +94,7 @@ class StateStore:
         wakes = Wakes(_earliest(notes, "event"), _earliest(notes, "clock"))
         made = {
             "version": version,
-            "groups": GROUPS,
+            "groups": KEY_GROUPS,
             "shapes": self.shapes,
             "steps": steps,
             "time": time or {},

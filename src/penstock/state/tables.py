@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.state.layout import KEY_GROUPS
+from penstock.graph.state.table import places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
-from penstock.kernels.state import GROUPS
-from penstock.kernels.tables import MemoryTable, places_of, some, times_of, within
 from penstock.state.file import StateFile, close_removed, open_file, write_file
+from penstock.state.memory import MemoryTable
 from penstock.state.merge import bits
 from penstock.state.notes import put_note
 from penstock.state.values import StepFiles, groups_of
@@ -49,7 +50,7 @@ class FileTable:
 
     def _known_horizons(self) -> Any:
         """Behind which time the rows of each key group are forgotten."""
-        horizons = np.full(GROUPS, NEVER, np.int64)
+        horizons = np.full(KEY_GROUPS, NEVER, np.int64)
         for file in self.chain:
             of = bits(file.groups)
             horizons[of] = np.maximum(horizons[of], file.horizon)
@@ -117,7 +118,7 @@ class FileTable:
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
 
     def _at_of(self, file: StateFile, places: Any, begin: int, end: int) -> pa.Table | None:
-        here = places[bits(file.groups & self.groups)[places & (GROUPS - 1)]]
+        here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
         if not len(here):
             return None
         rows = open_file(Path(self.files.base), file).whole()
@@ -128,16 +129,16 @@ class FileTable:
         """Of these rows those that count: of the groups for which the file counts, and not forgotten."""
         if rows is None:
             return None
-        groups = places_of(rows) & (GROUPS - 1)
+        groups = places_of(rows) & (KEY_GROUPS - 1)
         flags = times_of(rows) >= self.horizons[groups]
         if file is not None:
             flags &= bits(file.groups & self.groups)[groups]
         return some(rows, flags)
 
     def _owned(self, rows: pa.Table) -> pa.Table:
-        strays = ~self.mine[places_of(rows) & (GROUPS - 1)]
+        strays = ~self.mine[places_of(rows) & (KEY_GROUPS - 1)]
         if strays.any():
-            group = int(places_of(rows)[strays][0]) & (GROUPS - 1)
+            group = int(places_of(rows)[strays][0]) & (KEY_GROUPS - 1)
             raise StateError(
                 f"task {self.task} of {self.files.tasks} got a row of group {group}, which it does not own"
             )

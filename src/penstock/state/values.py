@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.state.layout import CLOCK, EVENT, KEY_GROUPS, Column, Layout
 from penstock.graph.times import FOREVER
-from penstock.kernels.quiet import quiet
-from penstock.kernels.state import CLOCK, EVENT, GROUPS, Column, Layout
 from penstock.state import columns
 from penstock.state.file import PLACE, OpenFile, StateFile, close_removed, open_file, write_file
 from penstock.state.merge import bits, merged, owned
@@ -45,14 +44,14 @@ def groups_of(task: int, tasks: int) -> int:
     >>> [group for group in range(10) if groups_of(1, 4) >> group & 1]
     [1, 5, 9]
     """
-    return sum(1 << group for group in range(task, GROUPS, tasks))
+    return sum(1 << group for group in range(task, KEY_GROUPS, tasks))
 
 
 class FileState:
     """The state of a task: files below, what this batch touches in memory."""
 
-    def __init__(self, files: StepFiles, task: int) -> None:
-        self.files, self.task = files, task
+    def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
+        self.files, self.task, self.dumps = files, task, dumps
         self.groups = groups_of(task, files.tasks)
         self.chain = [f for f in files.read if f.holds(self.groups)]
         close_removed()
@@ -83,9 +82,9 @@ class FileState:
             self._find([named[i] for i in order.tolist()], at[order])
 
     def _refuse_strays(self, places: Any) -> None:
-        strays = ~bits(self.groups)[places & (GROUPS - 1)]
+        strays = ~bits(self.groups)[places & (KEY_GROUPS - 1)]
         if strays.any():
-            group = int(places[strays][0]) & (GROUPS - 1)
+            group = int(places[strays][0]) & (KEY_GROUPS - 1)
             raise StateError(
                 f"task {self.task} of {self.files.tasks} got a key of group {group}, which it does not own"
             )
@@ -97,7 +96,7 @@ class FileState:
         )
         open_ = np.arange(len(keys))
         for file in reversed(self.chain):
-            here = open_[bits(file.groups)[places[open_] & (GROUPS - 1)]]
+            here = open_[bits(file.groups)[places[open_] & (KEY_GROUPS - 1)]]
             if len(here):
                 found = self._find_in(open_file(Path(self.files.base), file), keys, places, wanted, here)
                 open_ = np.setdiff1d(open_, found, assume_unique=True)
@@ -164,12 +163,12 @@ class FileState:
                 rows = np.flatnonzero((times > after) & (times <= until) & owned(batch, file.groups & self.groups))
                 some = batch.take(pa.array(rows))
                 self.prepare(columns.decode_keys(self.layout, some), some.column(PLACE).to_pylist())
-        at = self.layout.place(column)
+        at = self.layout.index(column)
         return [k for k, value in self.near.items() if value[at] is not None and value[at] <= until]
 
     def wake(self, column: str, after: int) -> None:
         """Notes the earliest time behind `after` for which a key waits; some key may not wait any more."""
-        at = self.layout.place(column)
+        at = self.layout.index(column)
         waits = [self.near[k][at] for k in self.touched if k in self.near]
         times = [w for w in waits if w is not None and w > after]
         for file in self.chain:
@@ -194,8 +193,7 @@ class FileState:
     def save(self) -> None:
         """Writes what changed, and the note that tells the driver that the task is done."""
         base = Path(self.files.base)
-        with quiet():
-            file, older = self._write(base) if self.touched else (None, [])
+        file, older = self._write(base) if self.touched else (None, [])
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
@@ -233,7 +231,7 @@ class FileState:
         here = [k in self.near for k in keys]
         gone = not all(here)
         values = [self.near[k] for k in keys if k in self.near]
-        made = columns.encode_values(self.layout, values)
+        made = columns.encode_values(self.layout, values, self.dumps)
         if gone:
             made = [(name, _spread(array, here)) for name, array in made]
             made.append((columns.GONE, pa.array([not h for h in here], pa.bool_())))

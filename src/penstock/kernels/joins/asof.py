@@ -15,6 +15,9 @@ import pyarrow as pa
 
 from penstock.graph.nodes import AsOfJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.state.keyed import KeyedState
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.table import PLACE, TIME
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.base import Context, Out
 from penstock.kernels.joins.rows import Rows, equal, found, together
@@ -22,8 +25,6 @@ from penstock.kernels.joins.sides import moved
 from penstock.kernels.joins.streams import StreamJoinKernel
 from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import Column, KeyedState, Layout
-from penstock.kernels.tables import PLACE, TIME
 
 _NONE = -1
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graph.state.table import places_of, times_of
 from penstock.kernels.joins.match import Runs, runs
-from penstock.kernels.tables import places_of, times_of
 
 
 @dataclass(frozen=True)

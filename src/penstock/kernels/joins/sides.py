@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.nodes.join import StreamJoin
+from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.joins.rows import Rows, one_batch, together
 from penstock.kernels.key_hash import places_of_keys
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.tables import PLACE, TIME, TimeTable, some, times_of, within
 
 
 def moved(time: int, by: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +13,13 @@ import pyarrow as pa
 from penstock.graph.aggregates import Aggregator
 from penstock.graph.nodes import Combine, Reduce
 from penstock.graph.schema import Schema
+from penstock.graph.state.layout import ABSENT
 from penstock.graph.types import BINARY, INTEGERS, STRING
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.keyed import AggregateKernel, KeyedKernel
 from penstock.kernels.keyed.reduce import ReduceKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.chunk import Chunk, Walk, shape_of
-from penstock.kernels.state import ABSENT, MemoryState
 
 TOGETHER = 1_000_000
 """Alike records that are counted in one go."""
@@ -31,12 +32,13 @@ class CombineKernel(AggregateKernel):
 
     def open(self, context: Context) -> None:
         """Its state is its own and lives for a batch."""
-        self.state = MemoryState()
+        self.scratch = context.scratch
+        self.state = context.scratch()
 
     def barrier(self) -> Out:
         """The parts of each key, pickled into one field."""
         made = [(*key, pickle.dumps(self.state.get(key))) for key in self.touched]
-        self.touched, self.state = {}, MemoryState()
+        self.touched, self.state = {}, self.scratch()
         yield "out", Chunk.of(self.node.output().schema, made)
 
 
@@ -148,7 +150,7 @@ class CombineReduceKernel(ReduceKernel):
 
     def open(self, context: Context) -> None:
         """Its state is its own and lives for a batch."""
-        super().open(Context())
+        super().open(replace(context, state=lambda store: context.scratch()))
 
 
 def gathers(own: Aggregator) -> bool:

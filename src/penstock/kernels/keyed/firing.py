@@ -7,9 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.logic.process import Timer
+from penstock.graph.state.layout import CLOCK, EVENT
 from penstock.graph.times import FOREVER, to_moment
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.state import CLOCK, EVENT
 
 if TYPE_CHECKING:
     from penstock.kernels.keyed.keyed import Key

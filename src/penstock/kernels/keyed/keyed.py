@@ -10,11 +10,12 @@ from typing import Any
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.nodes import AggregateBy
 from penstock.graph.schema import Schema
+from penstock.graph.state.keyed import KeyedState
+from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.aggregates import begins, finish, merges
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import Column, KeyedState, Layout
 from penstock.kernels.stateless import shaped
 
 Key = tuple[Any, ...]

@@ -13,13 +13,13 @@ import pyarrow as pa
 from penstock.graph.logic.process import Process as Logic
 from penstock.graph.logic.process import has_timers
 from penstock.graph.nodes import Process
+from penstock.graph.state.layout import ABSENT, CLOCK, EVENT, Column, Layout
 from penstock.graph.times import NEVER, Times, to_micros
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.keyed.firing import Firing
 from penstock.kernels.keyed.keyed import KeyedKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.chunk import Chunk, Walk
-from penstock.kernels.state import ABSENT, CLOCK, EVENT, Column, Layout
 from penstock.kernels.stateless import by_output, shaped
 
 _TYPES: dict[Any, Any] = {

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.graph.nodes import Fold, Reduce
 from penstock.graph.schema import Schema
+from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.keyed.keyed import Key, Running
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk, shape_of
-from penstock.kernels.state import Column, Layout
 
 
 class ReduceKernel(Running):

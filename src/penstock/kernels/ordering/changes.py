@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.graph.nodes import AsTable, Changelog, Net
 from penstock.graph.nodes.ordering import AFTER, BEFORE, DELETE, INSERT, OP
+from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.keyed.aggregates import begins, finish
 from penstock.kernels.keyed.keyed import Key, KeyedKernel, key_getter
@@ -16,7 +17,6 @@ from penstock.kernels.ordering.ranking import Values, same
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
-from penstock.kernels.state import Column, Layout
 
 _EXACT = decimal.Context(prec=76)
 

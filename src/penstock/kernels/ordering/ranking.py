@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.nodes import Term, Top
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.table import places_of
 from penstock.kernels.base import Out
 from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.ordering.order import in_order, sorted_by
 from penstock.kernels.ordering.sort import keys_in, placed
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import Column, Layout
-from penstock.kernels.tables import places_of
 
 Values = tuple[Any, ...]
 

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from penstock.graph.nodes import LATE, Distinct, DistinctInTime, Held, Sort, Term, Timed
 from penstock.graph.schema import Schema
+from penstock.graph.state.table import PLACE, TIME, TimeTable, column, places_of, some, times_of
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.key_hash import places_of_keys
 from penstock.kernels.ordering.order import sorted_by
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.tables import PLACE, TIME, TimeTable, column, places_of, some, times_of
 
 Key = tuple[Any, ...]
 

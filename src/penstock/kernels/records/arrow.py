@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import values_of
 
 _SIMPLE: dict[str, Any] = {
     "boolean": pa.bool_(),
@@ -78,16 +79,4 @@ def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> Any:
 
 def to_columns(batch: Any) -> list[list[Any]]:
     """The columns of a record batch as Python values; maps become dicts."""
-    return [_values(column) for column in batch.columns]
-
-
-def _values(column: Any) -> list[Any]:
-    if _has_map(column.type):
-        return list(column.to_pylist(maps_as_pydicts="strict"))
-    return list(column.to_pylist())
-
-
-def _has_map(kind: Any) -> bool:
-    if pa.types.is_map(kind):
-        return True
-    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+    return [values_of(column) for column in batch.columns]

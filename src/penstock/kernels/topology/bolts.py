@@ -15,10 +15,10 @@ from penstock.graph.nodes import Bolt, Output, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
+from penstock.graph.state.keyed import KeyedState
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
-from penstock.kernels.state import KeyedState
 from penstock.kernels.topology.routing import Local, Router, router_of
 
 

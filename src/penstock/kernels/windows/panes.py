@@ -15,12 +15,12 @@ from penstock.graph.aggregates import ROWS
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Window
 from penstock.graph.nodes.window import PANE
+from penstock.graph.state.table import PLACE, TIME, column, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.key_hash import places_of_keys
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.tables import PLACE, TIME, column, some, times_of, within
 from penstock.kernels.windows.rows import Rows, concat
 
 _FIRST = "__first"

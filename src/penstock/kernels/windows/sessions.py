@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes.window import END, START
+from penstock.graph.state.table import PLACE, TIME, column, places_of, some
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.base import Out
-from penstock.kernels.tables import PLACE, TIME, column, places_of, some
 from penstock.kernels.windows.panes import PartsKernel
 from penstock.kernels.windows.rows import concat
 

@@ -20,6 +20,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Window
 from penstock.graph.nodes.window import COMPLETE, PANE, START, UPDATE
 from penstock.graph.schema import Schema
+from penstock.graph.state.layout import CLOCK, EVENT, Column, Layout
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
 from penstock.graph.windows import (
     EveryInterval,
@@ -35,7 +36,6 @@ from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.aggregates import begins, finish, merges
 from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.records.chunk import Chunk, shape_of
-from penstock.kernels.state import CLOCK, EVENT, Column, Layout
 from penstock.kernels.stateless import shaped
 
 Parts = tuple[Any, ...]

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.plan import Plan
-from penstock.compiler.shapes import fits, shape_of_state
+from penstock.compiler.shapes import shape_of_state
 from penstock.compiler.times import Timeline
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.graph.nodes import Node, Source
+from penstock.graph.state.shapes import fits
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.live.ticks import NAME as TICKS
 from penstock.state.file import StateFile

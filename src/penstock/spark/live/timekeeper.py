@@ -7,8 +7,9 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
 from penstock.compiler.times import Timeline
+from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.watermarks import BatchTimes, Highs, StoredTimes, Timekeeper, Wakes
+from penstock.kernels.watermarks import BatchTimes, Highs, Timekeeper
 from penstock.state.store import StateStore
 
 

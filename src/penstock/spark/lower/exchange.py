@@ -7,8 +7,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from penstock.graph.nodes import Port, Repartition
+from penstock.graph.state.layout import KEY_GROUPS
 from penstock.graph.types import quote
-from penstock.kernels.state import GROUPS
 from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def place_of(keys: tuple[str, ...]) -> str:
     if not keys:
         return "0L as __place"
     columns = ", ".join(map(quote, keys))
-    return f"(xxhash64({columns}) & {-GROUPS}L) | pmod(hash({columns}), {GROUPS}) as __place"
+    return f"(xxhash64({columns}) & {-KEY_GROUPS}L) | pmod(hash({columns}), {KEY_GROUPS}) as __place"
 
 
 def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:

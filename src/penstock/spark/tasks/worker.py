@@ -25,11 +25,11 @@ from penstock.kernels.build import kernel_of
 from penstock.kernels.errors.guard import Letter
 from penstock.kernels.errors.marks import MARK, encode
 from penstock.kernels.pipeline import Pipeline
+from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.state import MemoryState
-from penstock.kernels.tables import MemoryTable
 from penstock.kernels.topology.bolts import unsaved
+from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState, StepFiles
 
@@ -108,7 +108,9 @@ class _Task:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.pipeline.open(Context(self.partition, self._tasks(), state=self._state, table=self._table))
+        self.pipeline.open(
+            Context(self.partition, self._tasks(), state=self._state, table=self._table, scratch=MemoryState)
+        )
         self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
         for port, data in self.stage.whole:
             rows = pa.ipc.open_stream(data).read_all().combine_chunks()
@@ -146,7 +148,8 @@ class _Task:
 
         state = self.states[step]
         try:
-            state.save()
+            with quiet():
+                state.save()
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.by_name.get(step), Bolt):
                 raise
@@ -159,7 +162,9 @@ class _Task:
         return next((f.tasks for f in self.stage.states.values()), 1)
 
     def _opened(self, store: str, files: StepFiles) -> Any:
-        return FileTable(files, self.partition) if self.stores[store] == "rows" else FileState(files, self.partition)
+        if self.stores[store] == "rows":
+            return FileTable(files, self.partition)
+        return FileState(files, self.partition, by_value)
 
     def _state(self, step: str) -> Any:
         return self.states.setdefault(step, MemoryState())
@@ -233,7 +238,7 @@ class _Task:
         if self.batch is None or self.stage.states or self.stage.routed:
             return None
         again = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
-        again.open(Context(self.partition))
+        again.open(in_memory(self.partition))
         for at in range(self.batch.num_rows):
             try:
                 for port, chunk in self._chunks(self.batch.slice(at, 1)):
@@ -241,6 +246,21 @@ class _Task:
             except RecordFailed:
                 return at
         return None
+
+
+def in_memory(task: int) -> Context:
+    """A context whose state lives as long as the kernels."""
+    return Context(task, state=lambda _: MemoryState(), table=lambda _: MemoryTable(), scratch=MemoryState)
+
+
+def by_value(value: Any) -> bytes:
+    """A value as bytes; one whose class travelled by value takes the longer way."""
+    from pyspark import cloudpickle
+
+    try:
+        return pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
+        return bytes(cloudpickle.dumps(value, 5))
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.graph.times import FOREVER, NEVER
@@ -41,55 +40,6 @@ class TimeTable(Protocol):
 
     def wake(self, time: int) -> None:
         """Says that the step wants a batch when event time reaches `time`, although no record may come."""
-
-
-class MemoryTable:
-    """A table in memory; what the local runtime and bounded runs use."""
-
-    def __init__(self, rows: pa.Table | None = None, horizon: int = NEVER) -> None:
-        self.rows, self.horizon = rows, horizon
-        self.new: list[pa.RecordBatch] = []
-        self.wakes = FOREVER
-
-    def add(self, rows: pa.RecordBatch) -> None:
-        """Keeps rows."""
-        if rows.num_rows:
-            self.new.append(rows)
-
-    def span(self, begin: int, end: int) -> pa.Table | None:
-        """The rows of a span of time."""
-        if self.rows is None:
-            return None
-        return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
-
-    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
-        """The rows at some places in a span of time."""
-        found = self.span(begin, end)
-        return None if found is None else some(found, np.isin(places_of(found), places))
-
-    def first(self, begin: int) -> int:
-        """The earliest time at or behind `begin`."""
-        found = self.span(begin, FOREVER)
-        return FOREVER if found is None else int(times_of(found).min())
-
-    def forget(self, before: int) -> None:
-        """Drops rows by their time."""
-        self.horizon = max(self.horizon, before)
-
-    def replace(self, rows: pa.Table | None) -> None:
-        """Puts other rows in the place of all."""
-        self.rows, self.new = rows, []
-
-    def wake(self, time: int) -> None:
-        """Notes when the step wants to run again."""
-        self.wakes = min(self.wakes, time)
-
-    def settle(self) -> None:
-        """The end of a batch: what was added can be read, what was forgotten is gone."""
-        kept = [] if self.rows is None else [self.rows]
-        both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
-        whole = pa.concat_tables(both) if both else None
-        self.new, self.rows = [], None if whole is None else some(whole, times_of(whole) >= self.horizon)
 
 
 def column(rows: Any, name: str) -> Any:

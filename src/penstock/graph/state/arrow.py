@@ -1,0 +1,24 @@
+"""Arrow arrays as Python values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+
+def values_of(column: Any) -> list[Any]:
+    """The values of an array; maps become dicts.
+
+    >>> values_of(pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())))
+    [{'a': 1}]
+    """
+    if _has_map(column.type):
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    return list(column.to_pylist())
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -1,0 +1,49 @@
+"""The state of a keyed step, as a kernel sees it: a value for each key.
+
+A kernel describes how keys and values look, names the keys it will touch, reads them, changes the values, and puts them back; what
+happens to them at a barrier is the host's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from penstock.graph.state.layout import Layout
+
+
+class KeyedState(Protocol):
+    """The state of one step, as far as the task at hand owns it.
+
+    A kernel in a hurry may write to `near` itself, and must then name the key in `touched`.
+    """
+
+    near: dict[Any, Any]
+    touched: dict[Any, None]
+
+    def describe(self, layout: Layout) -> None:
+        """Says how keys and values look; before anything else."""
+
+    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
+        """Brings keys near; each must have been named before it is asked for.
+
+        A place is a hash of the key whose last seven bits are its key group; a host that needs none gives none.
+        """
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """What is kept for a key, or the default."""
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keeps a value for a key."""
+
+    def delete(self, key: Any) -> None:
+        """Forgets a key."""
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All that is kept."""
+
+    def due(self, column: str, after: int, until: int) -> list[Any]:
+        """The keys that may wait for a time in `(after, until]`, brought near. Some may not wait any more."""
+
+    def wake(self, column: str, after: int) -> None:
+        """Says that the step wants a batch at the earliest time behind `after` for which a key waits."""

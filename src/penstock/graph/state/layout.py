@@ -1,0 +1,72 @@
+"""How the keys and values of a store look, as columns.
+
+>>> import pyarrow as pa
+>>> Layout((Column("word", pa.string()),), (Column("n", pa.int64()), Column("last"))).index("last")
+1
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.graph.logic.cells import Packed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ABSENT", "CLOCK", "EVENT", "KEY_GROUPS", "Absent", "Column", "Layout", "Packed"]
+
+KEY_GROUPS = 128
+"""Keys belong to key groups, tasks own groups; their number never changes."""
+
+EVENT, CLOCK = "@event", "@clock"
+"""The columns that hold the earliest time for which a key waits, in event time and in processing time."""
+
+
+class Absent:
+    """The class of `ABSENT`, the one object that stands for nothing."""
+
+    def __reduce__(self) -> str:
+        return "ABSENT"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent()
+"""What stands in a pickled column where nothing is kept; None is a value like any other there."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A part of a key or of a value.
+
+    With an Arrow type it is kept as such; a value that does not fit is pickled beside it. `exact` is the Python type that
+    is read back from the column unchanged; None says that all values fit. Without a type everything is pickled; if it is
+    `lazy` too, values are read back as `Packed`. `default` stands for nothing.
+    """
+
+    name: str
+    type: pa.DataType | None = None
+    exact: builtins.type | None = None
+    default: Any = None
+    lazy: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the keys and the values of a store look.
+
+    A key is a tuple, unless it is `bare`: then it is the one part itself. A value is a tuple too, unless it is `single`.
+    """
+
+    keys: tuple[Column, ...]
+    values: tuple[Column, ...]
+    single: bool = False
+    bare: bool = False
+
+    def index(self, name: str) -> int:
+        """The index of a column in a value."""
+        return next(at for at, column in enumerate(self.values) if column.name == name)

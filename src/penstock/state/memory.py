@@ -1,0 +1,107 @@
+"""State in memory: what the local host and bounded runs use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graph.state.layout import Layout
+from penstock.graph.state.table import places_of, some, times_of, within
+from penstock.graph.times import FOREVER, NEVER
+
+
+class MemoryState:
+    """State in a dict; what the local runtime and bounded runs use."""
+
+    def __init__(self, kept: dict[Any, Any] | None = None) -> None:
+        self.kept: dict[Any, Any] = kept if kept is not None else {}
+        self.near, self.get = self.kept, self.kept.get
+        self.touched: dict[Any, None] = {}
+        self.layout: Layout | None = None
+        self.wakes: dict[str, int] = {}
+
+    def describe(self, layout: Layout) -> None:
+        """Remembers the columns."""
+        self.layout = layout
+
+    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
+        """All keys are near."""
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keeps a value for a key."""
+        self.kept[key] = value
+
+    def delete(self, key: Any) -> None:
+        """Forgets a key."""
+        self.kept.pop(key, None)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """All that is kept."""
+        return iter(self.kept.items())
+
+    def due(self, column: str, after: int, until: int) -> list[Any]:
+        """The keys that wait for a time up to `until`."""
+        at = self._place(column)
+        return [key for key, value in self.kept.items() if value[at] is not None and value[at] <= until]
+
+    def wake(self, column: str, after: int) -> None:
+        """Notes the earliest time."""
+        at = self._place(column)
+        times = (value[at] for value in self.kept.values() if value[at] is not None and value[at] > after)
+        self.wakes[column] = min(times, default=FOREVER)
+
+    def _place(self, column: str) -> int:
+        assert self.layout is not None, "describe comes first"
+        return self.layout.index(column)
+
+
+class MemoryTable:
+    """A table in memory; what the local runtime and bounded runs use."""
+
+    def __init__(self, rows: pa.Table | None = None, horizon: int = NEVER) -> None:
+        self.rows, self.horizon = rows, horizon
+        self.new: list[pa.RecordBatch] = []
+        self.wakes = FOREVER
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Keeps rows."""
+        if rows.num_rows:
+            self.new.append(rows)
+
+    def span(self, begin: int, end: int) -> pa.Table | None:
+        """The rows of a span of time."""
+        if self.rows is None:
+            return None
+        return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
+
+    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+        """The rows at some places in a span of time."""
+        found = self.span(begin, end)
+        return None if found is None else some(found, np.isin(places_of(found), places))
+
+    def first(self, begin: int) -> int:
+        """The earliest time at or behind `begin`."""
+        found = self.span(begin, FOREVER)
+        return FOREVER if found is None else int(times_of(found).min())
+
+    def forget(self, before: int) -> None:
+        """Drops rows by their time."""
+        self.horizon = max(self.horizon, before)
+
+    def replace(self, rows: pa.Table | None) -> None:
+        """Puts other rows in the place of all."""
+        self.rows, self.new = rows, []
+
+    def wake(self, time: int) -> None:
+        """Notes when the step wants to run again."""
+        self.wakes = min(self.wakes, time)
+
+    def settle(self) -> None:
+        """The end of a batch: what was added can be read, what was forgotten is gone."""
+        kept = [] if self.rows is None else [self.rows]
+        both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
+        whole = pa.concat_tables(both) if both else None
+        self.new, self.rows = [], None if whole is None else some(whole, times_of(whole) >= self.horizon)
