@@ -93,13 +93,12 @@ def resident(pid: int) -> int:
 
 def batches(spark: SparkSession, flow: Graph, place: Path) -> list[float]:
     """Runs what has come, and gives the seconds of each batch."""
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     reports: list[Any] = []
-    options = RunOptions(
-        checkpoint=place, once=True, by_value=(__name__, Counter.__module__), observers=(reports.append,)
-    )
-    run_live(flow, spark, options).wait(pause=0.02)
+    options = RunSpec(checkpoint=place, mode="once", by_value=(__name__, Counter.__module__))
+    run_live(flow, spark, options, observers=(reports.append,)).wait(pause=0.02)
     return [r.seconds["compute"] + r.seconds["state"] for r in reports if r.taken.get("count")]
 
 

@@ -24,11 +24,12 @@ SKIP = 2
 
 def flow_seconds(spark: SparkSession, source: Path, out: Endpoint, delivery: str, checkpoint: Path) -> float:
     """The middle of a run's batch times."""
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     flow = ps.Flow("cost")
     flow.source("orders", ps.files(source, "parquet", FIELDS, files_per_batch=1)).sink("out", out, delivery=delivery)
-    live = run_live(flow.graph, spark, RunOptions(checkpoint=checkpoint, once=True))
+    live = run_live(flow.graph, spark, RunSpec(checkpoint=checkpoint, mode="once"))
     live.wait()
     return statistics.median(batch_seconds(live.query, SKIP))
 

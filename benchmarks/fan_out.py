@@ -44,9 +44,10 @@ def graph(place: Path, out: Path) -> Graph:
 
 
 def penstock(spark: SparkSession, place: Path, out: Path, rows: int) -> Measured:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
-    live = run_live(graph(place, out), spark, RunOptions(checkpoint=out / "checkpoint", once=True))
+    live = run_live(graph(place, out), spark, RunSpec(checkpoint=out / "checkpoint", mode="once"))
     live.wait()
     return _measured(live.query, rows)
 

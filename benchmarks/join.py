@@ -44,10 +44,11 @@ def records(spark: SparkSession, place: Path, many: int) -> None:
 
 
 def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunOptions(checkpoint=place, once=True, by_value=(__name__,))).wait(pause=0.02)
+    run_live(flow, spark, RunSpec(checkpoint=place, mode="once", by_value=(__name__,))).wait(pause=0.02)
 
 
 def native(spark: SparkSession, source: Path, place: Path) -> None:

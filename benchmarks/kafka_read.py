@@ -55,9 +55,10 @@ def by_hand(spark: SparkSession, servers: str, most: int, place: Path) -> None:
 
 
 def penstock(spark: SparkSession, servers: str, most: int, place: Path) -> None:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
-    run_live(graph(servers, most), spark, RunOptions(checkpoint=place, once=True)).wait(0.02)
+    run_live(graph(servers, most), spark, RunSpec(checkpoint=place, mode="once")).wait(0.02)
 
 
 def run(quick: bool) -> Result:

@@ -109,10 +109,11 @@ def penstock(spark: SparkSession, place: Path) -> Serve:
 
 def served(spark: SparkSession, flow: Graph, checkpoint: Path) -> Serve:
     """A flow of Penstock, live."""
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     def serve(ended: threading.Event) -> None:
-        live = run_live(flow, spark, RunOptions(checkpoint=checkpoint, by_value=(__name__,)))
+        live = run_live(flow, spark, RunSpec(checkpoint=checkpoint, by_value=(__name__,)))
         threading.Thread(target=_stop_after, args=(ended, live), daemon=True).start()
         live.wait(pause=0.05)
 

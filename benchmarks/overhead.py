@@ -26,9 +26,10 @@ def graph(path: str) -> Graph:
 
 
 def penstock(spark: SparkSession, path: str, checkpoint: Path) -> list[float]:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
-    live = run_live(graph(path), spark, RunOptions(checkpoint=checkpoint, once=True))
+    live = run_live(graph(path), spark, RunSpec(checkpoint=checkpoint, mode="once"))
     live.wait()
     return batch_seconds(live.query, SKIP)
 

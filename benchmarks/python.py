@@ -39,11 +39,12 @@ def by_hand(spark: SparkSession, path: str) -> None:
 
 
 def run(quick: bool) -> Result:
-    from penstock.spark.run import RunOptions, run_bounded
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_bounded
 
     lines, rounds = (100_000, 3) if quick else (1_000_000, 7)
     spark = spark_session()
-    options = RunOptions(by_value=(__name__,))
+    options = RunSpec(by_value=(__name__,))
     with folder() as place:
         path = text_lines(spark, place, lines)
         flow, own = graph(path), _by_value()

@@ -50,10 +50,11 @@ def events(spark: SparkSession, place: Path, many: int) -> str:
 
 def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
     """The flow, from an empty folder."""
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunOptions(checkpoint=place, once=True)).wait(pause=0.02)
+    run_live(flow, spark, RunSpec(checkpoint=place, mode="once")).wait(pause=0.02)
 
 
 def native(spark: SparkSession, path: str, place: Path, kind: str) -> None:

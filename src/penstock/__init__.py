@@ -34,6 +34,7 @@ from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import Schema
 from penstock.graph.windows import (
     count_window,
@@ -56,6 +57,7 @@ __all__ = [
     "Flow",
     "Process",
     "Row",
+    "RunSpec",
     "Schema",
     "Spout",
     "Stream",

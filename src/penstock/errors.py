@@ -8,6 +8,7 @@
     │   ├── ExpressionError   an expression that cannot be read or typed
     │   ├── LoopError         a loop without a feedback edge
     │   └── CaptureError      a function that holds something which cannot travel to a worker
+    ├── OptionError           an option of a run or of a command is unknown, unreadable, or does not go with another
     ├── NotYet                right, but not written yet
     ├── Impossible            cannot work here, and why
     ├── SetupError            the machine lacks something (Java, a package, a writable folder)
@@ -58,6 +59,10 @@ class LoopError(FlowError):
 
 class CaptureError(FlowError):
     """A function that holds something which cannot travel to a worker."""
+
+
+class OptionError(PenstockError, ValueError):
+    """An option of a run or of a command is unknown, unreadable, or does not go with another."""
 
 
 class NotYet(PenstockError):

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import PenstockError
 
-loading = False
-"""True while a command loads a user's file; a `ps.run` in that file does nothing then, the command does the running."""
 
-
-def run(flow: Any, **options: Any) -> None:
+def run(flow: object, **options: object) -> None:
     """Runs a flow on Spark and shows its progress; returns when it ends.
 
         if __name__ == "__main__":
             ps.run(flow, once=True)
 
-    The options are those of `penstock run`: `batch`, `once`, `duration` ("20s", or seconds), `interval`, `checkpoint`, `fresh`,
-    `savepoint`, `drop_state` (names), `keep_versions`, `parallelism`, `master`, `conf` (a dict), `packages`, `py_files`,
-    `properties_file`, `progress` ("auto", "plain", "none"), `metrics_port`, `json_logs`, `log_level`. Under spark-submit its master and settings hold. Ctrl-C ends the run after the
-    batch at hand. While a command such as `penstock run` or `penstock describe` loads the file, this does nothing.
+    The options are those of `ps.RunSpec` (which `penstock run` has too): `batch=True`, `once=True`, `duration="20s"`, `checkpoint`,
+    `conf={...}` and so on; or `spec`, a RunSpec, instead of them. Besides: `until`, a function that gets the report of each batch and says
+    whether to stop, and `progress` ("auto", "plain", "none"). Under spark-submit its master and settings hold. Ctrl-C ends the run after
+    the current batch. While a command such as `penstock run` or `penstock describe` loads the file, this does nothing.
+
+    Raises OptionError for a wrong option, FlowError for a flow that cannot run, RunError for one that had to stop.
     """
-    if loading:
+    from penstock.jobs.load import is_loading
+
+    if is_loading():
         return
     from penstock.cli.flows.run import run_flow
 

@@ -44,7 +44,7 @@ def test_the_version_is_told() -> None:
     [
         (["run"], "Missing argument"),
         (["run", WORD_COUNT, "--batch", "--once"], "exclude each other"),
-        (["run", WORD_COUNT, "--batch", "--for", "2s"], "do not go with it"),
+        (["run", WORD_COUNT, "--batch", "--for", "2s"], "leave out --for"),
         (["run", WORD_COUNT, "--for", "soon"], "'soon' is not a span of time"),
         (["run", WORD_COUNT, "--conf", "spark.x"], "KEY=VALUE"),
         (["run", WORD_COUNT, "--progress", "loud"], "auto, plain or none"),

@@ -1,56 +1,150 @@
-"""`penstock dlq` over a letter box; no JVM."""
+"""`penstock dlq` over dead letters on disk; no JVM."""
 
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.graph.schema import schema_of
 from penstock.kernels.errors.dead_letters import letter_rows
 from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.payload import payload_of, raw_payload
+from penstock.spark.dead_letters.replay import RAW, Replays
 from penstock.spark.dead_letters.store import LetterBox
 
 runner = CliRunner()
+TEXT = schema_of("text string, n bigint")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What a bounded run leaves: letters, and no note that a live flow has begun."""
-    letter = Letter("number", "ValueError: no number", "the traceback", "Row(text='x')", pickle.dumps(("x",), 5))
-    LetterBox(tmp_path / "run").stage(letter_rows([letter], "parse", "bounded", 0, 0), 0).commit()
-    LetterBox(tmp_path / "run").hand_over(tmp_path / "place" / "dead-letters")
-    return tmp_path / "place"
+    """What a bounded run leaves: letters of a step and of a source, and no note that a live flow has begun."""
+    values = [Letter("number", "ValueError: no number", "the traceback", "Row(text='x')", payload_of(("x", 1), TEXT))]
+    values += [Letter("source", "not JSON", "", "{oops", raw_payload(b"{oops", {}, TEXT))]
+    LetterBox(tmp_path / "run").stage(letter_rows(values, "parse", "bounded", 0, 0), 0).commit()
+    LetterBox(tmp_path / "run").hand_over(tmp_path / "kept" / "dead-letters")
+    return tmp_path / "kept"
+
+
+def dlq(*words: Any, code: int = 0, stdin: str = "") -> str:
+    done = runner.invoke(app, ["dlq", *map(str, words)], env={"COLUMNS": "300"}, input=stdin)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(dlq("list", folder, "--json"))
+    return found
 
 
 def test_letters_of_a_bounded_run_are_listed_shown_and_sent_back(folder: Path) -> None:
-    listed = runner.invoke(app, ["dlq", "list", str(folder), "--json"])
-    (letter,) = json.loads(listed.stdout)
+    letter, other = listed(folder)
     assert (letter["step"], letter["record"], letter["replayed"]) == ("number", "Row(text='x')", False)
-    shown = runner.invoke(app, ["dlq", "show", str(folder), letter["id"]])
-    assert "the traceback" in shown.stdout
-    asked = runner.invoke(app, ["dlq", "replay", str(folder)])
-    assert "1 dead letters go back" in asked.stdout
+    shown = dlq("show", folder, letter["id"])
+    assert "the traceback" in shown
+    assert '{"schema": "text string, n bigint", "record": {"text": "x", "n": 1}}' in shown
+    assert "2 dead letters will go back" in dlq("replay", folder)
+    assert "0 dead letters will go back" in dlq("replay", folder)
+    assert "1 dead letter will go back" in dlq("replay", folder, other["id"], "--again")
+    assert [m["replayed"] for m in listed(folder)] == [True, True]
+
+
+def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) -> None:
+    letter = listed(folder)[0]["id"]
+    assert "changed" in dlq("edit", folder, letter, "--set", "text=7", "--set", "n=2")
+    dlq("replay", folder, letter)
+    assert Replays(folder / "replay").claim(0) == {("number", 0): [("7", 2)]}
+    assert listed(folder)[0]["edited"]
+
+
+def test_an_unreadable_record_is_mended_and_replayed(folder: Path) -> None:
+    letter = listed(folder)[1]["id"]
+    dlq("edit", folder, letter, "--raw", '{"text": "y"}')
+    dlq("replay", folder, letter)
+    assert Replays(folder / "replay").claim(3) == {("source", RAW): [{"value": b'{"text": "y"}'}]}
+
+
+def test_a_whole_payload_may_come_from_a_file(folder: Path) -> None:
+    letter = listed(folder)[0]["id"]
+    dlq("edit", folder, letter, "--file", "-", stdin='{"schema": "n int", "record": {"n": 5}}')
+    assert listed(folder)[0]["payload"] == {"schema": "n int", "record": {"n": 5}}
+
+
+def test_the_editor_opens_when_nothing_else_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def changed(text: str, **_: Any) -> str:
+        seen.append(text)
+        return text.replace('"x"', '"ten"')
+
+    monkeypatch.setattr("click.edit", changed)
+    dlq("edit", folder, listed(folder)[0]["id"])
+    assert '"text": "x"' in seen[0]
+    assert listed(folder)[0]["payload"]["record"]["text"] == "ten"
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--set", "n=seven"], "field 'n': bigint needs a whole number, got 'seven'"),
+        (["--set", "m=5"], "the schema has no field 'm'; it has text, n"),
+        (["--set", "n"], "--set takes FIELD=VALUE"),
+        (["--raw", "x"], "use --set"),
+        (["--file", "gone.json"], "--file gone.json: No such file"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(folder: Path, words: list[str], says: str) -> None:
+    before = listed(folder)
+    said = dlq("edit", folder, before[0]["id"], *words, code=2)
+    assert says in said
+    assert listed(folder) == before
+
+
+def test_letters_are_dropped_for_good(folder: Path) -> None:
+    assert "say which dead letters" in dlq("drop", folder, code=2)
+    assert "dropped: 1 dead letter" in dlq("drop", folder, listed(folder)[0]["id"])
+    assert [m["step"] for m in listed(folder)] == ["source"]
+    assert "dropped: 1 dead letter" in dlq("drop", folder, "--step", "source")
+    assert listed(folder) == []
+
+
+def test_letters_are_exported_as_lines(folder: Path, tmp_path: Path) -> None:
+    printed = [json.loads(line) for line in dlq("export", folder).splitlines()]
+    assert [m["step"] for m in printed] == ["number", "source"]
+    assert "exported: 1 dead letter" in dlq("export", folder, "--step", "source", "-o", tmp_path / "x.jsonl")
+    assert json.loads((tmp_path / "x.jsonl").read_text())["payload"] == {"raw": "{oops"}
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         (["list", "{}", "--step", "numbr"], "did you mean 'number'"),
-        (["show", "{}", "run-1"], "no dead letter 'run-1'"),
-        (["replay", "{}", "run-1"], "no dead letter 'run-1'"),
+        *((([verb, "{}", "run-1"]), "no dead letter 'run-1'") for verb in ("show", "replay", "drop", "export", "edit")),
     ],
 )
-def test_a_wrong_name_is_told_with_the_nearest(folder: Path, given: list[str], said: str) -> None:
-    done = runner.invoke(app, ["dlq", *(word.format(folder) for word in given)], env={"COLUMNS": "300"})
-    assert done.exit_code != 0
-    assert said in done.output
+def test_a_wrong_name_is_wrong_usage_and_the_nearest_is_named(folder: Path, given: list[str], said: str) -> None:
+    out = dlq(*(word.format(folder) for word in given), code=2)
+    assert said in out
+    assert "Wrong usage" in out
+    assert "flow cannot run" not in out
 
 
-def test_a_folder_without_letters_and_flow_is_told(tmp_path: Path) -> None:
-    done = runner.invoke(app, ["dlq", "list", str(tmp_path)], env={"COLUMNS": "300"})
-    assert done.exit_code == 1
-    assert "is no checkpoint folder" in done.output
+def test_a_directory_without_letters_and_flow_is_told(tmp_path: Path) -> None:
+    out = dlq("list", tmp_path, code=1)
+    assert "is no checkpoint folder" in out
+    assert "The flow stopped" not in out
+
+
+def test_looking_runs_nothing_that_stands_in_a_letter(folder: Path) -> None:
+    """A payload that is no JSON object of ours is shown as it is, and refused when it is to be replayed."""
+    path = next((folder / "dead-letters").glob("*.jsonl"))
+    letter = json.loads(path.read_text().splitlines()[0]) | {"payload": "gASVHQAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOU"}
+    path.write_text(json.dumps(letter) + "\n")
+    assert "gASV" in dlq("show", folder, letter["id"])
+    assert dlq("list", folder)
+    assert "not JSON" in dlq("edit", folder, letter["id"], "--raw", "x", code=2)

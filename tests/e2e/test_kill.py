@@ -28,7 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 import penstock as ps
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from penstock.spark.jvm.session import session
 
 class Numbered(ps.Process):
@@ -51,7 +52,7 @@ def flow_of(folder: Path) -> ps.Flow:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    options = RunOptions(checkpoint=folder / "checkpoint", once=True, drain=True)
+    options = RunSpec(checkpoint=folder / "checkpoint", mode="once", drain=True)
     run = run_live(flow_of(folder).graph, session("kill", "local[2,4]"), options)
     print("started", flush=True)
     run.wait()

@@ -15,10 +15,11 @@ from penstock.connectors.http import HttpSink, Posting
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
 from penstock.graph.row import row_class
+from penstock.graph.run import RunSpec
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import LetterBox
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 from tests.http.conftest import Desk
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def test_exactly_once_is_refused(desk: Desk) -> None:
 def test_a_live_flow_sends_its_records(desk: Desk, penstock_spark: Any, tmp_path: Path) -> None:
     flow = ps.Flow("http")
     flow.source("in", ps.items([1, 2, 3], "id bigint", batches=2)).sink("out", write_http(desk.url))
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait()
     assert sorted(b["id"] for b in desk.bodies) == [1, 2, 3]
 
 
@@ -167,8 +168,8 @@ def test_refused_rows_become_letters(desk: Desk, penstock_spark: Any, tmp_path: 
     given = flow.source("in", ps.items([(1, "a"), (2, "bad"), (3, "c")], "id bigint, word string"))
     given.sink("out", write_http(desk.url), on_error="dead_letter")
     reports: list[Any] = []
-    options = RunOptions(checkpoint=tmp_path, once=True, observers=(reports.append,))
-    run_live(flow.graph, penstock_spark, options).wait(0.02)
+    options = RunSpec(checkpoint=tmp_path, mode="once")
+    run_live(flow.graph, penstock_spark, options, observers=(reports.append,)).wait(0.02)
     assert sorted(body["id"] for body, status in desk.answered if status == 200) == [1, 3]
     (letter,) = LetterBox(tmp_path / "dead-letters").letters()
     assert (letter["step"], letter["record"]) == ("out", "Row(id=2, word='bad')")
@@ -195,7 +196,7 @@ def test_refused_rows_can_be_skipped_and_are_counted(desk: Desk, penstock_spark:
 def test_a_letter_goes_to_the_server_again(desk: Desk, penstock_spark: Any, tmp_path: Path) -> None:
     refusing(desk, "bad")
     given = [(1, "a"), (2, "bad")]
-    options = RunOptions(checkpoint=tmp_path, once=True)
+    options = RunSpec(checkpoint=tmp_path, mode="once")
     run_live(flow_of(desk, given, on_error="dead_letter").graph, penstock_spark, options).wait(0.02)
     refusing(desk)
     desk.answered.clear()

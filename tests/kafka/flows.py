@@ -7,7 +7,8 @@ from typing import Any
 
 import penstock as ps
 from penstock.graph.nodes import Endpoint
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_bounded, run_live
 
 
 def collected(endpoint: Endpoint, spark: Any, folder: Path | None = None, name: str = "read") -> list[Any]:
@@ -18,7 +19,7 @@ def collected(endpoint: Endpoint, spark: Any, folder: Path | None = None, name: 
     if folder is None:
         run_bounded(flow.graph, spark)
     else:
-        run_live(flow.graph, spark, RunOptions(checkpoint=folder, once=True)).wait(0.02)
+        run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(0.02)
     return rows
 
 
@@ -27,4 +28,4 @@ def written(rows: list[Any], schema: str, sink: Endpoint, spark: Any, folder: Pa
     flow = ps.Flow("write")
     source = flow.source("rows", ps.items(rows, schema, batches=more.pop("batches", 1)))
     source.sink("out", sink, **more)
-    run_live(flow.graph, spark, RunOptions(checkpoint=folder, once=True)).wait(0.02)
+    run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(0.02)

@@ -24,7 +24,8 @@ from pathlib import Path
 import penstock as ps
 from penstock.connectors.kafka.jars import kafka_jars
 from penstock.graph.endpoints.kafka import kafka, write_kafka
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from penstock.spark.jvm.session import session
 
 class Numbered(ps.Process):
@@ -39,7 +40,7 @@ read = flow.source("in", kafka(source, "user string, n bigint", servers=servers,
 numbered = read.key_by("user").process("number", Numbered, "user string, n bigint, nth bigint")
 numbered.sink("out", write_kafka(sink, servers=servers, key="user"), delivery="exactly_once")
 spark = session("copy", "local[2,4]", jars=kafka_jars())
-run_live(flow.graph, spark, RunOptions(checkpoint=Path(folder), once=True)).wait()
+run_live(flow.graph, spark, RunSpec(checkpoint=Path(folder), mode="once")).wait()
 print("done")
 """
 

@@ -16,8 +16,9 @@ from penstock.errors import PenstockError
 from penstock.graph.endpoints.kafka import kafka as endpoint
 from penstock.graph.endpoints.kafka import write_kafka
 from penstock.graph.picture.describe import describe_graph
+from penstock.graph.run import RunSpec
 from penstock.spark.jvm.gateway import spark_log
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.run import run_live
 from tests.kafka.conftest import PASSWORD, Kafka
 from tests.kafka.flows import collected
 
@@ -43,8 +44,8 @@ def test_a_password_is_nowhere_but_with_the_broker(
     for delivery in ("exactly_once", "at_least_once"):
         both.sink(delivery, write_kafka(out, format="text", **kafka.sasl()), delivery=delivery)
     reports: list[Any] = []
-    options = RunOptions(checkpoint=tmp_path, once=True, observers=(reports.append,))
-    run = run_live(flow.graph, penstock_spark, options)
+    options = RunSpec(checkpoint=tmp_path, mode="once")
+    run = run_live(flow.graph, penstock_spark, options, observers=(reports.append,))
     run.wait(0.02)
     assert len(kafka.read(out)) == 8
     said = capfd.readouterr()
@@ -93,5 +94,5 @@ def test_tls_with_a_certificate_of_ones_own(kafka: Kafka, penstock_spark: Any, t
     source = flow.source("in", endpoint(topic, via=via, **kafka.tls()))
     source.sink("once", write_kafka(out, format="text", **kafka.tls()))
     source.sink("more", write_kafka(out, format="text", via=via, **kafka.tls()), delivery="at_least_once")
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, once=True)).wait(0.02)
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once")).wait(0.02)
     assert sorted(kafka.values(out)) == [b"one", b"one", b"two", b"two"]

@@ -10,7 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.graph.endpoints.kafka import write_kafka
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_bounded, run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import written
 
@@ -61,7 +62,7 @@ def test_running_totals_have_the_key_of_their_stream(kafka: Kafka, penstock_spar
     flow = ps.Flow("totals")
     rows = flow.source("rows", ps.items(ROWS, "user string, n bigint", batches=2))
     rows.key_by("user").sum("total", "n").sink("out", write_kafka(topic, servers=kafka.servers))
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, once=True)).wait(0.02)
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once")).wait(0.02)
     last = {m.key().decode(): json.loads(m.value())["total"] for m in kafka.read(topic)}
     assert last == {f"u{k}": sum(n for u, n in ROWS if u == f"u{k}") for k in range(3)}
 
@@ -95,5 +96,5 @@ def test_one_read_many_sinks_each_with_its_own_guarantee(kafka: Kafka, penstock_
     rows = flow.source("rows", ps.items(ROWS, "user string, n bigint", batches=2))
     for delivery, topic in topics.items():
         rows.sink(f"out_{delivery}", write_kafka(topic, servers=kafka.servers), delivery=delivery)
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, once=True)).wait(0.02)
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once")).wait(0.02)
     assert {d: len(kafka.read(t)) for d, t in topics.items()} == dict.fromkeys(topics, 30)

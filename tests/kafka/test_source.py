@@ -13,7 +13,8 @@ import pytest
 import penstock as ps
 from penstock.errors import CheckpointError, RunError
 from penstock.graph.endpoints.kafka import kafka as endpoint
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected
 
@@ -125,8 +126,8 @@ def test_batches_read_by_python_adapt(kafka: Kafka, penstock_spark: Any, tmp_pat
     flow = ps.Flow("paced")
     flow.source("in", endpoint(topic, servers=kafka.servers, via="python")).sink("out", ps.callback(lambda *_: None))
     reports: list[Any] = []
-    options = RunOptions(checkpoint=tmp_path, once=True, max_rows=2, observers=(reports.append,))
-    run_live(flow.graph, penstock_spark, options).wait(0.02)
+    options = RunSpec(checkpoint=tmp_path, mode="once", max_rows=2)
+    run_live(flow.graph, penstock_spark, options, observers=(reports.append,)).wait(0.02)
     assert [r.rows_in for r in reports if r.rows_in] == [2, 2, 1]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,11 @@ import penstock as ps
 from penstock.connectors.kafka.wire import front
 from penstock.errors import RunError, StepError
 from penstock.graph.endpoints.kafka import kafka as endpoint
+from penstock.graph.run import RunSpec
+from penstock.kernels.errors.payload import read_payload
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import LetterBox
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected
 from tests.kafka.registry import Schemas, schema_registry
@@ -37,7 +38,7 @@ def kept(source: Any, spark: Any, folder: Path) -> tuple[list[Any], list[Any]]:
     rows: list[Any] = []
     flow = ps.Flow("unread")
     flow.source("in", source, on_error="dead_letter").sink("out", ps.callback(lambda more, batch: rows.extend(more)))
-    run_live(flow.graph, spark, RunOptions(checkpoint=folder, once=True)).wait(0.02)
+    run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(0.02)
     return rows, sorted(LetterBox(folder / "dead-letters").letters(), key=lambda m: str(m["position"]))
 
 
@@ -53,7 +54,7 @@ def test_json_and_keys_that_are_no_text(kafka: Kafka, penstock_spark: Any, tmp_p
         f"topic {topic}, partition 0, offset 2",
     ]
     assert letters[1]["cause"] == "the key is not UTF-8"
-    assert pickle.loads(base64.b64decode(letters[0]["payload"])) == {"value": b"no", "key": "b"}
+    assert letters[0]["payload"] == {"raw": "no", "schema": "key string", "record": {"key": "b"}}
 
 
 def test_avro_values_that_cannot_be_read_and_their_way_back(
@@ -69,8 +70,9 @@ def test_avro_values_that_cannot_be_read_and_their_way_back(
     assert ["knows no schema" in letters[0]["cause"], "as Avro" in letters[1]["cause"]] == [True, True]
     assert "does not begin as" in letters[2]["cause"]
     registry.by_id[4711] = {"schema": json.dumps(AVRO)}
-    broken = base64.b64encode(pickle.dumps({"value": front(4711) + bytes([18]), "key": "b"})).decode()
-    Replays(tmp_path / "replay").ask([letters[0] | {"payload": broken}])
+    raw = base64.b64encode(front(4711) + bytes([18])).decode()
+    mended = {"raw_base64": raw, "schema": "key string", "record": {"key": "b"}}
+    Replays(tmp_path / "replay").ask([letters[0] | {"payload": mended}])
     kafka.send(topic, [("f", good)])
     rows, _ = kept(made, penstock_spark, tmp_path)
     assert sorted((r.n, r.key) for r in rows) == [(7, "f"), (9, "b")]
@@ -85,7 +87,7 @@ def test_values_of_json_schema_are_put_aside_whole(
     made = endpoint(topic, "n bigint", servers=kafka.servers, format="json_schema", registry=registry.url)
     rows, letters = kept(made, penstock_spark, tmp_path)
     assert [r.n for r in rows] == [1]
-    payloads = [pickle.loads(base64.b64decode(m["payload"]))["value"] for m in letters]
+    payloads = [read_payload(m["payload"]).raw for m in letters]
     assert payloads == [front(number) + b"no", b"bare"]
 
 

@@ -19,14 +19,15 @@ import sys
 from pathlib import Path
 import penstock as ps
 import penstock.graph.endpoints.servers as servers
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from penstock.spark.jvm.session import session
 
 folder, url = Path(sys.argv[1]), sys.argv[2]
 flow = ps.Flow("killed")
 numbers = flow.source("numbers", ps.files(folder / "in", "json", "id bigint, word string", files_per_batch=1))
 numbers.sink("out", {sink}, delivery="exactly_once")
-run_live(flow.graph, session("killed", "local[2,4]"), RunOptions(checkpoint=folder / "checkpoint", once=True)).wait()
+run_live(flow.graph, session("killed", "local[2,4]"), RunSpec(checkpoint=folder / "checkpoint", mode="once")).wait()
 """
 
 

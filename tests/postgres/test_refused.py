@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,11 @@ import pytest
 import penstock as ps
 from penstock.errors import FlowError, RunError
 from penstock.graph.endpoints.servers import write_postgres
+from penstock.graph.run import RunSpec
+from penstock.kernels.errors.payload import read_payload
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import LetterBox
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 
 if TYPE_CHECKING:
     from tests.postgres.conftest import Database
@@ -34,8 +35,8 @@ def flow_of(url: str, given: list[Any], **settings: Any) -> ps.Flow:
 
 def run(flow: ps.Flow, spark: Any, folder: Path) -> list[Any]:
     reports: list[Any] = []
-    options = RunOptions(checkpoint=folder, once=True, observers=(reports.append,))
-    run_live(flow.graph, spark, options).wait(0.02)
+    options = RunSpec(checkpoint=folder, mode="once")
+    run_live(flow.graph, spark, options, observers=(reports.append,)).wait(0.02)
     return reports
 
 
@@ -114,7 +115,7 @@ def test_a_letter_holds_the_values(url: str, db: Database, penstock_spark: Any) 
     flow = flow_of(url, FEW)
     flow.dead_letters("dead", ps.callback(lambda got, batch: rows.extend(got)))
     run_bounded(flow.graph, penstock_spark)
-    assert sorted(pickle.loads(r.payload) for r in rows) == [(2, "bad"), (4, "too long")]
+    assert sorted(read_payload(r.payload).row for r in rows) == [(2, "bad"), (4, "too long")]
 
 
 def test_sinks_that_cannot_try_are_refused(url: str) -> None:

@@ -17,8 +17,9 @@ from penstock.errors import FlowError, PenstockError, RunError
 from penstock.graph.endpoints.servers import write_postgres
 from penstock.graph.nodes import Endpoint
 from penstock.graph.picture.describe import describe_graph
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 from penstock.testing.connectors import Opened, SinkContract
 from penstock.testing.servers import Server, postgres_server
 from tests.postgres.proxy import Proxy
@@ -199,7 +200,7 @@ def test_a_live_flow_writes_running_totals_by_their_key(
     flow = ps.Flow("totals")
     counted = flow.source("words", ps.items(words, "word string", batches=3)).key_by("word").count("n")
     counted.sink("out", write_postgres(url, "totals", create=True), delivery=delivery)
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait()
     assert rows(db, "select word, n from totals order by 1") == [("a", 3), ("b", 2), ("c", 1)]
 
 

@@ -15,8 +15,9 @@ from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_redis
 from penstock.graph.nodes import Endpoint
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.run import run_live
 from penstock.testing.connectors import Opened, SinkContract
 from penstock.testing.servers import redis_server
 
@@ -48,7 +49,7 @@ def test_a_flow_on_a_server_that_forgets_is_refused_before_it_starts(penstock_sp
         flow = ps.Flow("refused")
         flow.source("in", ps.items([1], "id bigint")).sink("out", write_redis(server.url, key="id", kind="string"))
         with pytest.raises(Impossible, match="appendonly no"):
-            run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
+            run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait()
 
 
 @spark
@@ -128,5 +129,5 @@ def test_a_live_flow_writes_running_totals(url: str, client: redis.Redis, pensto
     flow = ps.Flow("totals")
     words = flow.source("words", ps.items(["a", "b", "a", "c", "a"], "word string", batches=2))
     words.key_by("word").count("n").sink("out", write_redis(url, key="word", name="n"), delivery="exactly_once")
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "c", once=True)).wait()
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait()
     assert {k: client.hget(f"n:{k}", "n") for k in "abc"} == {"a": b"3", "b": b"1", "c": b"1"}

@@ -10,7 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import PenstockError
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_bounded, run_live
 from tests.same.conftest import Case
 
 
@@ -24,7 +25,7 @@ def read(same: Case, endpoint: Any, folder: Path) -> Counter[str]:
     elif same.runtime == "bounded":
         run_bounded(flow.graph, same.spark())
     else:
-        run_live(flow.graph, same.spark(), RunOptions(checkpoint=folder / "checkpoint", once=True)).wait()
+        run_live(flow.graph, same.spark(), RunSpec(checkpoint=folder / "checkpoint", mode="once")).wait()
     return Counter(repr(tuple(r)) for r in collected)
 
 

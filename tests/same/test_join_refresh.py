@@ -93,7 +93,8 @@ def test_a_function_says_which_version_is_there(flow_driver: Any) -> None:
 def test_a_live_run_sees_the_table_change_between_two_batches(
     penstock_spark: Any, table: Path, tmp_path: Path, refresh: Any
 ) -> None:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     got: dict[int, list[Any]] = {}
 
@@ -106,6 +107,6 @@ def test_a_live_run_sees_the_table_change_between_two_batches(
     asked = (lambda: len(got)) if refresh == "version" else refresh
     people = ps.files(table.parent, "json", SCHEMA)
     flow = flow_of(people, asked, ps.callback(keep), [("ada", n) for n in range(3)], batches=3)
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path / "run", once=True)).wait(pause=0.02)
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "run", mode="once")).wait(pause=0.02)
     changed = {0: ["London"], 1: ["city 1"], 2: ["another", "city 2"]}
     assert {b: sorted(c) for b, c in got.items()} == (changed if refresh else {b: ["London"] for b in range(3)})

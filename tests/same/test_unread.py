@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, StepError
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.kernels.errors.payload import read_payload
+from penstock.spark.run import run_bounded, run_live
 from tests.same.conftest import Case
 
 JSON = '{"k": "a", "n": 1}\nnonsense\n{"k": "b", "n": "two"}\n\n{"k": "c", "n": 3}\n{"k": "d", "n": 4.5}\nnonsense\n'
@@ -34,8 +35,8 @@ class Kept:
         elif same.runtime == "bounded":
             reports += run_bounded(flow.graph, same.spark())
         else:
-            options = RunOptions(checkpoint=folder / "checkpoint", once=True, observers=(reports.append,))
-            run_live(flow.graph, same.spark(), options).wait(pause=0.02)
+            options = RunSpec(checkpoint=folder / "checkpoint", mode="once")
+            run_live(flow.graph, same.spark(), options, observers=(reports.append,)).wait(pause=0.02)
         return reports
 
 
@@ -66,7 +67,7 @@ def test_a_line_that_cannot_be_read_becomes_a_dead_letter_with_file_line_and_tex
     assert [r.position.rsplit(", ", 1)[-1] for r in letters] == [f"line {n}" for n, _ in bad]
     assert all(f"{tmp_path}/in/a.{form}" in r.position and r.cause for r in letters)
     assert all(
-        part in r.record and pickle.loads(r.payload)["value"].decode() == r.record
+        part in r.record and (read_payload(r.payload).raw or b"").decode() == r.record
         for r, (_, part) in zip(letters, bad, strict=True)
     )
     if same.runtime == "live":

@@ -32,9 +32,10 @@ class Until:
 
 def started(flow: ps.Flow, spark: SparkSession, folder: Path, until: Until) -> None:
     """Runs until something has come, or too much time has passed."""
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
-    until.run = run_live(flow.graph, spark, RunOptions(checkpoint=folder, duration=90))
+    until.run = run_live(flow.graph, spark, RunSpec(checkpoint=folder, duration=90))
     until.run.wait(pause=0.05)
 
 
@@ -74,7 +75,8 @@ def test_open_windows_go_on_after_a_restart(penstock_spark: SparkSession, tmp_pa
 def test_late_records_that_nobody_reads_are_counted_in_the_report(
     penstock_spark: SparkSession, tmp_path: Path, aggregate: Any
 ) -> None:
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_live
 
     records, cuts = cut(LATE)
     batches: Any = cuts
@@ -84,6 +86,6 @@ def test_late_records_that_nobody_reads_are_counted_in_the_report(
         "out", ps.callback(lambda *_: None)
     )
     reports: list[Any] = []
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, once=True, observers=(reports.append,))).wait()
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once"), observers=(reports.append,)).wait()
     assert [report.late for report in reports if report.late] == [{"w": 1}]
     assert sum(report.steps["w"][0] for report in reports if "w" in report.steps) == len(records)

@@ -73,9 +73,9 @@ def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
     table.save()
 
 
-def counts(folder: Path, version: int) -> dict[str, int]:
-    """What the step `count` keeps in a version."""
-    state = FileState(StateStore(folder / "state").begin(version + 1, {"count": 1}, version)["count"], 0)
+def counts(folder: Path, version: int, step: str = "count") -> dict[str, int]:
+    """What the step that counts keeps in a version."""
+    state = FileState(StateStore(folder / "state").begin(version + 1, {step: 1}, version)[step], 0)
     state.describe(COUNT)
     return {key[0]: value[0] for key, value in state.items()}
 

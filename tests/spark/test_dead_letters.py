@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,11 @@ import pytest
 
 import penstock as ps
 from penstock.errors import RunError
+from penstock.graph.run import RunSpec
+from penstock.kernels.errors.payload import read_payload
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import LetterBox
-from penstock.spark.run import RunOptions, run_bounded
+from penstock.spark.run import run_bounded
 from penstock.testing import run_spark
 
 pytestmark = pytest.mark.spark
@@ -100,7 +101,7 @@ def test_a_record_that_kills_the_worker_is_found_and_put_aside(penstock_spark: A
     results = run_spark(flow, penstock_spark, {"texts": given}, cuts=2, folder=tmp_path)
     assert set(results.table("out")) == set(given) - {"poison"}
     (letter,) = results["dead"]
-    assert (letter.step, pickle.loads(letter.payload)) == ("texts", ("poison",))
+    assert (letter.step, read_payload(letter.payload).row) == ("texts", ("poison",))
 
 
 def test_a_record_that_breaks_a_native_step_is_found(penstock_spark: Any, tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_a_record_that_breaks_a_native_step_is_found(penstock_spark: Any, tmp_pa
     flow.dead_letters("dead", ps.console())
     results = run_spark(flow, penstock_spark, {"texts": ["1", "2", "oops", "4"]}, cuts=1, folder=tmp_path)
     assert sorted(r.n for r in results["out"]) == [1, 2, 4]
-    assert [pickle.loads(r.payload) for r in results["dead"]] == [("oops",)]
+    assert [read_payload(r.payload).row for r in results["dead"]] == [("oops",)]
 
 
 def test_a_broken_flow_is_not_taken_for_bad_records(penstock_spark: Any, tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_letters_of_a_bounded_run_outlast_it(penstock_spark: Any, tmp_path: Path
         "out", ps.callback(lambda *_: None)
     )
     for _ in range(2):
-        run_bounded(flow.graph, penstock_spark, RunOptions(letters=tmp_path / "dead-letters"))
+        run_bounded(flow.graph, penstock_spark, RunSpec(dead_letters=tmp_path / "dead-letters"))
     letters = list(LetterBox(tmp_path / "dead-letters").letters())
     assert [m["step"] for m in letters] == ["inverse", "inverse"]
     assert len({m["id"] for m in letters}) == 2

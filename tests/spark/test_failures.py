@@ -10,7 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import CaptureError, RunError, StepError
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_bounded, run_live
 from penstock.testing import run_local, run_spark
 
 pytestmark = pytest.mark.spark
@@ -82,7 +83,7 @@ def test_a_failed_batch_is_done_whole_after_the_fix(penstock_spark: Any, tmp_pat
     numbers = lines.map("parse", fragile, "n bigint")
     numbers.sink("out", ps.write_files(tmp_path / "out", "json"))
     numbers.key_by(one="1").sum("total", "n").sink("totals", ps.write_files(tmp_path / "totals", "json"))
-    options = RunOptions(checkpoint=tmp_path / "checkpoint", once=True)
+    options = RunSpec(checkpoint=tmp_path / "checkpoint", mode="once")
     with pytest.raises(StepError):
         run_live(flow.graph, penstock_spark, options).wait()
     flag.touch()
@@ -141,6 +142,6 @@ def test_a_bad_line_of_a_file_is_found_in_the_file(penstock_spark: Any, tmp_path
 def run_in_place(flow: ps.Flow, spark: Any, checkpoint: Path, *, live: bool) -> None:
     """Runs a flow over its own sources."""
     if live:
-        run_live(flow.graph, spark, RunOptions(checkpoint=checkpoint, once=True)).wait()
+        run_live(flow.graph, spark, RunSpec(checkpoint=checkpoint, mode="once")).wait()
     else:
         run_bounded(flow.graph, spark)

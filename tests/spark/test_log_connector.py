@@ -12,9 +12,10 @@ import penstock as ps
 from penstock.connectors.base import Batch, SinkPlace
 from penstock.connectors.log.sink import LogSink
 from penstock.errors import DeliveryError
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.log import Log
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +51,7 @@ def doubled(path: Path) -> ps.Flow:
 
 def test_from_topic_to_topic_live_and_again_later(penstock_spark: Any, tmp_path: Path) -> None:
     path = filled(tmp_path, 50)
-    options = RunOptions(checkpoint=tmp_path / "checkpoint", once=True)
+    options = RunSpec(checkpoint=tmp_path / "checkpoint", mode="once")
     run_live(doubled(path).graph, penstock_spark, options).wait()
     with Log(path) as log:
         produce(log, range(50, 60))

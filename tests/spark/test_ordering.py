@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.spark.live.until import Until
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -26,8 +26,8 @@ def test_what_waits_comes_out_when_the_input_is_quiet(penstock_spark: Any, tmp_p
     given = ps.items([(n, at(n)) for n in (2, 1, 3)], "n int, ts timestamp")
     numbers = flow.source("numbers", given, event_time="ts", lateness="1s", idle="1s")
     numbers.sort("order").sink("out", ps.callback(lambda rows, batch: got.extend(r.n for r in rows)))
-    enough = Until(test=lambda report: len(got) == 3)
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, until=enough, duration=120)).wait()
+    spec = RunSpec(checkpoint=tmp_path, duration=120)
+    run_live(flow.graph, penstock_spark, spec, until=lambda report: len(got) == 3).wait()
     assert got == [1, 2, 3]
 
 
@@ -49,9 +49,9 @@ def test_state_goes_on_with_another_parallelism(penstock_spark: Any, tmp_path: P
     }.items():
         made.sink(sink, ps.callback(lambda new, batch, sink=sink: got[sink].extend(map(tuple, new))))
     for batches, tasks in ((2, 1), (2, 4), (1, 2)):
-        options = RunOptions(checkpoint=tmp_path, parallelism=tasks, until=Until(batches=batches), duration=200)
+        options = RunSpec(checkpoint=tmp_path, parallelism=tasks, batches=batches, duration=200)
         run_live(flow.graph, penstock_spark, options).wait()
-    run_live(flow.graph, penstock_spark, RunOptions(checkpoint=tmp_path, parallelism=2, once=True, drain=True)).wait()
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, parallelism=2, mode="once", drain=True)).wait()
     for key in {k for k, _, _ in rows}:
         assert [r[1] for r in got["sorted"] if r[0] == key] == [n for k, n, _ in rows if k == key]
     assert sorted(r[1] for r in got["once"]) == [n for n in range(60) if n // 7 % 3 == 0]

@@ -10,7 +10,8 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.files.manifests import committed_files
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +28,7 @@ def run_over(spark: Any, folder: Path, name: str, numbers: range) -> None:
     """A run of one batch over one more file."""
     (folder / "in").mkdir(exist_ok=True)
     (folder / "in" / name).write_text("".join(f'{{"n": {n}}}\n' for n in numbers))
-    run_live(copying(folder).graph, spark, RunOptions(checkpoint=folder / "checkpoint", once=True)).wait()
+    run_live(copying(folder).graph, spark, RunSpec(checkpoint=folder / "checkpoint", mode="once")).wait()
 
 
 def lose(folder: Path, batch: int) -> None:

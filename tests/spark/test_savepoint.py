@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
             replace(WANTED, shapes={"rows": "rows of word"}),
             "step 'count' is gone, and keeps state .*--drop-state count",
         ),
-        (replace(WANTED, shapes={"counts": "count by word", "rows": "rows of word"}), "did you mean 'counts'"),
+        (replace(WANTED, shapes={"counts": "count by word", "rows": "rows of word"}), "--rename-state count=counts"),
         (
             replace(WANTED, shapes=WANTED.shapes | {"count": "count by id"}),
             "keeps count by word; now it wants count by id",
@@ -140,6 +141,72 @@ def test_what_would_be_lost_is_refused_and_named(folder: Path, wanted: Wanted, s
         with pytest.raises(PenstockError, match=f"(?s){says}"):
             start.settle()
     assert tree(folder) == before
+
+
+RENAMED = replace(WANTED, shapes={"totals": "count by word", "rows": "rows of word"})
+
+
+def test_a_renamed_step_keeps_its_state(folder: Path) -> None:
+    before = counts(folder, 2)
+    with pytest.raises(StateError, match="--rename-state count=totals"):
+        Restart(folder, RENAMED).check()
+    start = Restart(folder, RENAMED, rename={"count": "totals"})
+    start.check()
+    start.settle()
+    store = StateStore(folder / "state")
+    assert set(store.read(2)) == set(store.kept_shapes(2)) == {"totals", "rows"}
+    assert counts(folder, 2, "totals") == before
+    start.check()
+    start.settle()
+    Restart(folder, RENAMED).settle()
+
+
+def test_a_renamed_step_keeps_its_state_from_a_savepoint_and_with_moved_sources(folder: Path) -> None:
+    before = counts(folder, 2)
+    take(folder, place_of("x", folder))
+    wanted = replace(RENAMED, sources=(("new", "files"), *WANTED.sources))
+    new = folder.parent / "new"
+    new.mkdir()
+    start = Restart(new, wanted, place_of("x", folder), rename={"count": "totals"})
+    start.check()
+    start.settle()
+    assert counts(new, 2, "totals") == before
+    assert set(StateStore(folder / "state").read(2)) == {"count", "rows"}, (
+        "the folder of the savepoint's flow is left alone"
+    )
+
+
+def test_all_stores_of_a_renamed_step_go_with_it(tmp_path: Path) -> None:
+    wanted = Wanted("shop", WANTED.sources, {"count": "count by word", "count@last": "count by word"})
+    made = begin(tmp_path / "shop", wanted)
+    batch(made, 0, {"a": 1})
+    after = replace(wanted, shapes={"n": "count by word", "n@last": "count by word"})
+    Restart(made, after, rename={"count": "n"}).settle()
+    assert set(StateStore(made / "state").read(0)) == {"n", "n@last"}
+
+
+@pytest.mark.parametrize(
+    "rename, says",
+    [
+        ({"cuont": "totals"}, "keeps no state of a step 'cuont'; did you mean 'count'"),
+        ({"count": "total"}, "the flow has no step 'total' that keeps state; did you mean 'totals'"),
+        ({"count": "rows"}, "has state of step 'rows' already"),
+        ({"rows": "totals"}, "step 'rows' is still in the flow"),
+    ],
+)
+def test_a_rename_that_cannot_be_is_refused_and_changes_nothing(
+    folder: Path, rename: dict[str, str], says: str
+) -> None:
+    before = tree(folder)
+    with pytest.raises(StateError, match=re.escape(says)):
+        Restart(folder, RENAMED, rename=rename).check()
+    assert tree(folder) == before
+
+
+def test_a_renamed_step_of_another_form_is_refused(folder: Path) -> None:
+    wanted = replace(RENAMED, shapes={"totals": "count by id", "rows": "rows of word"})
+    with pytest.raises(StateError, match="step 'totals' keeps count by word; now it wants count by id"):
+        Restart(folder, wanted, rename={"count": "totals"}).check()
 
 
 def test_what_is_given_up_goes_and_the_rest_stays(folder: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 import penstock as ps
 import penstock.state as ps_state
 from penstock.errors import Impossible, StateError
+from penstock.graph.run import RunSpec
 from penstock.spark.checkpoint.savepoint import place_of, take
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,7 @@ def files(folder: Path) -> Any:
 
 
 def run(flow: ps.Flow, spark: Any, checkpoint: Path, **more: Any) -> None:
-    run_live(flow.graph, spark, RunOptions(checkpoint=checkpoint, once=True, **more)).wait()
+    run_live(flow.graph, spark, RunSpec(checkpoint=checkpoint, mode="once", **more)).wait()
 
 
 def counted(flow: ps.Flow, stream: ps.Stream, name: str = "count") -> dict[str, int]:
@@ -82,6 +83,17 @@ def test_a_changed_flow_starts_from_a_savepoint_and_goes_back_to_the_former(
     put(tmp_path / "one", "3", "a z")
     run(flow, penstock_spark, third, drop_state=("zero", "made"))
     assert last == {"a": 4, "z": 2}
+
+
+def test_a_renamed_step_goes_on_with_its_state(tmp_path: Path, penstock_spark: Any) -> None:
+    got: list[dict[str, int]] = []
+    renames: list[dict[str, Any]] = [{}, {"rename_state": {"count": "totals"}}, {}]
+    for number, (name, more) in enumerate(zip(("count", "totals", "totals"), renames, strict=True)):
+        put(tmp_path / "one", str(number), "a b")
+        flow = ps.Flow("shop")
+        got.append(counted(flow, words(flow.source("one", files(tmp_path / "one"))), name))
+        run(flow, penstock_spark, tmp_path / "ck", **more)
+    assert got == [{"a": n, "b": n} for n in (1, 2, 3)]
 
 
 def test_a_step_may_gain_an_aggregate_and_a_cell(tmp_path: Path, penstock_spark: Any) -> None:

@@ -14,9 +14,9 @@ from penstock.cli.output.progress import Tally, plain_line, summary
 from penstock.connectors.log.shedding import plain, records_shed
 from penstock.connectors.log.source import LogStreamReader
 from penstock.errors import FlowError
+from penstock.graph.run import RunSpec
 from penstock.log import Log
-from penstock.spark.live.until import Until
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.spark.run import run_bounded, run_live
 
 
 def append(folder: Path, numbers: range, partitions: int = 1) -> None:
@@ -136,14 +136,18 @@ def test_a_slow_step_behind_a_fast_producer_sheds_and_every_record_is_accounted_
     numbers = flow.source("numbers", ps.topic("numbers", "n bigint", path=tmp_path / "log"), shed=ps.shed(behind=1000))
     numbers.map("slow", slow, "n bigint").sink("out", ps.callback(lambda got, batch: rows.extend(got)))
     more = threading.Thread(target=append_in_pieces, args=(tmp_path,))
-    options = RunOptions(
+    options = RunSpec(
         checkpoint=tmp_path / "checkpoint",
         max_rows=400,
         duration=120,
-        observers=(reports.append,),
-        until=Until(test=lambda report: accounted(reports, report) >= 20000),
     )
-    live = run_live(flow.graph, penstock_spark, options)
+    live = run_live(
+        flow.graph,
+        penstock_spark,
+        options,
+        observers=(reports.append,),
+        until=lambda report: accounted(reports, report) >= 20000,
+    )
     more.start()
     live.wait(pause=0.02)
     more.join()

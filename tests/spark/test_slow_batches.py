@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock as ps
-from penstock.spark.live.until import Until
-from penstock.spark.run import RunOptions, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,8 +39,7 @@ def test_records_in_order_are_not_late_when_a_batch_outlasts_idle(
     counts = source.key_by("n").window(ps.tumbling("1s")).count("c")
     counts.sink("out", ps.callback(lambda rows, _: got.extend(r.n for r in rows)))
     reports: list[Any] = []
-    until = Until() if once else Until(records=12)
-    options = RunOptions(checkpoint=tmp_path, once=once, drain=True, observers=(reports.append,), until=until)
-    run_live(flow.graph, penstock_spark, options).wait(pause=0.02)
+    spec = RunSpec(checkpoint=tmp_path, mode="once" if once else "live", drain=True, records=None if once else 12)
+    run_live(flow.graph, penstock_spark, spec, observers=(reports.append,)).wait(pause=0.02)
     assert [r.late for r in reports if r.late] == []
     assert sorted(got) == list(range(12))

@@ -15,7 +15,8 @@ import pytest
 import penstock as ps
 from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint
-from penstock.spark.run import RunOptions, run_bounded, run_live
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_bounded, run_live
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +26,7 @@ def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: flo
     rows: list[Any] = []
     flow = ps.Flow("source")
     flow.source("in", endpoint).sink("out", ps.callback(lambda more, batch: rows.extend(more)))
-    run = run_live(flow.graph, spark, RunOptions(checkpoint=folder / "checkpoint", duration=seconds))
+    run = run_live(flow.graph, spark, RunSpec(checkpoint=folder / "checkpoint", duration=seconds))
     watch = threading.Thread(target=lambda: _stop_when(lambda: len(rows) >= enough, run), daemon=True)
     watch.start()
     run.wait()

@@ -15,14 +15,14 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Place
 from penstock.connectors.process.feed import Feed, FeedSource
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.spark.checkpoint import sweep
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.savepoint import take
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import EVERY, Sweeper
-from penstock.spark.live.until import Until
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.run import run_live
 from penstock.state.store import StateStore
 from tests.spark.checkpoints import WANTED, batch, begin
 
@@ -204,8 +204,7 @@ def test_many_small_batches_leave_few_files_and_lose_nothing(
     penstock_spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
     try:
         for _ in range(2):
-            until = Until(batches=7)
-            options = RunOptions(checkpoint=tmp_path, until=until, keep_versions=3, parallelism=1, duration=120)
+            options = RunSpec(checkpoint=tmp_path, batches=7, keep_versions=3, parallelism=1, duration=120)
             run_live(around().graph, penstock_spark, options).wait(pause=0.02)
     finally:
         penstock_spark.conf.unset("spark.sql.streaming.minBatchesToRetain")

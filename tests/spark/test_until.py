@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.errors import FlowError
+from penstock.errors import OptionError
+from penstock.graph.run import RunSpec
 from penstock.graph.times import to_micros
 from penstock.spark.live.report import BatchReport
-from penstock.spark.live.until import Until
-from penstock.spark.run import RunOptions, run_live
+from penstock.spark.live.until import Goal
+from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -28,7 +29,7 @@ def at(seconds: float) -> datetime.datetime:
 def ran(penstock_spark: Any, tmp_path: Path) -> Callable[..., tuple[list[int], list[BatchReport]]]:
     """Runs numbers 0 to 9 in batches of two, sorted by their time; gives what came out and the reports."""
 
-    def run(until: Until | None = None, **options: Any) -> tuple[list[int], list[BatchReport]]:
+    def run(until: Any = None, **options: Any) -> tuple[list[int], list[BatchReport]]:
         got: dict[int, list[int]] = {}
         reports: list[BatchReport] = []
         flow = ps.Flow("numbers")
@@ -37,58 +38,56 @@ def ran(penstock_spark: Any, tmp_path: Path) -> Callable[..., tuple[list[int], l
         numbers.sink("all", ps.callback(lambda rows, batch: got.setdefault(batch.id, [r.n for r in rows])))
         sorted_ = numbers.sort("order")
         sorted_.sink("sorted", ps.callback(lambda rows, batch: got.setdefault(100 + batch.id, [r.n for r in rows])))
-        made = RunOptions(
-            checkpoint=tmp_path, until=until or Until(), observers=(reports.append,), duration=60, **options
-        )
-        run_live(flow.graph, penstock_spark, made).wait(pause=0.01)
+        made = RunSpec(checkpoint=tmp_path, duration=60, **options)
+        run_live(flow.graph, penstock_spark, made, observers=(reports.append,), until=until).wait(pause=0.01)
         return [n for batch in sorted(got) for n in got[batch]], reports
 
     return run
 
 
 def test_after_so_many_batches_and_on_from_there(ran: Any) -> None:
-    first, reports = ran(Until(batches=2))
+    first, reports = ran(batches=2)
     assert first[:4] == [0, 1, 2, 3]
     assert len(reports) == 2
-    second, _ = ran(Until(batches=1))
+    second, _ = ran(batches=1)
     assert second[:2] == [4, 5]
 
 
 def test_after_so_many_records(ran: Any) -> None:
-    _, reports = ran(Until(records=3))
+    _, reports = ran(records=3)
     assert 3 <= sum(r.rows_in for r in reports) < 10
 
 
 def test_when_no_record_has_come_for_a_while(ran: Any) -> None:
-    got, reports = ran(Until(idle=4.0))
+    got, reports = ran(until_idle=4.0)
     assert sum(r.rows_in for r in reports) == 10
     assert set(range(9)) <= set(got)
 
 
 def test_at_an_event_time_what_it_passed_has_come_out(ran: Any) -> None:
-    got, _ = ran(Until(time=to_micros(at(4))))
+    got, _ = ran(until_time=to_micros(at(4)))
     in_order = got[got.index(0, 1) :]
     assert in_order[:4] == [0, 1, 2, 3]
 
 
 def test_when_a_function_of_the_report_says_so(ran: Any) -> None:
-    _, reports = ran(Until(test=lambda report: report.batch >= 1))
+    _, reports = ran(lambda report: report.batch >= 1)
     assert 2 <= len(reports) <= 4
 
 
 def test_drained_at_the_end_all_that_waited_comes_out(ran: Any) -> None:
-    waiting, _ = ran(Until(idle=4.0))
+    waiting, _ = ran(until_idle=4.0)
     assert waiting.count(9) == 1
-    again, _ = ran(Until(idle=3.0), drain=True)
+    again, _ = ran(until_idle=3.0, drain=True)
     assert again == [9]
 
 
 def test_drained_after_the_last_batch(ran: Any) -> None:
-    got, reports = ran(Until(records=10), drain=True)
+    got, reports = ran(records=10, drain=True)
     assert sorted(got) == sorted([*range(10)] * 2)
     assert reports[-1].rows_in == 0
 
 
 def test_a_condition_that_is_no_function_is_refused() -> None:
-    with pytest.raises(FlowError, match="function of a batch's report"):
-        Until(test="soon")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="function of a batch's report"):
+        Goal(RunSpec(), "soon")  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from penstock.cli.tools.bench import bench
 from penstock.cli.tools.demo import demo
 from penstock.cli.tools.doctor import doctor
 from penstock.cli.tools.kafka import app as kafka
+from penstock.cli.tools.postgres import app as postgres
 from penstock.cli.tools.verify import verify
 from penstock.version import __version__
 
@@ -66,7 +67,7 @@ def _version_of(package: str) -> str:
 
 for _command in (run, savepoint, demo, describe, doctor, bench, verify, version):
     app.command()(_command)
-for _group in (dlq, state, topics, groups, bridge, kafka):
+for _group in (dlq, state, topics, groups, bridge, kafka, postgres):
     app.add_typer(_group)
 for _module in (produce, consume):
     _module.register(app)

@@ -1,1 +1,1 @@
-"""Looking after machines and runs, above the runtimes."""
+"""Loading flows, starting runs and looking after them, above the runtimes and below the commands."""

@@ -20,6 +20,7 @@ from penstock.connectors.kafka.jars import kafka_jars
 from penstock.errors import SetupError
 from penstock.spark.jvm.jars import get_jars
 from penstock.spark.jvm.java import use_java
+from penstock.storage.private import make_private
 
 CLUSTER = "cGVuc3RvY2stZGV2ZWxvcA"
 """The cluster id: one name for all development brokers."""
@@ -72,7 +73,7 @@ class Broker:
         if running is not None:
             raise SetupError(f"a broker runs in {self.folder} already: {running.address}, process {running.pid}")
         self.folder = self.folder.absolute()
-        (self.folder / "data").mkdir(parents=True, exist_ok=True)
+        make_private(self.folder / "data")
         self._choose_ports()
         (self.folder / "server.properties").write_text(self._properties())
         if not (self.folder / "data" / "meta.properties").exists():

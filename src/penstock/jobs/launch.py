@@ -1,213 +1,181 @@
-"""Launches a flow: starts Spark, sends the user's code, runs the flow, and stops it when asked. Prints nothing."""
+"""Launches a flow: starts Spark, sends the user's code, runs the flow, and stops it when asked.
+
+It blocks, prints nothing and takes no signals; `penstock.jobs.run` starts one without blocking.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from penstock.compiler.compile import check_runnable
 from penstock.connectors.kafka.jars import endpoints_of, jars_of
+from penstock.connectors.preflight import check_outside
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
+from penstock.graph.run import RunSpec
 from penstock.jobs.logs import event
-from penstock.jobs.ship import penstock_itself, ship, user_modules
-from penstock.jobs.signals import StopSignals, stop_signals
+from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
 from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.directory import check_free
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import warm_workers
 from penstock.spark.live.report import BatchReport, Observer
-from penstock.spark.live.until import Until
+from penstock.spark.live.until import Goal, StopTest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from penstock.spark.live.live import LiveRun
 
-Mode = Literal["live", "once", "batch"]
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class SparkOptions:
-    """Where Spark runs, and with what."""
+class Watchers:
+    """Who follows a run: observers get the report of each batch, `until` says after a batch whether to stop, `tell` gets each phase."""
 
-    master: str | None = None
-    conf: dict[str, str] = field(default_factory=dict)
-    packages: str = ""
-    py_files: tuple[str, ...] = ()
-    properties_file: Path | None = None
-    log_level: str = "warn"
-
-
-@dataclass(frozen=True)
-class LaunchOptions:
-    """How to run a flow. `module` is the user's own module, which travels by value; `folder` is where it came from."""
-
-    mode: Mode = "live"
-    checkpoint: Path | None = None
-    fresh: bool = False
-    interval: float = 0.0
-    duration: float | None = None
-    parallelism: int | None = None
-    module: str = ""
-    folder: Path | None = None
-    spark: SparkOptions = field(default_factory=SparkOptions)
-    until: Until = field(default_factory=Until)
-    drain: bool = False
-    batch_seconds: float = 2.0
-    max_rows: int | None = None
-    savepoint: str = ""
-    drop_state: tuple[str, ...] = ()
-    keep_versions: int = 20
+    observers: tuple[Observer, ...] = ()
+    until: StopTest | None = None
+    tell: Tell = lambda phase: None
 
 
 class Launch:
-    """One run of a flow, from nothing to its end."""
+    """One run of a flow, from nothing to its end. `folder` is where the user's modules are, which travel to the workers."""
 
     def __init__(
         self,
         graph: Graph,
-        options: LaunchOptions | None = None,
-        observers: tuple[Observer, ...] = (),
+        spec: RunSpec | None = None,
+        watchers: Watchers | None = None,
         *,
-        tell: Tell = lambda phase: None,
-        force: Callable[[], None] = lambda: None,
+        folder: Path | None = None,
     ) -> None:
-        self.graph, self.options = graph, options or LaunchOptions()
-        self.observers = (*observers, self._count)
-        self.tell, self.force = tell, force
+        self.graph, self.spec, self.folder = graph, spec or RunSpec(), folder
+        self.watchers = watchers or Watchers()
         self.batches = self.rows_in = 0
-        self.began = time.monotonic()
+        self.phase = "starting"
+        self.live: LiveRun | None = None
+        self._began = time.monotonic()
         self._stopping = threading.Event()
-        self._live: LiveRun | None = None
-        self._spark: Any = None
+        self._session: SparkSession | None = None
+
+    def check(self) -> None:
+        """Refuses what cannot work, before Spark is started."""
+        Goal(self.spec, self.watchers.until)
+        check_runnable(self.graph)
+        if self.spec.mode != "batch":
+            check_free(self._checkpoint, self.graph.name)
+            self._check_checkpoint()
+        check_outside(self.graph)
 
     def run(self) -> None:
-        """Runs the flow; returns when it has ended well, raises what ended it otherwise.
+        """Runs the flow, which `check` has let pass; returns when it has ended well, raises what ended it otherwise.
 
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
-        check_runnable(self.graph)
-        if self.options.mode != "batch":
-            self._check_place()
-        event("starting", flow=self.graph.name, mode=self.options.mode)
-        with stop_signals(self.ask_to_stop, self.force) as signals:
-            self._start(signals)
-            if not self._stopping.is_set():
-                self._bounded() if self.options.mode == "batch" else self._stream()
-        seconds = round(time.monotonic() - self.began, 3)
+        event("starting", flow=self.graph.name, mode=self.spec.mode)
+        spark = self._start()
+        if not self._stopping.is_set():
+            self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
+        seconds = round(time.monotonic() - self._began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
-    def _check_place(self) -> None:
-        """What is kept must fit the flow; said before Spark is started."""
-        nothing = Wanted(self.graph.name)
-        restart = Restart(self._place, nothing, self._savepoint(), self.options.drop_state)
-        check_start(self.graph, restart, fresh=self.options.fresh)
-
-    def _savepoint(self) -> Path | None:
-        return find(self.options.savepoint, self._place, self.graph.name) if self.options.savepoint else None
-
-    @property
-    def _place(self) -> Path:
-        """The folder in which the flow keeps what must outlast it."""
-        return (self.options.checkpoint or Path(".penstock") / self.graph.name).absolute()
-
     def ask_to_stop(self) -> None:
-        """Ends the run after the batch at hand; a run over bounded data is given up. Safe in a signal handler."""
+        """Ends the run after the current batch; a run over bounded data is given up. Safe in a signal handler."""
         self._stopping.set()
-        if self._live is not None:
-            self._live.ask_to_stop()
+        self.phase = "stopping"
+        if self.live is not None:
+            self.live.ask_to_stop()
         threading.Thread(target=self._on_stop, daemon=True).start()
 
     def _on_stop(self) -> None:
-        """What a signal handler may not do itself: it may stand in the middle of a write or a call."""
-        self.tell("stopping")
-        if self._live is None and self._spark is not None and self.options.mode == "batch":
-            self._spark.sparkContext.cancelAllJobs()
+        """What a signal handler may not do itself: it may interrupt a write or a call."""
+        self.watchers.tell("stopping")
+        if self.live is None and self._session is not None and self.spec.mode == "batch":
+            self._session.sparkContext.cancelAllJobs()
 
-    def _start(self, signals: StopSignals) -> None:
-        self.tell(use_java().text)
-        self.tell("starting Spark")
-        spark = self._spark = self._session()
-        signals.install()
-        sent = ship(spark, self._parcels(), self.options.spark.py_files)
+    @property
+    def _checkpoint(self) -> Path:
+        return self.spec.checkpoint_of(self.graph.name)
+
+    def _check_checkpoint(self) -> None:
+        """What is kept must fit the flow."""
+        name = self.spec.savepoint
+        savepoint = find(name, self._checkpoint, self.graph.name) if name else None
+        restart = Restart(
+            self._checkpoint, Wanted(self.graph.name), savepoint, self.spec.drop_state, self.spec.rename_state
+        )
+        check_start(self.graph, restart, fresh=self.spec.fresh)
+
+    def _start(self) -> SparkSession:
+        self.watchers.tell(use_java().text)
+        self.watchers.tell("starting Spark")
+        spark = self._session = self._make_session()
+        sent = ship(spark, self._parcels(spark), self.spec.py_files)
         if any(node.runs_python or node.keyed for node in self.graph.nodes):
             warm_workers(spark)
         master = spark.sparkContext.master
         event("started", flow=self.graph.name, spark=spark.version, master=master, sent=sent)
-        self.tell(f"running with Spark {spark.version} on {master}")
+        self.phase = "stopping" if self._stopping.is_set() else "running"
+        self.watchers.tell(f"running with Spark {spark.version} on {master}")
+        return spark
 
-    def _session(self) -> Any:
+    def _make_session(self) -> SparkSession:
         from penstock.spark.failures import headline
         from penstock.spark.jvm.session import session
 
-        given = self.options.spark
+        spec = self.spec
         try:
             return session(
                 self.graph.name,
-                given.master,
-                given.conf,
-                packages=given.packages,
+                spec.master or None,
+                spec.conf,
+                packages=",".join(spec.packages),
                 jars=jars_of(endpoints_of(self.graph)),
-                properties_file=given.properties_file,
-                log_level=given.log_level,
+                properties_file=spec.properties_file,
+                log_level="info" if spec.log_level == "debug" else "warn",
             )
         except PenstockError:
             raise
         except Exception as error:
             raise SetupError(f"Spark did not start: {headline(str(error))}") from error
 
-    def _parcels(self) -> list[Any]:
-        folders = [Path.cwd(), *([self.options.folder] if self.options.folder else [])]
+    def _parcels(self, spark: SparkSession) -> list[Parcel]:
+        folders = [Path.cwd(), *([self.folder] if self.folder else [])]
         parcels = [user_modules(folders)]
-        local = str(self._spark.sparkContext.master).startswith("local")
-        return parcels if local else [penstock_itself(), *parcels]
+        is_local = str(spark.sparkContext.master).startswith("local")
+        return parcels if is_local else [penstock_itself(), *parcels]
 
-    def _run_options(self) -> Any:
-        from penstock.spark.batch.batch import BOX
-        from penstock.spark.run import RunOptions
-
-        options = self.options
-        return RunOptions(
-            checkpoint=options.checkpoint,
-            fresh=options.fresh,
-            once=options.mode == "once",
-            interval=options.interval,
-            duration=options.duration,
-            parallelism=options.parallelism,
-            by_value=(options.module,) if options.module else (),
-            observers=self.observers,
-            until=options.until,
-            drain=options.drain,
-            batch_seconds=options.batch_seconds,
-            max_rows=options.max_rows,
-            savepoint=self._savepoint(),
-            drop_state=options.drop_state,
-            keep_versions=options.keep_versions,
-            letters=self._place / BOX,
-        )
-
-    def _stream(self) -> None:
+    def _stream(self, spark: SparkSession) -> None:
         from penstock.spark.run import run_live
 
-        self._live = run_live(self.graph, self._spark, self._run_options())
+        self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=self.watchers.until)
         if self._stopping.is_set():
-            self._live.ask_to_stop()
-        self._live.wait()
+            self.live.ask_to_stop()
+        self.live.wait()
 
-    def _bounded(self) -> None:
+    def _bounded(self, spark: SparkSession) -> None:
+        from penstock.spark.batch.batch import BOX
         from penstock.spark.run import run_bounded
 
+        spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / BOX)
         try:
-            run_bounded(self.graph, self._spark, self._run_options())
+            run_bounded(self.graph, spark, spec, observers=self._observers)
         except PenstockError:
             if self._stopping.is_set():
                 raise KeyboardInterrupt from None
             raise
+
+    @property
+    def _observers(self) -> tuple[Observer, ...]:
+        return (*self.watchers.observers, self._count)
 
     def _count(self, report: BatchReport) -> None:
         self.batches += 1

@@ -12,7 +12,6 @@ from penstock.errors import StepError
 from penstock.spark.live.report import BatchReport
 
 LOG = logging.getLogger("penstock")
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class HumanLines(logging.Formatter):

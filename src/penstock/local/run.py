@@ -207,7 +207,7 @@ class LocalRun:
         if not keeps_unread(node):
             raise StepError(Failure(node.name, unread.cause, unread.text, unread.position, "", node.line))
         if node.on_error.action == DEAD_LETTER:
-            self.unread.append(unread_letter(node.name, unread))
+            self.unread.append(unread_letter(node, unread))
 
     def _deliver(self, port: Port, chunk: Chunk) -> None:
         graph = self.program.graph

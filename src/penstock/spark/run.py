@@ -6,7 +6,6 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,16 @@ from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
+from penstock.graph.run import RunSpec
 from penstock.spark.batch import bootstrap
 from penstock.spark.batch.batch import BOX, BatchRunner
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.changes import wanted_of
-from penstock.spark.checkpoint.directory import Checkpoint
+from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
@@ -36,7 +37,7 @@ from penstock.spark.live.live import LiveRun
 from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.ticks import Ticks
 from penstock.spark.live.timekeeper import RunTime
-from penstock.spark.live.until import Until
+from penstock.spark.live.until import StopTest
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
 
@@ -48,56 +49,37 @@ BOUNDED = "bounded"
 """The lineage that all bounded runs share."""
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """How to run a flow."""
+def run_live(
+    graph: Graph,
+    spark: SparkSession,
+    spec: RunSpec | None = None,
+    *,
+    observers: tuple[Observer, ...] = (),
+    until: StopTest | None = None,
+) -> LiveRun:
+    """Starts a flow as one streaming query and returns the handle of it.
 
-    checkpoint: Path | None = None
-    fresh: bool = False
-    once: bool = False
-    interval: float = 0.0
-    duration: float | None = None
-    parallelism: int | None = None
-    by_value: tuple[str, ...] = ()
-    observers: tuple[Observer, ...] = field(default=())
-    batch_seconds: float = 2.0
-    """How long a batch shall last: sources that can be told take in as much as fits."""
-    max_rows: int | None = None
-    """What such a source takes in at most for one batch."""
-    drain: bool = False
-    """At the end of the run all time has passed: open windows close and timers fire."""
-    until: Until = field(default_factory=Until)
-    """When a live run ends of itself."""
-    savepoint: Path | None = None
-    """Where a flow that begins takes its state and its place from."""
-    drop_state: tuple[str, ...] = ()
-    """Steps and sources of which what is kept may go, where it does not fit any more."""
-    keep_versions: int = 20
-    letters: Path | None = None
-    """Where a bounded run, whose own folder goes with it, leaves the dead letters that no sink takes."""
-
-
-def run_live(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> LiveRun:
-    """Starts a flow as one streaming query and gives the handle of it."""
-    options = options or RunOptions()
+    `observers` get the report of each batch; `until` gets it too and says whether the run ends.
+    """
+    spec = spec or RunSpec()
     check_runnable(graph)
     plan = compile_graph(graph, live=True)
-    folder = options.checkpoint or Path(".penstock") / graph.name
-    ticks = Ticks(folder.absolute() / "ticks") if Timeline(plan.graph).timed else None
-    sources = Sources(plan.graph, folder.absolute(), _steps(plan), options.once, ticks)
-    checkpoint = Checkpoint(Restart(folder.absolute(), wanted_of(plan), options.savepoint, options.drop_state))
-    lineage = checkpoint.open(fresh=options.fresh)
-    try:
-        if bootstrap.wanted(graph, checkpoint.folder):
-            bootstrap.fill(
-                graph, spark, checkpoint.folder, lambda p: _runner(p, spark, options, checkpoint.folder, BOUNDED)
-            )
-        runner = _runner(plan, spark, options, checkpoint.folder, lineage)
-        _reconcile(runner, checkpoint)
-    except BaseException:
-        checkpoint.close()
-        raise
-    return LiveRun(spark, sources, runner, checkpoint, options)
+    folder = spec.checkpoint_of(graph.name)
+    ticks = Ticks(folder / "ticks") if Timeline(plan.graph).timed else None
+    sources = Sources(plan.graph, folder, _steps(plan), spec.is_once, ticks)
+    savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
+    checkpoint = Checkpoint(Restart(folder, wanted_of(plan), savepoint, spec.drop_state, spec.rename_state))
+    with removed_if_failed(folder):
+        lineage = checkpoint.open(fresh=spec.fresh)
+        try:
+            if bootstrap.wanted(graph, checkpoint.folder):
+                bootstrap.fill(graph, spark, folder, lambda p: _runner(p, spark, spec, folder, BOUNDED))
+            runner = _runner(plan, spark, spec, folder, lineage)
+            _reconcile(runner, checkpoint)
+        except BaseException:
+            checkpoint.close()
+            raise
+        return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
 
 
 def _reconcile(runner: BatchRunner, checkpoint: Checkpoint) -> None:
@@ -110,9 +92,11 @@ def _reconcile(runner: BatchRunner, checkpoint: Checkpoint) -> None:
     passing("reconciled", 0)
 
 
-def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = None) -> list[BatchReport]:
-    """Runs a flow once over bounded data; gives the report of each round (one, unless the flow has a loop)."""
-    options = options or RunOptions()
+def run_bounded(
+    graph: Graph, spark: SparkSession, spec: RunSpec | None = None, *, observers: tuple[Observer, ...] = ()
+) -> list[BatchReport]:
+    """Runs a flow once over bounded data; returns the report of each round (one, unless the flow has a loop)."""
+    spec = spec or RunSpec()
     check_runnable(graph)
     if graph.bootstraps:
         raise Impossible(
@@ -121,20 +105,21 @@ def run_bounded(graph: Graph, spark: SparkSession, options: RunOptions | None = 
         )
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         try:
-            return _Bounded(graph, spark, replace(options, checkpoint=Path(folder))).run()
+            return _Bounded(graph, spark, spec, Path(folder), observers).run()
         finally:
-            if options.letters is not None:
-                LetterBox(Path(folder) / BOX).hand_over(options.letters)
+            if spec.dead_letters is not None:
+                LetterBox(Path(folder) / BOX).hand_over(spec.dead_letters)
 
 
 class _Bounded:
     """A bounded run. A flow with a loop goes round until nothing is fed back."""
 
-    def __init__(self, graph: Graph, spark: SparkSession, options: RunOptions) -> None:
-        self.spark, self.options = spark, options
+    def __init__(
+        self, graph: Graph, spark: SparkSession, spec: RunSpec, folder: Path, observers: tuple[Observer, ...]
+    ) -> None:
+        self.spark, self.folder, self.observers = spark, folder, observers
         self.plan = compile_graph(graph, live=False)
-        self.folder = options.checkpoint or Path()
-        self.runner = _runner(self.plan, spark, options, self.folder, BOUNDED, live=bool(graph.loops))
+        self.runner = _runner(self.plan, spark, spec, folder, BOUNDED, live=bool(graph.loops))
         self.runner.time.is_bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
@@ -174,7 +159,7 @@ class _Bounded:
     def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
         times = self.runner.time.begin(number, number - 1, ended=ended)
         report = self.runner.run(self.spark, number, number - 1, dict(frames), times=times)
-        for observer in self.options.observers:
+        for observer in self.observers:
             observer(report)
         return report
 
@@ -196,14 +181,14 @@ def _steps(plan: Plan) -> frozenset[str]:
 
 
 def _runner(
-    plan: Plan, spark: SparkSession, options: RunOptions, folder: Path, lineage: str, *, live: bool = True
+    plan: Plan, spark: SparkSession, spec: RunSpec, folder: Path, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
-    tasks = options.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
+    tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     run, shapes = f"{lineage}-{time.time_ns():x}", wanted_of(plan).shapes
-    store = StateStore(folder / "state", options.keep_versions, run, shapes) if live and plan.stateful else None
+    store = StateStore(folder / "state", spec.keep_versions, run, shapes) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)
-    packer = Packer(options.by_value)
+    packer = Packer(spec.by_value)
     return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, time_, sinks, store, loops)

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER, NEVER
+from penstock.storage.private import make_private, open_private
 
 PLACE = "place"
 REGION = 1 << 16
@@ -121,9 +122,9 @@ def put_safely(path: Path, parts: Iterable[Any]) -> None:
 
 
 def _safely(path: Path, write: Callable[[Any], None]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    with aside.open("wb") as file:
+    with open_private(aside) as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())

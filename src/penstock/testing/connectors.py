@@ -362,7 +362,8 @@ class SourceContract:
 
     def batches(self, endpoint: Endpoint, spark: Any, folder: Path, *, broken: int = -1) -> dict[int, list[Any]]:
         """Runs the source until it has read what is there; gives the records by batch. Batch `broken` fails after it was seen."""
-        from penstock.spark.run import RunOptions, run_live
+        from penstock.graph.run import RunSpec
+        from penstock.spark.run import run_live
 
         seen: dict[int, list[Any]] = {}
 
@@ -373,7 +374,7 @@ class SourceContract:
 
         flow = Flow("contract")
         flow.source("in", endpoint).sink("out", callback(keep))
-        run_live(flow.graph, spark, RunOptions(checkpoint=folder, once=True)).wait(pause=0.02)
+        run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(pause=0.02)
         return seen
 
     def everything(self, endpoint: Endpoint, spark: Any) -> list[Any]:

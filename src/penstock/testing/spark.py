@@ -55,17 +55,18 @@ def run_spark(
     Without `cuts` the run is bounded. With `cuts` it is live: a number cuts every input into so many batches, a mapping
     says for each source behind which records a batch ends. At its end all time has passed, unless `drain` is false.
     """
-    from penstock.spark.run import RunOptions, run_bounded, run_live
+    from penstock.graph.run import RunSpec
+    from penstock.spark.run import run_bounded, run_live
 
     graph: Graph = flow if isinstance(flow, Graph) else flow.graph
     collected = Collected(graph)
     nodes = tuple(_tested(n, inputs or {}, tables or {}, cuts, collected) for n in graph.nodes)
     changed = Graph(graph.name, nodes, graph.bootstraps)
     if cuts is None:
-        run_bounded(changed, spark, RunOptions(parallelism=parallelism))
+        run_bounded(changed, spark, RunSpec(parallelism=parallelism))
         return collected.results()
     with tempfile.TemporaryDirectory(prefix="penstock-test-") as made:
-        options = RunOptions(checkpoint=folder or Path(made), once=True, parallelism=parallelism, drain=drain)
+        options = RunSpec(checkpoint=folder or Path(made), mode="once", parallelism=parallelism, drain=drain)
         run_live(changed, spark, options).wait(pause=0.02)
     return collected.results()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.cli.load import load_flow
 from penstock.errors import CheckpointError
+from penstock.jobs.load import load_flow
 
 BEGUN = "flow.json"
 """The note that a live flow makes when it begins."""

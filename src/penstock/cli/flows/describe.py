@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from penstock.cli.load import load_flow
 from penstock.cli.output.failure import handled
 from penstock.compiler.describe import describe as described_flow
 from penstock.errors import SetupError
 from penstock.graph.picture.describe import Description
 from penstock.graph.picture.draw import as_svg
 from penstock.graph.picture.text import as_text
+from penstock.jobs.load import load_flow
 
 _COLOURS = (
     (re.compile(r"\A.*"), "bold"),

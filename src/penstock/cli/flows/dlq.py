@@ -1,50 +1,44 @@
-"""`penstock dlq`: the records that steps have put aside, and the way back for them."""
+"""`penstock dlq`: the records that steps have put aside: to look at, to mend, to drop, and to send back."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
 
 from penstock.cli.flows.checkpoint import BEGUN, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
+from penstock.cli.output.listing import count, show_json
 from penstock.cli.output.listing import show as show_rows
-from penstock.cli.output.listing import show_json
-from penstock.errors import UnknownName, nearest
+from penstock.errors import OptionError, nearest
+from penstock.graph.schema import schema_of
+from penstock.graph.types import STRING
+from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, BadPayload, read_payload
+from penstock.spark.batch.batch import BOX
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
 
 app = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint folder", show_default=False
+        metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint directory", show_default=False
     ),
 ]
-Kept = Annotated[
-    Path | None, option("--checkpoint", help="Where the flow keeps its place.", show_default=".penstock/FLOW")
-]
+Kept = Annotated[Path | None, option("--checkpoint", help="The checkpoint directory.", show_default=".penstock/FLOW")]
 Step = Annotated[str, option("--step", help="Only those of a step.", show_default="all steps")]
 Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
-
-
-def _place(target: str, checkpoint: Path | None) -> Path:
-    """The folder of a flow; one that ran over bounded data only has nothing but its letters there."""
-    from penstock.spark.batch.batch import BOX
-
-    return checkpoint_of(target, checkpoint, holds=(BEGUN, BOX))
-
-
-def _letters(folder: Path, step: str) -> list[dict[str, Any]]:
-    from penstock.spark.batch.batch import BOX
-    from penstock.spark.dead_letters.store import LetterBox
-
-    letters = list(LetterBox(folder / BOX).letters())
-    steps = {m["step"] for m in letters}
-    if step and step not in steps:
-        raise UnknownName(f"no dead letters of a step {step!r}; {nearest(step, steps)}")
-    return [m for m in letters if step in ("", m["step"])]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Which one; `penstock dlq list` shows the ids.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Which ones.", show_default="all")]
+AsJson = Annotated[bool, option("--json", help="Print JSON, for programs.")]
+Letter = dict[str, Any]
 
 
 @app.command("list")
@@ -53,69 +47,188 @@ def list_(
     checkpoint: Kept = None,
     step: Step = "",
     limit: Annotated[int, option(help="At most so many, the newest.")] = 50,
-    as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """List the dead letters of a flow, oldest first."""
-    with handled(debug=debug):
-        folder = _place(target, checkpoint)
-        done = _replayed(folder)
+    with handled(debug=debug, runs=False):
+        folder = _folder(target, checkpoint)
+        done = Replays(folder / "replay").done()
         letters = [m | {"replayed": m["id"] in done} for m in _letters(folder, step)]
         if as_json:
             show_json(letters[-limit:])
             return
         show_rows([_row(m) for m in letters[-limit:]], "no dead letters")
         if len(letters) > limit:
-            typer.echo(f"... and {len(letters) - limit} older ones (--limit)")
+            typer.echo(f"... and {count(len(letters) - limit, 'older one')} (--limit)")
 
 
 @app.command()
-def show(
+def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Show a dead letter whole, with its payload and the traceback."""
+    with handled(debug=debug, runs=False):
+        (found,) = _chosen(_folder(target, checkpoint), [letter])
+        if as_json:
+            show_json(found)
+            return
+        for name in ("id", "time", "step", "position", "cause", "record"):
+            typer.echo(f"{name:9} {found[name]}")
+        typer.echo(f"{'payload':9} {json.dumps(found['payload'], ensure_ascii=False)}")
+        typer.echo(found["traceback"])
+
+
+@app.command()
+def edit(
     target: Target,
-    letter: Annotated[str, typer.Argument(metavar="ID", help="Which one; `penstock dlq list` tells.")],
+    letter: Id,
+    fields: Annotated[
+        list[str] | None,
+        option("--set", metavar="FIELD=VALUE", help="Another value for a field, as JSON or text; null is none."),
+    ] = None,
+    raw: Annotated[str | None, option("--raw", help="Other text for a record that could not be read.")] = None,
+    file: Annotated[str, option("--file", help="A file with the whole payload; - is standard input.")] = "",
     checkpoint: Kept = None,
     debug: Debug = False,
 ) -> None:
-    """Show a dead letter whole, with the traceback."""
-    with handled(debug=debug):
-        found = {m["id"]: m for m in _letters(_place(target, checkpoint), "")}
-        if letter not in found:
-            raise UnknownName(f"no dead letter {letter!r}; {nearest(letter, found)}")
-        for name in ("id", "time", "step", "position", "cause", "record"):
-            typer.echo(f"{name:9} {found[letter][name]}")
-        typer.echo(found[letter]["traceback"])
+    """Change the record of a dead letter before it is replayed; without options, in your editor."""
+    with handled(debug=debug, runs=False):
+        folder = _folder(target, checkpoint)
+        (found,) = _chosen(folder, [letter])
+        try:
+            LetterBox(folder / BOX).edit(letter, _edited(found["payload"], fields or [], raw, file))
+        except BadPayload as error:
+            raise OptionError(f"dead letter {letter!r} stays as it was: {error}") from None
+        typer.echo(f"changed: {letter}; send it back with: penstock dlq replay {target} {letter}")
+
+
+@app.command()
+def drop(
+    target: Target,
+    letters: Ids = None,
+    checkpoint: Kept = None,
+    step: Step = "",
+    everything: Annotated[bool, option("--all", envvar="PENSTOCK_DLQ_DROP_ALL", help="All of them.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Remove dead letters for good: those named, those of --step, or --all."""
+    with handled(debug=debug, runs=False):
+        if not (letters or step or everything):
+            raise OptionError("say which dead letters go: their ids, --step STEP, or --all")
+        folder = _folder(target, checkpoint)
+        chosen = _chosen(folder, letters, step)
+        many = LetterBox(folder / BOX).drop({m["id"] for m in chosen})
+        typer.echo(f"dropped: {count(many, 'dead letter')}")
+
+
+@app.command()
+def export(
+    target: Target,
+    letters: Ids = None,
+    output: Annotated[str, option("--output", "-o", help="The file; - is standard output.")] = "-",
+    checkpoint: Kept = None,
+    step: Step = "",
+    debug: Debug = False,
+) -> None:
+    """Write dead letters as JSON lines."""
+    with handled(debug=debug, runs=False):
+        chosen = _chosen(_folder(target, checkpoint), letters, step)
+        lines = "".join(f"{json.dumps(m, ensure_ascii=False)}\n" for m in chosen)
+        if output == "-":
+            typer.echo(lines, nl=False)
+            return
+        try:
+            Path(output).write_text(lines, encoding="utf-8")
+        except OSError as error:
+            raise OptionError(f"--output {output}: {error.strerror}") from None
+        typer.echo(f"exported: {count(len(chosen), 'dead letter')} to {output}")
 
 
 @app.command()
 def replay(
     target: Target,
-    letters: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Which ones.", show_default="all")
-    ] = None,
+    letters: Ids = None,
     checkpoint: Kept = None,
     step: Step = "",
     again: Annotated[bool, option("--again", help="Also those that have been replayed before.")] = False,
     debug: Debug = False,
 ) -> None:
     """Send dead letters back to the step that failed on them, with the next batch of the flow."""
-    from penstock.spark.dead_letters.replay import Replays
-
-    with handled(debug=debug):
-        folder = _place(target, checkpoint)
-        found = {m["id"]: m for m in _letters(folder, step)}
-        unknown = [i for i in letters or () if i not in found]
-        if unknown:
-            raise UnknownName(f"no dead letter {unknown[0]!r}; {nearest(unknown[0], found)}")
-        done = set() if again else _replayed(folder)
-        wanted = [found[i] for i in letters or found if i not in done]
-        asked = Replays(folder / "replay").ask(wanted)
-        typer.echo(f"{asked} dead letters go back with the next batch of the flow")
+    with handled(debug=debug, runs=False):
+        folder = _folder(target, checkpoint)
+        replays = Replays(folder / "replay")
+        done = set() if again else replays.done()
+        many = replays.ask([m for m in _chosen(folder, letters, step) if m["id"] not in done])
+        typer.echo(f"{count(many, 'dead letter')} will go back with the next batch of the flow")
 
 
-def _replayed(folder: Path) -> set[str]:
-    from penstock.spark.dead_letters.replay import Replays
+def _folder(target: str, checkpoint: Path | None) -> Path:
+    """The directory of a flow; one that ran over bounded data only has nothing but its dead letters there."""
+    return checkpoint_of(target, checkpoint, holds=(BEGUN, BOX))
 
-    return Replays(folder / "replay").done()
+
+def _letters(folder: Path, step: str) -> list[Letter]:
+    letters = list(LetterBox(folder / BOX).letters())
+    steps = {m["step"] for m in letters}
+    if step and step not in steps:
+        raise OptionError(f"--step: no dead letters of a step {step!r}; {nearest(step, steps)}")
+    return [m for m in letters if step in ("", m["step"])]
+
+
+def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[Letter]:
+    """The letters with some ids, or all."""
+    found = {m["id"]: m for m in _letters(folder, step)}
+    unknown = [i for i in ids or () if i not in found]
+    if unknown:
+        raise OptionError(f"no dead letter {unknown[0]!r}; {nearest(unknown[0], found)}")
+    return [found[i] for i in ids or found]
+
+
+def _edited(payload: Letter, fields: list[str], raw: str | None, file: str) -> Letter:
+    """The payload with what was asked for."""
+    if file:
+        return _parsed(sys.stdin.read() if file == "-" else _text_of(file))
+    if raw is None and not fields:
+        return _parsed(click.edit(json.dumps(payload, indent=2, ensure_ascii=False), extension=".json") or "{}")
+    found = read_payload(payload)
+    if raw is not None and found.raw is None:
+        raise OptionError("--raw is for a record that a source could not read; this one has fields: use --set")
+    made = dict(payload)
+    if raw is not None:
+        made.pop(RAW_BASE64, None)
+        made[RAW] = raw
+    return made | ({RECORD: made.get(RECORD, {}) | _values(fields, made.get(SCHEMA, ""))} if fields else {})
+
+
+def _values(fields: list[str], schema: str) -> Letter:
+    pairs = [text.partition("=") for text in fields]
+    wrong = [name for name, equals, _ in pairs if not name or not equals]
+    if wrong:
+        raise OptionError(f"--set takes FIELD=VALUE, such as price=3.5, got {wrong[0]!r}")
+    texts = {f.name for f in schema_of(schema).fields if f.type == STRING} if schema else set()
+    return {name: text if name in texts and text != "null" else _value(text) for name, _, text in pairs}
+
+
+def _value(text: str) -> Any:
+    """A value as JSON, or as text if it is none."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _parsed(text: str) -> Letter:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BadPayload(f"this is not JSON: {error}") from None
+    return found if isinstance(found, dict) else {"": found}
+
+
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OptionError(f"--file {file}: {error.strerror}") from None
 
 
 def _cut(text: str, limit: int = 60) -> str:
@@ -123,7 +236,7 @@ def _cut(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
-def _row(letter: dict[str, Any]) -> dict[str, Any]:
-    told = {"id": letter["id"], "time": letter["time"][:19], "step": letter["step"]}
+def _row(letter: Letter) -> Letter:
+    made = {"id": letter["id"], "time": letter["time"][:19], "step": letter["step"]}
     replayed = "yes" if letter["replayed"] else ""
-    return {**told, "cause": _cut(letter["cause"]), "record": _cut(letter["record"]), "replayed": replayed}
+    return {**made, "cause": _cut(letter["cause"]), "record": _cut(letter["record"]), "replayed": replayed}

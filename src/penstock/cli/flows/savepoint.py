@@ -38,7 +38,7 @@ def savepoint(
     from penstock.spark.checkpoint.savepoint import describe, fresh_name, place_of, saved, take
     from penstock.spark.checkpoint.sparklog import SparkLog
 
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         folder = checkpoint_of(target, checkpoint)
         if list_:
             found = [describe(s) for s in saved(folder)]

@@ -46,7 +46,7 @@ def list_(
     debug: Debug = False,
 ) -> None:
     """List the steps that keep something, and the versions that are kept."""
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         _known(format, ("table", "json"))
         folder = checkpoint_of(target, checkpoint)
         found, there = opened.stores(folder, version), opened.versions(folder)
@@ -71,7 +71,7 @@ def show(
     debug: Debug = False,
 ) -> None:
     """Show the keys and values of a step."""
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         _known(format, ("table", "json", "csv"))
         found = _read(target, checkpoint, step, version, key)
         some = found.slice(0, limit) if limit else found
@@ -92,7 +92,7 @@ def export(
     debug: Debug = False,
 ) -> None:
     """Write the keys and values of a step to a file."""
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         kind = _known(format or output.suffix.removeprefix("."), ("json", "csv", "parquet"))
         found = _read(target, checkpoint, step, version, key)
         try:

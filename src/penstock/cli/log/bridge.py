@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -154,12 +155,24 @@ def _run(place: Path, made: Callable[[Log], Server], host: str, port: int, shown
             os._exit(FAILED)
 
 
+def _taken(host: str, port: int, error: OSError) -> str:
+    """Why nothing can listen there, and what to do."""
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    hint = "another program listens there; stop it, or choose another with --port (0 takes a free one)"
+    return f"cannot listen at {host}:{port}: {reason.lower()}" + (
+        f"; {hint}" if error.errno == errno.EADDRINUSE else ""
+    )
+
+
 async def _serve(log: Log, made: Callable[[Log], Server], host: str, port: int, shown: str) -> bool:
     """Serve until asked to stop; whether all that was taken is stored."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     with stop_signals(lambda: loop.call_soon_threadsafe(asked.set)):  # type: ignore[arg-type]  # gives a handle
         bridge = made(log)
-        await bridge.start(host, port)
+        try:
+            await bridge.start(host, port)
+        except OSError as error:
+            raise SetupError(_taken(host, port, error)) from None
         name = f"[{bridge.address[0]}]" if ":" in bridge.address[0] else bridge.address[0]
         typer.echo(f"listening at {shown.format(f'{name}:{bridge.address[1]}')}; Ctrl-C ends", err=True)
         await asked.wait()

@@ -59,7 +59,7 @@ def _foreign(path: Path) -> bool:
 @contextmanager
 def reported(*, debug: bool = False) -> Iterator[None]:
     """Turns errors into a line and an exit code: 2 for what was asked in the wrong way, 1 for what failed."""
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         try:
             yield
         except (BadSetting, BadPredicate) as error:

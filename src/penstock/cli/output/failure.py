@@ -10,7 +10,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from penstock.errors import FlowError, Impossible, NotYet, PenstockError, SetupError, StepError
+from penstock.errors import (
+    FlowError,
+    Impossible,
+    NotYet,
+    OptionError,
+    PenstockError,
+    SetupError,
+    StepError,
+    UnknownName,
+)
 from penstock.jobs.logs import log_failure
 from penstock.jobs.signals import INTERRUPTED
 from penstock.spark.jvm.gateway import spark_log
@@ -19,14 +28,18 @@ FAILED, BAD_FLOW = 1, 2
 
 
 def code_of(error: BaseException) -> int:
-    """2 for a flow that is wrong, 1 for one that failed."""
-    return BAD_FLOW if isinstance(error, FlowError | NotYet | Impossible) else FAILED
+    """2 for a flow or an option that is wrong, 1 for a flow that failed."""
+    return BAD_FLOW if isinstance(error, FlowError | OptionError | NotYet | Impossible) else FAILED
 
 
-def heading_of(error: BaseException) -> str:
-    """A few words that say what kind of trouble it is."""
+def heading_of(error: BaseException, *, runs: bool = True) -> str:
+    """A few words that say what kind of trouble it is; `runs` is whether the command runs a flow or looks at something."""
+    if not runs and isinstance(error, PenstockError) and not isinstance(error, SetupError):
+        return "Wrong usage" if isinstance(error, OptionError | UnknownName) else "This cannot be done"
     if isinstance(error, StepError):
         return "The flow stopped: a step failed"
+    if isinstance(error, OptionError):
+        return "Wrong usage"
     if isinstance(error, FlowError | NotYet | Impossible):
         return "This flow cannot run"
     if isinstance(error, SetupError):
@@ -36,19 +49,22 @@ def heading_of(error: BaseException) -> str:
     return f"Unexpected error ({type(error).__name__}); --debug shows all of it"
 
 
-def show_error(error: BaseException, console: Console | None = None) -> None:
+def show_error(error: BaseException, console: Console | None = None, *, runs: bool = True) -> None:
     """Prints an error without a traceback of Penstock's or Spark's own."""
     console = console or Console(stderr=True)
-    console.print(Text(heading_of(error), "bold red"))
+    console.print(Text(heading_of(error, runs=runs), "bold red"))
     console.print(Text(str(error)), soft_wrap=True)
-    log = _spark_log(error)
+    log = _spark_log(error) if runs else None
     if log is not None:
         console.print(Text(f"Spark's log: {log}", "dim"), soft_wrap=True)
 
 
 @contextmanager
-def handled(*, debug: bool = False, as_json: bool = False) -> Iterator[None]:
-    """Turns the errors of a command into a message (or an event of the log) and an exit code; `debug` shows all."""
+def handled(*, debug: bool = False, as_json: bool = False, runs: bool = True) -> Iterator[None]:
+    """Turns the errors of a command into a message (or an event of the log) and an exit code; `debug` shows all.
+
+    `runs` is false for a command that runs no flow, whose errors are not those of a flow.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -59,10 +75,10 @@ def handled(*, debug: bool = False, as_json: bool = False) -> Iterator[None]:
     except Exception as error:
         if debug:
             raise
-        log_failure(error) if as_json else show_error(error)
+        log_failure(error) if as_json else show_error(error, runs=runs)
         raise typer.Exit(code_of(error)) from None
 
 
 def _spark_log(error: BaseException) -> Path | None:
     """Spark's own log, when it may know more than the message says."""
-    return None if isinstance(error, FlowError | StepError) else spark_log()
+    return None if isinstance(error, FlowError | OptionError | StepError) else spark_log()

@@ -96,6 +96,15 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
+def batches(many: int) -> str:
+    """So many batches, in words.
+
+    >>> batches(1), batches(2000)
+    ('1 batch', '2,000 batches')
+    """
+    return f"{number(many)} batch{'' if many == 1 else 'es'}"
+
+
 def phases(report: BatchReport) -> dict[str, float]:
     """Where the time of a batch went; what no phase accounts for is `spark`."""
     known = {name: report.seconds[name] for name in PHASES if name in report.seconds}
@@ -159,8 +168,7 @@ def summary(tally: Tally) -> str:
     >>> summary(Tally(flow.graph))
     'hello: 0 batches'
     """
-    batches = f"{number(tally.batches)} batch{'' if tally.batches == 1 else 'es'}"
-    parts = [f"{tally.graph.name}: {batches}"]
+    parts = [f"{tally.graph.name}: {batches(tally.batches)}"]
     if tally.last is not None and tally.first_began is not None:
         parts[0] += f" in {tally.last.finished - tally.first_began:.1f} s"
     if tally.rows_in:
@@ -168,7 +176,7 @@ def summary(tally: Tally) -> str:
     parts += [f"{sink} {number(tally.given[sink])} rows" for sink in tally.sinks if sink in tally.given]
     parts += [f"{number(many)} late in {step}" for step, many in tally.late.items()]
     parts += [f"{number(many)} without a usable event time in {step}" for step, many in tally.bad.items()]
-    parts += [f"{number(many)} dead letters of {step}" for step, many in tally.dead.items()]
+    parts += [f"{number(many)} dead letter{'' if many == 1 else 's'} of {step}" for step, many in tally.dead.items()]
     parts += [f"{number(many)} skipped by {step}" for step, many in tally.skipped.items()]
     parts += [f"{number(many)} shed by {source}" for source, many in tally.shed.items()]
     return ", ".join(parts)
@@ -184,7 +192,7 @@ def view(tally: Tally, now: float, note: str = "") -> RenderableType:
 
 def _headline(tally: Tally, now: float, note: str) -> Text:
     line = Text.assemble((tally.graph.name, "bold"), f"  {tally.mode}  {clock(now - tally.began)}")
-    line.append(f"  {number(tally.batches)} batches")
+    line.append(f"  {batches(tally.batches)}")
     if tally.rows_in or tally.mode != "batch":
         line.append(f"  {number(tally.rows_in)} rows in  ")
         line.append(f"{number(tally.rate())} rows/s", "bold green")

@@ -30,7 +30,7 @@ def bench(
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
     """Run a benchmark, in which Penstock and hand-written PySpark do the same thing in turns."""
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         benches = {module.NAME: module for module in find()}
         if not name and not everything:
             show_list(benches)

@@ -15,12 +15,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.flows.run import Watch, checked_progress, launch_options, spark_options, watched
-from penstock.cli.options import option
+from penstock.cli.flows.run import Screen, checked_progress, watched
+from penstock.cli.options import option, run_options
 from penstock.cli.output.display import Progress
 from penstock.cli.output.failure import handled
 from penstock.demo.feed import PostFeed
 from penstock.demo.trending import FADES, Score, posts_topic, trending
+from penstock.graph.run import RunSpec
 
 SHOWN = 10
 
@@ -71,36 +72,32 @@ class Top:
         return "trending " + " ".join(f"#{s.tag} {s.score:,.0f}" for s in self.first(5)) if self.scores else ""
 
 
+@run_options("demo", "duration", "interval", "master")
 def demo(
-    duration: Annotated[
-        str,
-        option("--for", envvar="PENSTOCK_DEMO_FOR", help="Stop after this time, such as 20s.", show_default="Ctrl-C"),
-    ] = "",
     rate: Annotated[int, option(min=1, help="Posts a second.")] = 2000,
-    interval: Annotated[str, option(help="Time between the starts of batches.")] = "1s",
-    master: Annotated[str | None, option(help="Spark's master.", show_default="local[*,4]")] = None,
     output: Annotated[
         Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
     ] = None,
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    **options: object,
 ) -> None:
     """Run a live demo: posts go into the log, and trending hashtags come out. Ctrl-C stops it."""
     with handled(debug=debug):
         folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
         try:
-            _run(folder, output, rate, duration, interval, master, checked_progress(progress))
+            spec = RunSpec.of(
+                **(options | {"interval": options["interval"] or "1s", "checkpoint": folder / "checkpoint"})
+            )
+            _run(folder, output, rate, spec, checked_progress(progress))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(
-    folder: Path, output: Path | None, rate: int, duration: str, interval: str, master: str | None, progress: Progress
-) -> None:
+def _run(folder: Path, output: Path | None, rate: int, spec: RunSpec, progress: Progress) -> None:
     top = Top()
     flow = trending(posts_topic(folder / "log"), top, output or folder / "scores")
-    spark = spark_options(master, [], "", "", None)
-    options = launch_options(False, False, duration, interval, folder / "checkpoint", False, None, spark)
-    typer.echo(f"{flow.name}: {rate:,} posts a second; {'for ' + duration if duration else 'Ctrl-C stops it'}")
+    ends = f"for {spec.duration:g} s" if spec.duration is not None else "Ctrl-C stops it"
+    typer.echo(f"{flow.name}: {rate:,} posts a second; {ends}")
     with PostFeed(folder / "log", rate):
-        watched(flow.graph, options, Watch(progress, extra=top, lines_to=sys.stdout))
+        watched(flow, spec, Screen(progress, extra=top, lines_to=sys.stdout))

@@ -11,7 +11,8 @@ import typer
 
 from penstock.cli.options import option
 from penstock.cli.output.failure import FAILED, handled
-from penstock.errors import Impossible, UnknownName
+from penstock.cli.output.listing import count
+from penstock.cli.output.progress import batches
 from penstock.version import __version__
 
 
@@ -33,16 +34,11 @@ def verify(
 
     A reader looks on all the while. Ends with 1 when a record is lost, doubled or out of order, or a batch was seen in part.
     """
-    with handled(debug=debug):
+    with handled(debug=debug, runs=False):
         from penstock.testing.verify import Plan
         from penstock.testing.verify import verify as run
 
-        try:
-            plan = Plan(
-                sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True)
-            )
-        except (Impossible, UnknownName) as error:
-            raise typer.BadParameter(str(error)) from None
+        plan = Plan(sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True))
         began = time.monotonic()
         found = run(plan)
         seconds = time.monotonic() - began
@@ -64,9 +60,10 @@ def shown(sink: str, found: Any, seconds: float) -> str:
       exactly once: yes
     """
     windows = ", ".join(f"{name} {found.kills[name]}" for name in sorted(found.kills, key=lambda n: int(n[1:])))
-    kills = f"{sum(found.kills.values())} kills" + (f" ({windows})" if windows else "")
+    kills = count(sum(found.kills.values()), "kill") + (f" ({windows})" if windows else "")
+    sent = f"{count(found.records, 'record')} in {batches(found.batches)}"
     return (
-        f"{sink}: {found.records} records in {found.batches} batches, {kills}, {found.reads} reads, {seconds:.0f} s\n"
+        f"{sink}: {sent}, {kills}, {count(found.reads, 'read')}, {seconds:.0f} s\n"
         f"  {', '.join(f'{count} {name}' for name, count in found.wrong.items())}\n"
         f"  exactly once: {'yes' if found.ok else 'NO'}"
     )

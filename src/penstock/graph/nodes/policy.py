@@ -24,10 +24,10 @@ DEAD = Schema(
         t.Field("record", t.STRING),
         t.Field("position", t.STRING),
         t.Field("batch", t.BIGINT),
-        t.Field("payload", t.BINARY),
+        t.Field("payload", t.STRING),
     )
 )
-"""A dead letter. `record` is the record as text, `payload` its values, from which it can be replayed."""
+"""A dead letter. `record` is the record as text, `payload` its values as JSON, from which it can be replayed."""
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from penstock.graph.nodes import DEAD
+from penstock.graph.nodes import DEAD, Source
 from penstock.graph.row import row_class
 from penstock.graph.times import to_moment
 from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.payload import raw_payload
 from penstock.kernels.records.reading import Unread
 
 
-def unread_letter(source: str, unread: Unread, beside: Mapping[str, Any] | None = None) -> Letter:
-    """The dead letter of a record that a source could not read. Its payload is what came: the bytes as `value`, and what stood beside them."""
-    payload = pickle.dumps({"value": unread.raw, **(beside or {})}, 5)
-    return Letter(source, unread.cause, "", unread.text, payload, number=unread.position)
+def unread_letter(source: Source, unread: Unread, beside: Mapping[str, Any] | None = None) -> Letter:
+    """The dead letter of a record that a source could not read. Its payload is what arrived: the bytes, and what stood beside them."""
+    payload = raw_payload(unread.raw, beside or {}, source.output().schema)
+    return Letter(source.name, unread.cause, "", unread.text, payload, number=unread.position)
 
 
 def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:

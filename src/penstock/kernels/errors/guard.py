@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 from penstock.graph.nodes import DEAD_LETTER, Combine, Node, OnError
 from penstock.graph.nodes.policy import FAIL
 from penstock.kernels.base import Kernel, RecordFailed
+from penstock.kernels.errors.payload import payload_of
 from penstock.kernels.records.chunk import Chunk
 
 Given = list[tuple[str, Chunk]]
@@ -24,7 +24,8 @@ class Letter:
     cause: str
     traceback: str
     record: str
-    payload: bytes
+    payload: str
+    """The record as JSON."""
     place: int = 0
     """The input of the step it was meant for."""
     number: str = ""
@@ -87,7 +88,7 @@ def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter
     """The dead letter of a chunk of one record."""
     told = failed.failure("")
     values = next(iter(chunk.values()))
-    return Letter(node.name, told.error, told.traceback, told.record, pickle.dumps(tuple(values), 5), place)
+    return Letter(node.name, told.error, told.traceback, told.record, payload_of(values, chunk.shape.schema), place)
 
 
 def piece(chunk: Chunk, begin: int, end: int) -> Chunk:

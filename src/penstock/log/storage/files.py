@@ -74,7 +74,7 @@ class File:
         self.fd = -1
         if _hook and (create or truncate):
             _hook(Call("create", str(path)))
-        self.fd = os.open(path, flags, 0o644)
+        self.fd = os.open(path, flags, 0o600)
 
     def read(self, size: int, position: int) -> bytes:
         """Up to `size` bytes from `position`; fewer at the end of the file."""
@@ -154,7 +154,7 @@ def make_dir(path: Path) -> None:
         make_dir(path.parent)
     if _hook:
         _hook(Call("mkdir", str(path)))
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     sync_dir(path.parent)
 
 
@@ -209,7 +209,7 @@ class FileLock:
 
     def acquire(self, *, wait: bool = True) -> bool:
         """Take the lock; False when `wait` is off and another holds it."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:

@@ -215,12 +215,13 @@ class BatchRunner:
 
     def _sifted(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[Letter]]:
         """The batch, staged without the rows that its sink refuses, and those as letters."""
+        schema = self.plan.graph.output(sink.inputs[0]).schema
         partial = self.sinks.stage_rows(sink, frame, batch)
         if partial is not None:
             check_refusals(sink, *partial)
-            return partial[0], [letter_of(sink.name, *refusal) for refusal in partial[1]]
+            return partial[0], [letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
         note = self.folder / "refused" / sink.name / str(batch)
-        return Refusals(sink, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
+        return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""

@@ -6,8 +6,8 @@ State belongs to steps by their names, offsets to sources by name and kind. What
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,8 @@ class Change:
     """For each source the place it had; None for one that is new."""
     moved: bool
     dropped: tuple[str, ...] = ()
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Stores that get another name, old to new."""
 
 
 def wanted_of(plan: Plan) -> Wanted:
@@ -112,8 +114,15 @@ def kept_of(folder: Path) -> Kept | None:
     return Kept(folder, note["flow"], note["lineage"], sources, shapes, version, files, note.get("from", ""))
 
 
-def change_of(kept: Kept, wanted: Wanted, drop: Collection[str] = ()) -> Change:
+def change_of(
+    kept: Kept, wanted: Wanted, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
+) -> Change:
     """What has to be done so that the flow finds what it wants; refuses what would lose something nobody gave up."""
+    stores = renamed_stores(kept, wanted, rename or {})
+    return replace(_change_of(_with_names(kept, stores), wanted, drop), renamed=stores)
+
+
+def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
     if kept.flow != wanted.flow:
         raise CheckpointError(
             f"{kept.folder} belongs to the flow {kept.flow!r}, not to {wanted.flow!r}; choose another folder"
@@ -129,6 +138,46 @@ def change_of(kept: Kept, wanted: Wanted, drop: Collection[str] = ()) -> Change:
     return Change(places, kept.sources != wanted.sources, tuple(stores))
 
 
+def renamed_stores(kept: Kept, wanted: Wanted, rename: Mapping[str, str]) -> dict[str, str]:
+    """The stores of renamed steps, old names to new; a step that has its new name already is left as it is."""
+    made: dict[str, str] = {}
+    for old, new in rename.items():
+        stores = [s for s in kept.files if _step_of(s) == old]
+        if stores or new not in {_step_of(s) for s in kept.files}:
+            _check_rename(kept, wanted, old, new)
+        made |= {s: new + s[len(old) :] for s in stores}
+    return made
+
+
+def _check_rename(kept: Kept, wanted: Wanted, old: str, new: str) -> None:
+    has, wants = {_step_of(s) for s in kept.files}, {_step_of(s) for s in wanted.shapes}
+    asked = f"--rename-state {old}={new}"
+    if old not in has:
+        raise StateError(f"{asked}: {kept.folder} keeps no state of a step {old!r}; {nearest(old, sorted(has))}")
+    if old in wants:
+        raise StateError(f"{asked}: step {old!r} is still in the flow, and keeps state of its own")
+    if new not in wants:
+        raise StateError(f"{asked}: the flow has no step {new!r} that keeps state; {nearest(new, sorted(wants))}")
+    if new in has:
+        raise StateError(
+            f"{asked}: {kept.folder} has state of step {new!r} already; give that up first: --drop-state {new}"
+        )
+
+
+def _with_names(kept: Kept, stores: Mapping[str, str]) -> Kept:
+    shapes = {stores.get(s, s): shape for s, shape in kept.shapes.items()}
+    return replace(kept, shapes=shapes, files={stores.get(s, s): files for s, files in kept.files.items()})
+
+
+def _step_of(store: str) -> str:
+    """The step that a store belongs to.
+
+    >>> _step_of("pairs@last"), _step_of("counts")
+    ('pairs', 'counts')
+    """
+    return store.split("@", maxsplit=1)[0]
+
+
 def _fits(kept: Kept, wanted: Wanted, store: str) -> bool:
     return store in wanted.shapes and fits(kept.shapes.get(store, wanted.shapes[store]), wanted.shapes[store])
 
@@ -141,7 +190,8 @@ def _place(source: Named, before: tuple[Named, ...]) -> int | None:
 def _store_text(kept: Kept, wanted: Wanted, store: str) -> str:
     if store in wanted.shapes:
         return f"step {store!r} keeps {kept.shapes[store]}; now it wants {wanted.shapes[store]}"
-    hint = _hint(store, [s for s in wanted.shapes if s not in kept.files])
+    new = [s for s in wanted.shapes if s not in kept.files and fits(kept.shapes.get(store, ""), wanted.shapes[s])]
+    hint = f"; if it has another name now: {' or '.join(f'--rename-state {store}={s}' for s in new)}" if new else ""
     return f"step {store!r} is gone, and keeps state ({kept.amount(store)}){hint}"
 
 

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError
 from penstock.spark.checkpoint.restart import Restart, clear
+from penstock.storage.private import make_private
+
+
+def check_free(folder: Path, flow: str) -> None:
+    """Refuses a checkpoint directory that another process has open; changes nothing."""
+    if not (folder / "lock").exists():
+        return
+    with (folder / "lock").open("r") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _in_use(folder, flow) from None
+
+
+def _in_use(folder: Path, flow: str) -> CheckpointError:
+    return CheckpointError(
+        f"flow {flow!r} runs already: another process has {folder} open. Stop it first, or give this run a directory of its own "
+        f"with --checkpoint"
+    )
+
+
+@contextmanager
+def removed_if_failed(folder: Path) -> Iterator[None]:
+    """A start that fails leaves no directory behind that it made."""
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        yield
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        for parent in made[1:]:
+            with suppress(OSError):
+                parent.rmdir()
+        raise
 
 
 @dataclass
@@ -42,7 +79,8 @@ class Checkpoint:
 
     def _make(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder)
+            make_private(self.spark)
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint folder {self.folder} cannot be made ({error}); choose one with --checkpoint"
@@ -54,10 +92,7 @@ class Checkpoint:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise CheckpointError(
-                f"flow {self.restart.wanted.flow!r} runs already: another process has {self.folder} open. Stop it first, or give "
-                f"this run a folder of its own with --checkpoint"
-            ) from None
+            raise _in_use(self.folder, self.restart.wanted.flow) from None
 
     def close(self) -> None:
         """Lets go of the folder."""

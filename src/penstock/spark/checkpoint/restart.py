@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from penstock.compiler.compile import compile_graph
@@ -35,19 +35,21 @@ class Restart:
     wanted: Wanted
     savepoint: Path | None = None
     drop: Collection[str] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """Steps that have another name now: old to new."""
 
     def check(self, *, fresh: bool = False) -> None:
         """Refuses what cannot work; changes nothing."""
         if self.savepoint is not None and (fresh or note_of(self.folder) is None):
             found = load(self.savepoint)
             found.verify()
-            change_of(_kept(found.folder), self.wanted, self.drop)
+            change_of(_kept(found.folder), self.wanted, self.drop, self.rename)
         elif not fresh:
             self._check_origin()
             place = self.folder / _CHANGING if self._interrupted() else self.folder
             kept = kept_of(place)
             if kept is not None:
-                change_of(kept, self.wanted, self.drop)
+                change_of(kept, self.wanted, self.drop, self.rename)
 
     def settle(self) -> str:
         """Makes the folder what the flow wants, and gives the id of its lineage."""
@@ -75,7 +77,7 @@ class Restart:
         return lineage
 
     def _go_on(self, kept: Kept) -> str:
-        change = change_of(kept, self.wanted, self.drop)
+        change = change_of(kept, self.wanted, self.drop, self.rename)
         if change.moved and kept.version >= 0:
             self._lay_out(take(self.folder, self.folder / _CHANGING))
             return kept.lineage
@@ -88,7 +90,7 @@ class Restart:
     def _lay_out(self, found: Savepoint, origin: str = "") -> None:
         """Puts a savepoint in the place of what is there; its note comes last and makes it count."""
         kept = _kept(found.folder)
-        change = change_of(kept, self.wanted, self.drop)
+        change = change_of(kept, self.wanted, self.drop, self.rename)
         clear(self.folder, _PARTS)
         lay_out(found, self.folder, change)
         self._fit_state(kept, change)
@@ -98,6 +100,7 @@ class Restart:
     def _fit_state(self, kept: Kept, change: Change) -> None:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
         store = StateStore(self.folder / "state")
+        rename_stores(store, change.renamed)
         if not self.wanted.shapes:
             shutil.rmtree(store.folder, ignore_errors=True)
         elif kept.version >= 0 and not store.manifest(kept.version).exists():
@@ -142,6 +145,16 @@ def drop_stores(store: StateStore, version: int, stores: Collection[str]) -> Non
     for part in ("steps", "shapes"):
         made[part] = {s: v for s, v in made[part].items() if s not in stores}
     put_note(path, made)
+
+
+def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
+    """Gives stores other names in every version that is kept; the newest comes last, so that a crash before it changes nothing."""
+    for version in sorted(store.versions()) if names else ():
+        path = store.manifest(version)
+        made = read_note(path, "manifest")
+        for part in ("steps", "shapes"):
+            made[part] = {names.get(s, s): v for s, v in made[part].items()}
+        put_note(path, made)
 
 
 def check_start(graph: Graph, restart: Restart, *, fresh: bool = False) -> None:

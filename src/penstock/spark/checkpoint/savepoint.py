@@ -23,6 +23,7 @@ from penstock.spark.checkpoint.changes import Change, note_of
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.file import put_safely
 from penstock.state.store import StateStore
+from penstock.storage.private import make_private
 from penstock.version import __version__
 
 NOTE = "savepoint.json"
@@ -103,12 +104,12 @@ class _Taking:
         files: dict[str, list[int]] = {}
         for path in dict.fromkeys(self._paths()):
             name = str(path.relative_to(self.checkpoint))
-            (self.aside / name).parent.mkdir(parents=True, exist_ok=True)
+            make_private((self.aside / name).parent)
             self.put(path, self.aside / name)
             files[name] = list(_sum_of(self.aside / name))
         self._check_spouts()
         _write_list(self.aside, self.note["flow"], self.version, self.checkpoint, files)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private(target.parent)
         self.aside.rename(target)
         return load(target)
 
@@ -177,7 +178,7 @@ def lay_out(savepoint: Savepoint, folder: Path, change: Change) -> None:
     """Puts the files of a savepoint into a checkpoint folder, as the flow at hand wants them; all but its note."""
     for name in savepoint.files:
         if name != "flow.json":
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            make_private((folder / name).parent)
             _linked(savepoint.folder / name, folder / name)
     log = SparkLog(folder / "spark")
     log.move_paths(savepoint.origin, folder)

@@ -60,7 +60,7 @@ class Seen:
         raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}
         why = cause or why_unread(options["format"], raw, self.node.output().schema)
-        return unread_letter(self.node.name, Unread(raw, place, why), beside)
+        return unread_letter(self.node, Unread(raw, place, why), beside)
 
 
 def readable(at: Lowering, port: Port) -> DataFrame:

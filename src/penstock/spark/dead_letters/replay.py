@@ -6,15 +6,14 @@ the same records when it runs again.
 
 from __future__ import annotations
 
-import base64
 import json
-import pickle
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.kernels.errors.payload import read_payload
 from penstock.state.file import put_safely
 
 Replayed = dict[tuple[str, int], list[Any]]
@@ -49,9 +48,11 @@ class Replays:
         made: Replayed = {}
         for path in sorted(mine.glob("*.json")) if mine.exists() else []:
             for each in json.loads(path.read_text()):
-                values = pickle.loads(base64.b64decode(each["payload"]))
-                place = RAW if isinstance(values, dict) else each["place"]
-                made.setdefault((each["step"], place), []).append(values)
+                found = read_payload(each["payload"])
+                if found.raw is None:
+                    made.setdefault((each["step"], each["place"]), []).append(found.row)
+                else:
+                    made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
         return made
 
     def give_back(self, batch: int, steps: set[str]) -> None:

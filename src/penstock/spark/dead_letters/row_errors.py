@@ -6,9 +6,9 @@ that is skipped by its sink, and its letters are those of the note.
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from penstock.connectors.base import REFUSED, Refusal, Staged
 from penstock.errors import RunError
 from penstock.graph.nodes import Sink
 from penstock.graph.row import row_class
+from penstock.graph.schema import Schema
 from penstock.kernels.base import short
 from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.payload import payload_of
 from penstock.spark.failures import as_run_error
 from penstock.state.file import put_safely
 
@@ -35,6 +37,7 @@ class Refusals:
     """The rows of one batch that a sink refuses. `stage` stages some rows, `note` is where the letters are kept until the batch is through."""
 
     sink: Sink
+    schema: Schema
     stage: Stage
     note: Path
 
@@ -106,17 +109,18 @@ class Refusals:
 
     def _letter(self, numbered: DataFrame, number: int, said: str) -> Letter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
-        return letter_of(self.sink.name, number, tuple.__new__(row_class(tuple(row.__fields__)), tuple(row)), said)
+        made = tuple.__new__(row_class(tuple(row.__fields__)), tuple(row))
+        return letter_of(self.sink.name, self.schema, number, made, said)
 
     def _write(self, letters: list[Letter]) -> None:
         """Notes the letters; those of batches before are through by now."""
-        put_safely(self.note, [pickle.dumps(letters, 5)])
+        put_safely(self.note, [json.dumps([asdict(made) for made in letters]).encode()])
         for old in self.note.parent.iterdir():
             if old.name != self.note.name:
                 old.unlink(missing_ok=True)
 
     def _noted(self) -> list[Letter]:
-        return list(pickle.loads(self.note.read_bytes())) if self.note.exists() else []
+        return [Letter(**made) for made in json.loads(self.note.read_bytes())] if self.note.exists() else []
 
 
 def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:
@@ -128,9 +132,9 @@ def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> No
         )
 
 
-def letter_of(sink: str, number: int, row: tuple[Any, ...], said: str) -> Letter:
+def letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> Letter:
     """A row that a sink refuses as a dead letter."""
-    return Letter(sink, said.split("\n", 1)[0], said, short(row), pickle.dumps(tuple(row), 5), 0, f"row {number}")
+    return Letter(sink, said.split("\n", 1)[0], said, short(row), payload_of(row, schema), 0, f"row {number}")
 
 
 def _part(numbered: DataFrame, refused: dict[int, str], last: int | None = None) -> DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING
 
 from penstock.connectors.malformed import UNREAD
@@ -10,6 +9,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.row import row_class
 from penstock.kernels.base import short
 from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.payload import payload_of
 from penstock.spark.dead_letters.bisect import Bisection, Frames, Row, TooMany
 from penstock.spark.failures import as_run_error
 
@@ -32,7 +32,7 @@ def without_breakers(
     search = Bisection(frames, lambda some: runner.attempt(spark, batch, batch - 1, some, times))
     try:
         causes = search.run()
-        letters = [_letter(search, row, error) for row, error in causes.items()]
+        letters = [_letter(search, row, error, runner.plan.graph) for row, error in causes.items()]
         whole = {port: frame.localCheckpoint() for port, frame in search.without(list(causes)).items()}
     except TooMany:
         return None
@@ -41,10 +41,11 @@ def without_breakers(
     return whole, letters
 
 
-def _letter(search: Bisection, row: Row, error: Exception) -> Letter:
+def _letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> Letter:
     port, number = row
     names = tuple(n for n in search.frames[port].columns if n != UNREAD)
     values = search.values(row)[: len(names)]
     shown = short(tuple.__new__(row_class(names), values))
     told = str(as_run_error(error))
-    return Letter(port.step, told.split("\n", 1)[0], told, shown, pickle.dumps(values, 5), 0, f"record {number}")
+    payload = payload_of(values, graph.output(port).schema)
+    return Letter(port.step, told.split("\n", 1)[0], told, shown, payload, 0, f"record {number}")

@@ -1,18 +1,19 @@
-"""The letter box: dead letters of a flow that has no sink for them, kept beside its state, a file for each batch."""
+"""Dead letters of a flow that has no sink for them: kept in its checkpoint directory as JSON lines, a file for each batch."""
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from penstock.connectors.base import Staged
 from penstock.graph.nodes import DEAD
+from penstock.kernels.errors.payload import read_payload
 from penstock.state.file import put_safely
 
 
@@ -29,14 +30,38 @@ class LetterBox:
     def hand_over(self, place: Path) -> None:
         """Adds the letters of a bounded run to another box, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
-        lines = [json.dumps(letter | {"id": f"{run}-{at}"}) for at, letter in enumerate(self.letters())]
-        if lines:
-            put_safely(place / f"{run}.jsonl", ["\n".join([*lines, ""]).encode()])
+        letters = [letter | {"id": f"{run}-{at}"} for at, letter in enumerate(self.letters())]
+        if letters:
+            _write(place / f"{run}.jsonl", letters)
 
     def letters(self) -> Iterator[dict[str, Any]]:
         """All letters, oldest first."""
-        for path in sorted(self.folder.glob("*.jsonl")) if self.folder.exists() else []:
-            yield from map(json.loads, path.read_text().splitlines())
+        for path in self._files():
+            yield from _read(path)
+
+    def edit(self, letter: str, payload: Mapping[str, object]) -> None:
+        """Puts another payload in the place of a letter's own; raises BadPayload for one that cannot be replayed."""
+        read_payload(payload)
+        edited = {"payload": payload, "edited": datetime.now(UTC).isoformat(timespec="seconds")}
+        self._rewrite(lambda made: made | edited if made["id"] == letter else made)
+
+    def drop(self, letters: Collection[str]) -> int:
+        """Removes letters for good; returns how many there were."""
+        before = sum(1 for _ in self.letters())
+        self._rewrite(lambda made: None if made["id"] in letters else made)
+        return before - sum(1 for _ in self.letters())
+
+    def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+        for path in self._files():
+            before = list(_read(path))
+            after = [made for made in map(change, before) if made is not None]
+            if not after:
+                path.unlink()
+            elif after != before:
+                _write(path, after)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("*.jsonl")) if self.folder.exists() else []
 
 
 @dataclass
@@ -49,10 +74,17 @@ class StagedLetters(Staged):
     def commit(self) -> None:
         """Writes them."""
         if self.taken:
-            lines = [json.dumps(plain(dict(zip(DEAD.names, row, strict=True)))) for row in self.taken]
-            put_safely(self.path, ["\n".join([*lines, ""]).encode()])
+            _write(self.path, [plain(dict(zip(DEAD.names, row, strict=True))) for row in self.taken])
 
 
 def plain(letter: dict[str, Any]) -> dict[str, Any]:
-    """A letter as JSON can hold it: times as text, bytes in base64."""
-    return letter | {"time": letter["time"].isoformat(), "payload": base64.b64encode(letter["payload"]).decode()}
+    """A letter as JSON can hold it: its time as text, its payload as an object."""
+    return letter | {"time": letter["time"].isoformat(), "payload": json.loads(letter["payload"])}
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, path.read_text().splitlines())
+
+
+def _write(path: Path, letters: list[dict[str, Any]]) -> None:
+    put_safely(path, ["\n".join([*map(json.dumps, letters), ""]).encode()])

@@ -13,21 +13,19 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from penstock.errors import SetupError
 from penstock.spark.jvm.archive import archive_options
 from penstock.spark.jvm.java import cache_dir, use_java
+from penstock.spark.jvm.noise import NOISE, quiet
 from penstock.spark.jvm.warm import import_meanwhile
+from penstock.storage.private import make_private
 
 KEEP = 20
 """How many log files of earlier runs stay."""
 
-_NOISE = re.compile(
-    r"(NOTE: )?Picked up |Using Spark's default log4j|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
-    r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
-)
 _LOG4J = """\
 status = off
 rootLogger.level = {level}
@@ -108,8 +106,8 @@ def _new_log() -> Path:
     name = f"spark-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     for folder in (cache_dir() / "logs", Path(tempfile.gettempdir()) / f"penstock-logs-{os.getuid()}"):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).touch()
+            make_private(folder)
+            (folder / name).touch(0o600)
         except OSError:
             continue
         _prune(folder)
@@ -145,11 +143,16 @@ class _Errors:
 
     def _read(self) -> None:
         with os.fdopen(self.read_end, errors="replace") as pipe:
-            for line in pipe:
-                if self.up.is_set() and not _NOISE.match(line):
-                    _write(line)
-                else:
-                    self.kept.append(line)
+            for line in quiet(self._starting(pipe)):
+                _write(line)
+
+    def _starting(self, pipe: Iterable[str]) -> Iterator[str]:
+        """Keeps the lines of a JVM that starts, and hands on those of one that is up."""
+        for line in pipe:
+            if self.up.is_set():
+                yield line
+            else:
+                self.kept.append(line)
 
     def all(self) -> str:
         """What a JVM that ended has said."""
@@ -173,7 +176,7 @@ def not_started(said: str, otherwise: str) -> str:
     """
     found = re.search(r'^Exception in thread "main" [\w.$]+(?:Exception|Error): (.+)', said, re.MULTILINE)
     lines = [
-        line for line in said.splitlines() if line.strip() and not line.startswith("\tat ") and not _NOISE.match(line)
+        line for line in said.splitlines() if line.strip() and not line.startswith("\tat ") and not NOISE.match(line)
     ]
     reason = found[1] if found else "\n".join(lines[-10:]) or otherwise
     return f"Spark's JVM did not start: {reason.rstrip('.')}. `penstock doctor --spark` looks for the reason"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
 from penstock.spark.jvm.java import cache_dir, use_java
+from penstock.storage.private import make_private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +73,7 @@ def is_good(path: Path, jar: Jar) -> bool:
 def _fetch(jars: Sequence[Jar], folder: Path) -> None:
     """Gets JARs without their dependencies, checks each, and puts it in place in one step."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as aside:
             said = _run_ivy(jars, Path(aside))
             for jar in jars:

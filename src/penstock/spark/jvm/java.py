@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.errors import SetupError
+from penstock.storage.private import make_private
 
 OLDEST = 17
 VECTOR = "jdk.incubator.vector"
@@ -192,7 +193,7 @@ def _write_script(path: Path, text: str) -> None:
     """Write an executable in one step, so that another process sees all of it or none."""
     if path.is_file() and path.read_text() == text and os.access(path, os.X_OK):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".java-")
     try:
         with os.fdopen(handle, "w") as file:

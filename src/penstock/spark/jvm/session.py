@@ -37,6 +37,9 @@ SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "0",
 }
 """What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
+LOOPBACK = "127.0.0.1"
+LOCAL_SECURITY: dict[str, str] = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+"""Set for a local master: other users of the machine cannot talk to Spark's ports. Spark makes the secret itself and shows it nowhere."""
 
 
 def session(
@@ -70,6 +73,8 @@ def session(
     where = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
     made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
     if not jvm_is_up():
+        if _is_local(where):
+            os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
         start_jvm(made, log_level)
     spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
     if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
@@ -132,11 +137,17 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
+def _is_local(master: str) -> bool:
+    """Whether all of Spark runs in this machine's one JVM."""
+    return master == "local" or master.startswith("local[")
+
+
 def _for_local(master: str) -> dict[str, str]:
-    if not master.startswith("local") and "127.0.0.1" not in master:
+    if not master.startswith("local") and LOOPBACK not in master:
         return {}
-    local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return {**local, "spark.driver.memory": "2g"} if master.startswith("local") else local
+    made = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    made |= {"spark.driver.memory": "2g"} if master.startswith("local") else {}
+    return made | (LOCAL_SECURITY if _is_local(master) else {})
 
 
 def _cores(master: str) -> int:

@@ -15,6 +15,7 @@ from penstock.compiler.counts import complete
 from penstock.errors import PenstockError
 from penstock.faults import passing
 from penstock.graph.nodes import Endpoint, Source
+from penstock.graph.run import RunSpec
 from penstock.kernels.watermarks import BatchTimes
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.sources import Parted, Sources
@@ -25,14 +26,12 @@ from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error
 from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.pace import Pace
-from penstock.spark.live.report import BatchReport
+from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.timekeeper import processing_time
-from penstock.spark.live.until import Goal
+from penstock.spark.live.until import Goal, StopTest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from penstock.spark.run import RunOptions
 
 
 log = logging.getLogger("penstock")
@@ -50,18 +49,25 @@ class LiveRun:
     """A flow that runs. `wait` returns when it ends; `stop` lets the batch at hand finish first."""
 
     def __init__(
-        self, spark: SparkSession, sources: Sources, runner: BatchRunner, checkpoint: Checkpoint, options: RunOptions
+        self,
+        spark: SparkSession,
+        sources: Sources,
+        runner: BatchRunner,
+        checkpoint: Checkpoint,
+        spec: RunSpec,
+        observers: tuple[Observer, ...] = (),
+        until: StopTest | None = None,
     ) -> None:
         self.spark, self.sources, self.runner = spark, sources, runner
-        self.checkpoint, self.options = checkpoint, options
+        self.checkpoint, self.spec, self.observers = checkpoint, spec, observers
         self.failure: PenstockError | None = None
         self.reports: dict[int, BatchReport] = {}
         self.last: BatchReport | None = None
         self.pace = Pace(
             sources.folder / "sources",
             tuple(n.name for n in sources.nodes if isinstance(n, Source) and _is_paced(n.endpoint)),
-            options.batch_seconds,
-            options.max_rows,
+            spec.batch_seconds,
+            spec.max_rows,
         )
         self.pace.begin()
         runner.again = lambda step, letters: sources.again(spark, step, letters)
@@ -70,8 +76,8 @@ class LiveRun:
         self._busy = threading.Lock()
         self._ended = self._given_up = False
         self._fed = self._drained = False
-        self._drains = options.drain and not options.once and sources.ticks is not None
-        self.goal = Goal(options.until)
+        self._drains = spec.drain and not spec.is_once and sources.ticks is not None
+        self.goal = Goal(spec, until)
         self._ran, self._ticked = 0, -1
         self._ending = False
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
@@ -91,9 +97,9 @@ class LiveRun:
             raise as_run_error(error) from error
 
     def _trigger(self) -> dict[str, Any]:
-        if self.options.once:
+        if self.spec.is_once:
             return {"availableNow": True}
-        return {"processingTime": f"{self.options.interval} seconds"}
+        return {"processingTime": f"{self.spec.interval} seconds"}
 
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._busy:
@@ -188,7 +194,7 @@ class LiveRun:
     def _tick(self) -> None:
         """Has a batch run although no record may come, if time has work to do and none has run since it was asked for."""
         ticks = self.sources.ticks
-        if ticks is None or self.options.once or not self._busy.acquire(blocking=False):
+        if ticks is None or self.spec.is_once or not self._busy.acquire(blocking=False):
             return
         try:
             self._note_idle()
@@ -202,15 +208,15 @@ class LiveRun:
         """Tells the timekeeper when Spark has asked all sources and none had anything: at the last trigger, at most an interval ago."""
         now, status = processing_time(), self.query.status
         if not status["isTriggerActive"] and not status["isDataAvailable"]:
-            self.runner.time.nothing_waits(now - round(self.options.interval * 1_000_000))
+            self.runner.time.nothing_waits(now - round(self.spec.interval * 1_000_000))
 
     def _more(self) -> bool:
         """Whether a run that took what was there has more to do: loops that were fed, time that has work, or its end."""
         ticks, time_ = self.sources.ticks, self.runner.time
-        if not self.options.once:
+        if not self.spec.is_once:
             return False
         if ticks is not None and not self._fed:
-            if self.options.drain and not self._drained:
+            if self.spec.drain and not self._drained:
                 self._drained = self._ending = True
                 ticks.put()
                 return True
@@ -229,7 +235,7 @@ class LiveRun:
             self.runner.time.event_time(processing_time()), working=self._busy.locked() or bool(self.reports)
         ):
             return True
-        limit = self.options.duration
+        limit = self.spec.duration
         return limit is not None and time.monotonic() - self.began >= limit
 
     def _raise_own(self) -> None:
@@ -284,7 +290,7 @@ class LiveRun:
                 self.last = self._completed(report, progress)
                 self.pace.learn(self.last)
                 self.goal.told(self.last)
-                for observer in self.options.observers:
+                for observer in self.observers:
                     observer(self.last)
 
     def _progress(self) -> list[Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.state.file import put_safely
+from penstock.storage.private import make_private
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,6 @@ class Ticks:
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """The ticks as a streaming frame; those that have been read are removed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_private(self.folder)
         reader = spark.readStream.format("text").option("cleanSource", "delete")
         return reader.load(str(self.folder))

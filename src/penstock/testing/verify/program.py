@@ -47,14 +47,17 @@ def flow_of(folder: Path, sink: Any) -> Flow:
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
     from penstock.connectors.kafka.jars import endpoints_of, jars_of
+    from penstock.graph.run import RunSpec
     from penstock.spark.jvm.session import session
-    from penstock.spark.run import RunOptions, run_live
+    from penstock.spark.run import run_live
 
     spec = json.loads((folder / "spec.json").read_text())
     graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["place"])).graph
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
-    options = RunOptions(folder / "checkpoint", once=True, max_rows=most, batch_seconds=600.0, keep_versions=2)
+    options = RunSpec(
+        checkpoint=folder / "checkpoint", mode="once", max_rows=most, batch_seconds=600.0, keep_versions=2
+    )
     run = run_live(graph, spark, options)
     sys.stdout.write(f"{STARTED}\n")
     sys.stdout.flush()

@@ -209,8 +209,9 @@ class PostgresTarget(Target):
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A table of its own, on a server of its own unless there is one."""
-        import psycopg
+        from penstock.graph.endpoints.sniff_postgres import driver
 
+        psycopg = driver()
         from penstock.testing.servers import postgres_server
 
         with _server(postgres_server, url) as at, psycopg.connect(at, autocommit=True) as db:
@@ -265,8 +266,9 @@ class RedisTarget(Target):
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A stream of its own, on a server of its own unless there is one."""
-        import redis
+        from penstock.connectors.redis.wire import driver
 
+        redis = driver()
         from penstock.testing.servers import redis_server
 
         with _server(redis_server, url) as at, redis.Redis.from_url(at) as client:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.load import load_flow
 from penstock.errors import FlowError, SchemaError
+from penstock.jobs.load import load_flow
 
 FLOW = """
 import penstock as ps
@@ -101,7 +101,7 @@ def test_an_error_in_the_file_is_the_users_own_traceback(tmp_path: Path) -> None
     assert 'broken.py", line 2, in helper' in text
     assert text.endswith("ZeroDivisionError: division by zero")
     assert "importlib" not in text
-    assert "cli/load.py" not in text
+    assert "jobs/load.py" not in text
 
 
 def test_a_syntax_error_shows_the_line(tmp_path: Path) -> None:

@@ -12,17 +12,18 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from penstock import launcher
 from penstock.errors import FlowError, PenstockError, nearest
 from penstock.graph.graph import Graph
 
 _MAKERS = ("flow", "topology", "build", "build_flow", "make_flow")
 """Functions of these names are called when a file has no flow of its own; others only when they are named."""
+_is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,16 @@ def _is_file(where: str) -> bool:
 @contextmanager
 def _loading() -> Iterator[None]:
     """While a file is loaded, a `ps.run(...)` in it runs nothing: the command line decides how the flow runs."""
-    launcher.loading = True
+    token = _is_loading.set(True)
     try:
         yield
     finally:
-        launcher.loading = False
+        _is_loading.reset(token)
+
+
+def is_loading() -> bool:
+    """Whether a user's file is being loaded right now, in this thread."""
+    return _is_loading.get()
 
 
 def _file_module(path: Path) -> ModuleType:

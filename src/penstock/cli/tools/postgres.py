@@ -1,0 +1,58 @@
+"""`penstock postgres`: a PostgreSQL for development."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import option
+from penstock.cli.output.failure import handled
+from penstock.jobs import postgres
+
+app = typer.Typer(name="postgres", help="A PostgreSQL on this machine, for development.", no_args_is_help=True)
+
+PORT = 5432
+Folder = Annotated[Path, option(help="Where it keeps its data.")]
+Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+_FOLDER = Path(".penstock") / "postgres"
+
+
+@app.command()
+def start(
+    folder: Folder = _FOLDER,
+    port: Annotated[int, option(min=0, max=65535, help="Where it listens on 127.0.0.1; 0 takes a free port.")] = PORT,
+    debug: Debug = False,
+) -> None:
+    """Start a PostgreSQL and leave it running; prints the URL for ps.postgres. Logical decoding is on."""
+    with handled(debug=debug, runs=False):
+        running = postgres.running_in(folder)
+        if running is not None:
+            typer.echo(f"runs already: {running.url} (process {running.pid})")
+            return
+        made = postgres.start(folder, port)
+        typer.echo(f"started: {made.url} (process {made.pid}, log {made.folder / 'server.log'})")
+
+
+@app.command()
+def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
+    """Stop it; its data stays."""
+    with handled(debug=debug, runs=False):
+        running = postgres.running_in(folder)
+        if running is None:
+            typer.echo("no PostgreSQL runs here")
+            return
+        running.stop()
+        typer.echo(f"stopped: process {running.pid}")
+
+
+@app.command()
+def status(folder: Folder = _FOLDER, debug: Debug = False) -> None:
+    """Say whether one runs, and where. Ends with 1 when none does."""
+    with handled(debug=debug, runs=False):
+        running = postgres.running_in(folder)
+        if running is None:
+            typer.echo(f"no PostgreSQL runs in {folder}; penstock postgres start")
+            raise typer.Exit(1)
+        typer.echo(f"runs: {running.url} (process {running.pid})")

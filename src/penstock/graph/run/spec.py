@@ -1,0 +1,201 @@
+"""`RunSpec`: everything that a run of a flow is configured with."""
+
+# ruff: noqa: RUF009 - option(...) makes a field
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from penstock.errors import OptionError, nearest
+from penstock.graph.run.kinds import (
+    Json,
+    choice,
+    count,
+    directory,
+    flag,
+    listed,
+    maybe_span,
+    moment,
+    names,
+    pairs,
+    span,
+    text,
+    whole,
+)
+from penstock.graph.run.option import Option, option, option_of
+
+MODES = ("live", "once", "batch")
+"""Until it is stopped; over what is there; once over bounded data."""
+LEVELS = ("debug", "info", "warning", "error")
+"""How much is logged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """How to run a flow: frozen, checked when it is made, and the same whether it comes from code, a command line, the environment or JSON.
+
+    `RunSpec(...)` takes values of the types that the fields have; `RunSpec.of(...)` also what people write, such as `"20s"`. Raises
+    OptionError for an option that is wrong or does not go with another.
+
+        >>> RunSpec.of(once=True, duration="1m30s").duration
+        90.0
+        >>> RunSpec.from_json(RunSpec(mode="once").to_json()).mode
+        'once'
+    """
+
+    mode: str = option(
+        "live",
+        choice(*MODES),
+        "live until it is stopped; once over what is there, keeping its checkpoint; or batch, once over bounded data",
+        flag="",
+    )
+    duration: float | None = option(
+        None, maybe_span(), "Stop after this time: 500ms, 20s, 5m, 1h.", flag="--for", is_live=True
+    )
+    batches: int | None = option(None, whole(1), "Stop after so many batches.", is_live=True)
+    records: int | None = option(None, whole(1), "Stop after so many records.", is_live=True)
+    until_time: int | None = option(None, moment(), "Stop when event time has reached this moment.", is_live=True)
+    until_idle: float | None = option(
+        None, maybe_span(), "Stop when no record has arrived for this time.", is_live=True
+    )
+    drain: bool = option(False, flag(), "At the end let all time pass: windows close, timers fire.")
+    interval: float = option(0.0, span(), "Time between the starts of batches; 0s is as fast as it goes.", shown="0s")
+    batch_seconds: float = option(2.0, span(0.1), "How long a batch should last, where a source adapts.", shown="2s")
+    max_rows: int | None = option(None, whole(1), "What such a source takes in for one batch.")
+    checkpoint: Path | None = option(
+        None, directory(), "The checkpoint directory.", shown=".penstock/FLOW", is_live=True
+    )
+    fresh: bool = option(False, flag(), "Forget the checkpoint and start over.", is_live=True)
+    savepoint: str = option(
+        "", text("SAVEPOINT"), "Start from a savepoint: a name or a path.", flag="--from", is_live=True
+    )
+    drop_state: tuple[str, ...] = option(
+        (), names("STEP"), "The state of this step may be dropped if it does not fit.", is_live=True
+    )
+    rename_state: dict[str, str] = option(
+        {}, pairs("OLD=NEW", "counts=totals"), "A step has another name now and keeps its state.", is_live=True
+    )
+    keep_versions: int = option(20, count(2), "How many versions of the state are kept.", shown="20")
+    parallelism: int | None = option(None, whole(1), "Tasks of a keyed step.", shown="cores")
+    master: str = option("", text("URL"), "Spark's master.", shown="local[*,4]")
+    conf: dict[str, str] = option({}, pairs(example="spark.executor.memory=4g"), "A Spark setting.")
+    packages: tuple[str, ...] = option((), listed(), "Maven coordinates of JARs, with commas between.")
+    py_files: tuple[str, ...] = option((), listed(), "Python files or zips for the workers, with commas between.")
+    properties_file: Path | None = option(None, directory("FILE"), "A file of Spark settings.")
+    json_logs: bool = option(False, flag(), "Log each event as a line of JSON.")
+    log_level: str = option("", choice("", *LEVELS), "How much is logged.", shown="warning")
+    metrics_port: int | None = option(None, whole(0, 65535), "Serve Prometheus metrics; 0 takes a free port.")
+    metrics_host: str = option("127.0.0.1", text("HOST"), "The address metrics are served at.", shown="127.0.0.1")
+    by_value: tuple[str, ...] = option(
+        (), names("MODULE"), "Modules whose code travels inside the functions that use it.", flag=""
+    )
+    dead_letters: Path | None = option(
+        None, directory(), "Where a bounded run leaves the dead letters that no sink takes.", flag=""
+    )
+
+    def __post_init__(self) -> None:
+        for name, declared in run_options().items():
+            object.__setattr__(self, name, declared.read(getattr(self, name)))
+        if self.mode == "batch":
+            self._check_bounded()
+
+    def _check_bounded(self) -> None:
+        wrong = [o.label for o in run_options().values() if o.is_live and getattr(self, o.name) != o.default]
+        if wrong:
+            raise OptionError(
+                f"--batch runs once over bounded data, from nothing to its end; leave out {', '.join(wrong)}"
+            )
+
+    @property
+    def is_once(self) -> bool:
+        """Whether the run ends when it has processed what was there."""
+        return self.mode == "once"
+
+    def checkpoint_of(self, flow: str) -> Path:
+        """The checkpoint directory of a flow, as an absolute path."""
+        return (self.checkpoint or Path(".penstock") / flow).absolute()
+
+    @classmethod
+    def of(cls, **options: object) -> RunSpec:
+        """A spec of what people write: `once=True`, `duration="20s"`, `conf={"spark.x": 1}`.
+
+        Options that are None have their defaults. An unknown one raises OptionError with the nearest name.
+        """
+        given = {k: v for k, v in options.items() if v is not None}
+        mode = _mode(given)
+        return cls(**_read(given), **({"mode": mode} if mode else {}))  # type: ignore[arg-type]  # read by their kinds
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> RunSpec:
+        """A spec of the variables `PENSTOCK_RUN_...`: those of the options, `PENSTOCK_RUN_ONCE` and `PENSTOCK_RUN_BATCH`.
+
+        >>> RunSpec.from_environment({"PENSTOCK_RUN_FOR": "20s", "PENSTOCK_RUN_ONCE": "1"}).mode
+        'once'
+        """
+        found = os.environ if environ is None else environ
+        given: dict[str, object] = {
+            w: found[f"PENSTOCK_RUN_{w.upper()}"] for w in _WORDS if f"PENSTOCK_RUN_{w.upper()}" in found
+        }
+        for declared in run_options().values():
+            text = next((found[v] for v in declared.variables if found.get(v)), None)
+            if text is not None:
+                given[declared.name] = declared.read_text(text)
+        return cls.of(**given)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> RunSpec:
+        """A spec of plain values, as `to_dict` makes them; what is missing has its default."""
+        return cls.of(**values)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RunSpec:
+        """A spec of a JSON object; raises OptionError for what is none."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise OptionError(f"the options of a run are a JSON object; this is not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise OptionError(f"the options of a run are a JSON object, got {values!r}")
+        return cls.from_dict(values)
+
+    def to_dict(self) -> dict[str, Json]:
+        """All options as plain values that JSON has."""
+        return {name: declared.write(getattr(self, name)) for name, declared in run_options().items()}
+
+    def to_json(self) -> str:
+        """All options as a JSON object, which `from_json` reads."""
+        return json.dumps(self.to_dict(), indent=1)
+
+
+_WORDS = ("once", "batch")
+"""The modes that can be said by a word of their own."""
+
+
+@cache
+def run_options() -> dict[str, Option[object]]:
+    """The options of a run by name, in the order in which they are declared."""
+    return {declared.name: option_of(declared) for declared in fields(RunSpec)}
+
+
+def _read(given: Mapping[str, object]) -> dict[str, object]:
+    known = run_options()
+    for name in given:
+        if name not in known:
+            raise OptionError(f"a run has no option {name!r}; {nearest(name, [*_WORDS, *known])}")
+    return {name: known[name].read(value) for name, value in given.items()}
+
+
+def _mode(given: dict[str, object]) -> str:
+    """The mode that the words `once` and `batch` say; they are taken out of what is given."""
+    words = [w for w in _WORDS if w in given and flag().read(given.pop(w))]
+    if len(words) == 2:
+        raise OptionError("--batch and --once exclude each other: --once is live and keeps its checkpoint")
+    if words and given.get("mode", words[0]) != words[0]:
+        raise OptionError(f"{words[0]} and mode={given['mode']!r} exclude each other")
+    given.pop("mode", None) if words else None
+    return words[0] if words else ""

@@ -1,0 +1,165 @@
+"""What one does with a Kafka cluster by hand: look at topics, make and delete them, put records in, read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.connectors.kafka.admin import Cluster, said
+from penstock.connectors.kafka.settings import confluent
+from penstock.errors import OptionError, RunError, SetupError, nearest
+
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as it is shown."""
+
+    partition: int
+    offset: int
+    time: str
+    key: str | None
+    value: str | None
+
+    def as_json(self) -> str:
+        """All of it, on one line."""
+        return json.dumps(self.__dict__, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class KafkaTools:
+    """A cluster, and the settings of its client."""
+
+    servers: str
+    settings: dict[str, str]
+
+    def topics(self) -> list[dict[str, Any]]:
+        """Each topic with its partitions and its records, those of Kafka itself left out."""
+        found = {name: parts for name, parts in self._found().items() if not name.startswith("__")}
+        consumer = self._consumer()
+        try:
+            return [
+                {
+                    "topic": name,
+                    "partitions": len(parts),
+                    "offsets": sum(self._length(consumer, name, p) for p in parts),
+                }
+                for name, parts in sorted(found.items())
+            ]
+        finally:
+            consumer.close()
+
+    def create(self, topic: str, partitions: int = 1) -> None:
+        """Makes a topic."""
+        confluent()
+        from confluent_kafka.admin import NewTopic
+
+        self._done(self._cluster().admin.create_topics([NewTopic(topic, partitions, -1)])[topic], topic)
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic with all its records."""
+        self._check(topic)
+        self._done(self._cluster().admin.delete_topics([topic])[topic], topic)
+
+    def produce(self, topic: str, lines: Iterable[bytes], separator: bytes = b"") -> int:
+        """Puts a record for each line; with a separator a line is a key and a value. Returns how many are stored."""
+        self._check(topic)
+        kafka = confluent()
+        failures: list[Any] = []
+        settings = self._cluster().settings
+        producer = kafka.Producer({**settings, "enable.idempotence": True})
+        many = 0
+        for line in lines:
+            many += 1
+            key, value = line.split(separator, 1) if separator and separator in line else (None, line)
+            self._put(producer, topic, key, value, failures)
+        left = producer.flush(PATIENCE * 3)
+        if failures or left:
+            reason = said(failures[0]) if failures else "the cluster did not answer in time"
+            raise RunError(f"{len(failures) + left} of {many} records were not stored: {reason}")
+        return many
+
+    def _put(self, producer: Any, topic: str, key: bytes | None, value: bytes, failures: list[Any]) -> None:
+        def done(error: Any, _: Any) -> None:
+            if error is not None:
+                failures.append(error)
+
+        while True:
+            try:
+                producer.produce(topic, value, key, on_delivery=done)
+                return
+            except BufferError:  # its buffer is full: what is sent makes room
+                producer.poll(0.5)
+
+    def consume(self, topic: str, *, latest: bool = False, follow: bool = False) -> Iterator[Record]:
+        """The records of a topic: those that are there, and with `follow` those that arrive."""
+        kafka = confluent()
+        partitions = self._check(topic)
+        consumer = self._consumer()
+        begin = kafka.OFFSET_END if latest else kafka.OFFSET_BEGINNING
+        ends = {p: consumer.get_watermark_offsets(kafka.TopicPartition(topic, p), PATIENCE)[1] for p in partitions}
+        waiting = {p for p in partitions if self._length(consumer, topic, p)} if not latest else set()
+        consumer.assign([kafka.TopicPartition(topic, p, begin) for p in partitions])
+        try:
+            while follow or waiting:
+                message = consumer.poll(0.5)
+                if message is None or message.error():
+                    waiting -= self._read_to_end(consumer, topic, waiting, ends)
+                    continue
+                yield _record(message)
+                waiting -= {message.partition()} if message.offset() + 1 >= ends[message.partition()] else set()
+        finally:
+            consumer.close()
+
+    def _read_to_end(self, consumer: Any, topic: str, waiting: set[int], ends: dict[int, int]) -> set[int]:
+        """Partitions that have nothing more, although their last offset was no record (a marker of a transaction)."""
+        places = consumer.position([confluent().TopicPartition(topic, p) for p in waiting])
+        return {p.partition for p in places if p.offset >= ends[p.partition]}
+
+    def _length(self, consumer: Any, topic: str, partition: int) -> int:
+        low, high = consumer.get_watermark_offsets(confluent().TopicPartition(topic, partition), PATIENCE)
+        return int(high - low)
+
+    def _cluster(self) -> Cluster:
+        return Cluster(self.servers, self.settings)
+
+    def _consumer(self) -> Any:
+        settings = self._cluster().settings
+        return confluent().Consumer({**settings, "group.id": "penstock-consume", "enable.auto.commit": False})
+
+    def _found(self) -> dict[str, list[int]]:
+        errors = confluent().KafkaException
+        try:
+            found = self._cluster().admin.list_topics(timeout=PATIENCE).topics
+        except errors as error:
+            raise SetupError(
+                f"the Kafka cluster at {self.servers} does not answer: {said(error)}; for one to develop with: penstock kafka start"
+            ) from None
+        return {name: sorted(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def _check(self, topic: str) -> list[int]:
+        known = self._found()
+        if topic not in known:
+            raise OptionError(
+                f"{self.servers} has no topic {topic!r}; {nearest(topic, known)}. Make it: penstock kafka topics --create {topic}"
+            )
+        return known[topic]
+
+    def _done(self, future: Any, topic: str) -> None:
+        try:
+            future.result(PATIENCE * 3)
+        except confluent().KafkaException as error:
+            raise OptionError(f"topic {topic!r}: {said(error)}") from None
+
+
+def _record(message: Any) -> Record:
+    moment = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC).isoformat(timespec="milliseconds")
+    return Record(message.partition(), message.offset(), moment, _text(message.key()), _text(message.value()))
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode(errors="backslashreplace")

@@ -1,0 +1,50 @@
+"""What the JVM and Spark's Python daemon write to their standard error that tells nobody anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+NOISE = re.compile(
+    r"(NOTE: )?Picked up |Using Spark's default log4j|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
+    r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_ENDINGS = re.compile(
+    r"(EOFError|BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit)\b"
+)
+_FRAME = re.compile(r'  File "([^"]+)"')
+
+
+def quiet(lines: Iterable[str]) -> Iterator[str]:
+    r"""The lines without noise, and without the tracebacks that Spark's Python daemon leaves when the JVM goes away under it.
+
+    A traceback with a frame of anybody else, or with another error, passes whole.
+
+    >>> said = [_TRACEBACK + "\n", '  File "/x/pyspark/daemon.py", line 1, in manager\n', "    x()\n", "EOFError\n", "hello\n"]
+    >>> list(quiet(said))
+    ['hello\n']
+    """
+    held: list[str] = []
+    for line in lines:
+        if held and not _ends(line):
+            held.append(line)
+        elif held:
+            yield from [] if _is_daemons([*held, line]) else [*held, line]
+            held = []
+        elif line.startswith(_TRACEBACK):
+            held = [line]
+        elif not NOISE.match(line):
+            yield line
+    yield from held
+
+
+def _ends(line: str) -> bool:
+    """Whether a line is the last of a traceback: the error itself, which is not indented."""
+    return bool(line.strip()) and not line.startswith((" ", "\t"))
+
+
+def _is_daemons(block: list[str]) -> bool:
+    files = [found[1] for line in block if (found := _FRAME.match(line))]
+    ours = all("/pyspark/" in file or file.startswith("<frozen") for file in files)
+    return bool(files) and ours and any("daemon.py" in f for f in files) and bool(_ENDINGS.match(block[-1]))

@@ -1,0 +1,135 @@
+"""What a flow needs outside and is not there is found before Spark starts, with the command that mends it; nothing is left behind."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import penstock as ps
+from penstock.cli.main import app
+from penstock.connectors import preflight
+from penstock.connectors.preflight import check_outside
+from penstock.errors import SetupError
+from penstock.log import Log
+
+
+def reading(endpoint: Any) -> ps.Flow:
+    flow = ps.Flow("needs")
+    flow.source("in", endpoint).sink("out", ps.console())
+    return flow
+
+
+def writing(endpoint: Any) -> ps.Flow:
+    flow = ps.Flow("needs")
+    flow.source("in", ps.items([(1,)], "n bigint")).sink("out", endpoint)
+    return flow
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "PATIENCE", 1.0)
+
+
+def refusal(flow: ps.Flow) -> str:
+    with pytest.raises(SetupError) as refused:
+        check_outside(flow.graph)
+    return str(refused.value)
+
+
+def test_a_missing_topic_of_the_log_is_told_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    said = refusal(reading(ps.topic("orders", "n bigint", path=tmp_path / "log")))
+    assert f"penstock topics create orders --log {tmp_path}/log" in said
+    assert not (tmp_path / "log").exists()
+    with Log(tmp_path / "log") as log:
+        log.create_topic("order")
+    assert "did you mean 'order'" in refusal(reading(ps.topic("orders", "n bigint", path=tmp_path / "log")))
+    check_outside(reading(ps.topic("order", "n bigint", path=tmp_path / "log")).graph)
+
+
+def test_a_topic_that_the_flow_itself_writes_is_made_by_it(tmp_path: Path) -> None:
+    flow = reading(ps.topic("round", "n bigint", path=tmp_path / "log"))
+    flow.source("more", ps.items([(1,)], "n bigint")).sink("back", ps.write_topic("round", path=tmp_path / "log"))
+    check_outside(flow.graph)
+
+
+def test_missing_files_of_a_source_and_of_a_join_are_named(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("id,name\n")
+    said = refusal(reading(ps.files(tmp_path / "user.csv", "csv", "id bigint, name string")))
+    assert "did you mean 'users.csv'" in said
+    assert "mkdir -p" in said
+    flow = ps.Flow("needs")
+    table = ps.files(tmp_path / "gone" / "t.csv", "csv", "id bigint, name string")
+    flow.source("in", ps.items([(1,)], "id bigint")).join("names", table, on="id").sink("out", ps.console())
+    assert "'names' reads" in refusal(flow)
+    check_outside(reading(ps.files(tmp_path / "*.csv", "csv", "id bigint, name string")).graph)
+    check_outside(reading(ps.files("s3a://bucket/x", "csv", "id bigint, name string")).graph)
+
+
+@pytest.mark.parametrize("make", [ps.postgres, ps.write_postgres])
+def test_a_postgres_that_does_not_answer(closed_port: int, make: Any) -> None:
+    pytest.importorskip("psycopg")
+    url = f"postgresql://me:geheim@127.0.0.1:{closed_port}/shop"
+    made = (
+        ps.postgres(url, table="t", schema="n bigint", by="n") if make is ps.postgres else ps.write_postgres(url, "t")
+    )
+    said = refusal(reading(made) if make is ps.postgres else writing(made))
+    assert "penstock postgres start" in said
+    assert "geheim" not in said
+
+
+def test_a_redis_that_does_not_answer(closed_port: int) -> None:
+    pytest.importorskip("redis")
+    said = refusal(writing(ps.write_redis(f"redis://127.0.0.1:{closed_port}", key="n")))
+    assert "which does not answer" in said
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_a_kafka_that_does_not_answer(closed_port: int, way: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    servers = f"127.0.0.1:{closed_port}"
+    made: Any = ps.kafka("t", "n bigint", servers=servers) if way == "read" else ps.write_kafka("t", servers=servers)
+    said = refusal(reading(made) if way == "read" else writing(made))
+    assert "penstock kafka start" in said
+
+
+@pytest.mark.parametrize(
+    "package, flow, command",
+    [
+        ("confluent_kafka", lambda: reading(ps.kafka("t", "n bigint")), "pip install 'penstock[kafka]'"),
+        ("psycopg", lambda: writing(ps.write_postgres("postgresql://x/y", "t")), "pip install 'penstock[postgres]'"),
+        ("redis", lambda: writing(ps.write_redis("redis://x", key="n")), "pip install 'penstock[redis]'"),
+    ],
+)
+def test_a_package_that_is_missing(package: str, flow: Any, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    assert command in refusal(flow())
+
+
+FLOW = """
+import penstock as ps
+flow = ps.Flow("needs")
+flow.source("in", ps.topic("orders", "n bigint", path="log")).sink("out", ps.console())
+"""
+
+
+def test_a_start_that_fails_starts_no_spark_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "flow.py").write_text(FLOW)
+    done = CliRunner().invoke(app, ["run", "flow.py", "--progress", "plain"], env={"COLUMNS": "300"})
+    assert done.exit_code == 1, done.output
+    assert "The run could not start" in done.output
+    assert "penstock topics create orders --log log" in done.output
+    assert "starting Spark" not in done.output
+    assert sorted(p.name for p in tmp_path.iterdir()) in (["flow.py"], ["__pycache__", "flow.py"])

@@ -1,0 +1,66 @@
+"""`penstock kafka topics`, `produce` and `consume` against a real broker; and what they say where there is none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.jobs import kafka as tools
+from penstock.jobs.broker import free_port
+from tests.kafka.conftest import Kafka
+
+runner = CliRunner()
+
+
+def run(*words: Any, stdin: str = "", code: int = 0) -> str:
+    done = runner.invoke(app, ["kafka", *map(str, words)], input=stdin, env={"COLUMNS": "300"})
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@pytest.mark.spark
+def test_topics_are_made_filled_read_and_deleted(kafka: Kafka) -> None:
+    at = ("--servers", kafka.servers)
+    assert "created words: 2 partitions" in run("topics", "--create", "words", "--partitions", 2, *at)
+    assert "words: 3 records stored" in run("produce", "words", *at, "--key-separator", ":", stdin="a:1\nb:2\nc\n")
+    (row,) = [r for r in json.loads(run("topics", "--json", *at)) if r["topic"] == "words"]
+    assert (row["partitions"], row["offsets"]) == (2, 3)
+    assert sorted(run("consume", "words", *at).split()) == ["1", "2", "c"]
+    records = [json.loads(line) for line in run("consume", "words", "--json", *at).splitlines()]
+    assert sorted((r["key"], r["value"]) for r in records if r["key"]) == [("a", "1"), ("b", "2")]
+    assert len(run("consume", "words", "--limit", 1, *at).split()) == 1
+    assert "did you mean 'words'" in run("consume", "wrods", *at, code=2)
+    assert "already exists" in run("topics", "--create", "words", *at, code=2)
+    assert "deleted words" in run("topics", "--delete", "words", *at)
+
+
+@pytest.mark.spark
+def test_a_topic_written_in_transactions_ends_too(kafka: Kafka) -> None:
+    topic = kafka.topic(1)
+    producer = kafka.producer(**{"transactional.id": f"t-{topic}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"x")
+    producer.commit_transaction(30)
+    producer.close()
+    assert run("consume", topic, "--servers", kafka.servers).split() == ["x"]
+
+
+def test_a_cluster_that_does_not_answer_is_told_with_the_command_that_starts_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tools, "PATIENCE", 1.0)
+    at = ("--servers", f"127.0.0.1:{free_port()}")
+    for words in (["topics"], ["produce", "t"], ["consume", "t"]):
+        out = run(*words, *at, code=1)
+        assert "does not answer" in out
+        assert "penstock kafka start" in out
+
+
+def test_wrong_settings_are_wrong_usage() -> None:
+    assert "--option: expected KEY=VALUE" in run("topics", "--option", "x", code=2)
+    assert "there is no file gone.txt" in run("produce", "t", "gone.txt", code=2)

@@ -1,0 +1,140 @@
+"""Checkpoints, logs and the cache are for their user alone: by their modes, and as another user finds it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.log import Log
+from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.directory import Checkpoint
+from penstock.spark.checkpoint.restart import Restart
+from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.spark.jvm import gateway
+from penstock.spark.jvm.session import LOCAL_SECURITY, _settings
+from penstock.storage.private import make_private
+from tests.spark.checkpoints import WANTED, batch, begin
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A directory that everybody may enter, under the usual umask."""
+    before = os.umask(0o022)
+    made = Path(tempfile.mkdtemp(prefix="penstock-shared-"))
+    made.chmod(0o755)
+    yield made
+    os.umask(before)
+    shutil.rmtree(made)
+
+
+def checkpoint(shared: Path) -> Path:
+    folder = begin(make_private(shared / ".penstock" / "shop"), WANTED)
+    batch(folder, 0, {"a": 1})
+    take(folder, place_of("saved", folder))
+    return shared / ".penstock"
+
+
+def opened(shared: Path) -> Path:
+    made = Checkpoint(Restart(shared / "mine" / "shop", Wanted("shop")))
+    made.open()
+    made.close()
+    return shared / "mine"
+
+
+def log(shared: Path) -> Path:
+    with Log(shared / "log") as made:
+        made.create_topic("words")
+        with made.producer() as producer:
+            producer.send("words", b"secret").result()
+    return shared / "log"
+
+
+def cache(shared: Path) -> Path:
+    os.environ["PENSTOCK_CACHE"] = str(shared / "cache")
+    try:
+        gateway._new_log()
+    finally:
+        del os.environ["PENSTOCK_CACHE"]
+    return shared / "cache"
+
+
+KINDS = [checkpoint, opened, log, cache]
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_only_the_user_may_enter(shared: Path, make: object) -> None:
+    made = make(shared)  # type: ignore[operator]
+    assert oct(made.stat().st_mode & 0o777) == "0o700"
+    files = [p for p in made.rglob("*") if p.is_file()]
+    assert files
+    open_doors = [p for p in made.rglob("*") if p.is_dir() and p.stat().st_mode & 0o077 and p.parent == made]
+    assert open_doors == []
+
+
+@pytest.mark.parametrize("make", [log, cache])
+def test_the_files_are_the_users_too(shared: Path, make: object) -> None:
+    made = make(shared)  # type: ignore[operator]
+    assert {oct(p.stat().st_mode & 0o077) for p in made.rglob("*") if p.is_file()} == {"0o0"}
+
+
+def test_state_files_are_the_users(shared: Path) -> None:
+    made = checkpoint(shared)
+    kept = [p for p in made.rglob("*") if p.is_file() and p.name != "lock"]
+    assert {oct(p.stat().st_mode & 0o077) for p in kept} == {"0o0"}
+
+
+READ = """
+import os, sys
+os.setgid(65534); os.setuid(65534)
+found = []
+for path in sys.argv[1:]:
+    try:
+        open(path, 'rb').read(1)
+        found.append(path)
+    except PermissionError:
+        pass
+print(len(found))
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("make", KINDS)
+def test_another_user_can_read_nothing(shared: Path, make: object) -> None:
+    made = make(shared)  # type: ignore[operator]
+    public = shared / "public"
+    public.write_text("for all")
+    files = [str(p) for p in made.rglob("*") if p.is_file()]
+    out = subprocess.run(
+        [sys.executable, "-S", "-c", READ, str(public), *files], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "1", "the public file, and no other"
+
+
+def test_a_directory_that_is_there_is_left_as_it_is(shared: Path) -> None:
+    (shared / "theirs").mkdir(mode=0o755)
+    make_private(shared / "theirs" / "mine")
+    assert oct((shared / "theirs").stat().st_mode & 0o777) == "0o755"
+    assert oct((shared / "theirs" / "mine").stat().st_mode & 0o777) == "0o700"
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]"])
+def test_sparks_ports_want_a_secret_on_a_local_master(master: str) -> None:
+    made = _settings(master, {})
+    assert {k: made[k] for k in LOCAL_SECURITY} == LOCAL_SECURITY
+    assert made["spark.driver.bindAddress"] == "127.0.0.1"
+    assert not any("secret" in k for k in made), "it would stand in the list of processes"
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2,1,1024]", "spark://host:7077", "yarn"])
+def test_elsewhere_the_user_decides(master: str) -> None:
+    assert not LOCAL_SECURITY.keys() & _settings(master, {}).keys()
+    assert _settings("local[2]", {"spark.authenticate": "false"})["spark.authenticate"] == "false"
