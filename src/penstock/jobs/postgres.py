@@ -40,6 +40,10 @@ SETTINGS = {
 """Logical decoding is on, for `ps.postgres_changes`."""
 
 
+_STARTED: dict[int, subprocess.Popen[bytes]] = {}
+"""Servers that this process has started and that may outlive it."""
+
+
 class Account(TypedDict, total=False):
     """Under whom a process runs; empty for whoever starts it."""
 
@@ -122,6 +126,8 @@ class Postgres:
             deadline = time.monotonic() + patience
             while _began(self.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
+        if self.pid in _STARTED:
+            _STARTED.pop(self.pid).wait()
         (self.folder / NOTE).unlink(missing_ok=True)
 
 
@@ -142,6 +148,7 @@ def start(folder: Path, port: int = 0) -> Postgres:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home, start_new_session=True, **who
         )
+    _STARTED[process.pid] = process
     _await(process, home / "data", folder / "server.log")
     made = Postgres(folder, port, process.pid, password)
     with open_private(folder / NOTE) as file:
