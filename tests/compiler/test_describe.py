@@ -15,6 +15,7 @@ import penstock as ps
 from penstock.cli.flows.describe import coloured
 from penstock.cli.flows.describe import describe as describe_command
 from penstock.compiler.describe import describe
+from penstock.errors import CaptureError
 from penstock.graph.picture.describe import describe_graph
 from penstock.graph.picture.text import as_text
 from tests.compiler.flows import FLOWS, positive, same, start
@@ -348,3 +349,17 @@ def test_colours_change_no_letter() -> None:
     text = as_text(describe(FLOWS["shared_streams"]().graph))
     assert coloured(text).plain == text
     assert len(coloured(text).spans) > 10
+
+
+def test_a_function_that_cannot_travel_is_refused() -> None:
+    class Stuck:
+        def __init__(self) -> None:
+            self.letters = (letter for letter in "abc")
+
+        def __call__(self, row: Any) -> Any:
+            return row
+
+    flow = ps.Flow("stuck")
+    flow.source("words", ps.items([], "word string")).map("up", Stuck()).sink("out", ps.console())
+    with pytest.raises(CaptureError, match="step 'up'"):
+        describe(flow.graph)

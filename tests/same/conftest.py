@@ -1,6 +1,7 @@
 """One suite, four runtimes, one answer: each case runs on the oracle, locally, on Spark bounded and on Spark live.
 
-The oracle reads the graph as it was written; the others run the compiled plan.
+The oracle reads the graph as it was written, in one batch; the others run the compiled plan. Local and live runs are cut into batches at
+random, and at the same places.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.testing import Results, run_local, run_spark
+from penstock.testing import Driver, Results, run_local, run_spark
 
 RUNTIMES = ["oracle", "local", "bounded", "live"]
 WITHOUT_JVM = ("oracle", "local")
@@ -28,26 +29,32 @@ class Case:
     spark: Callable[[], Any]
 
     def run(
-        self, flow: Any, inputs: Mapping[str, Iterable[Any]], tables: Mapping[str, Iterable[Any]] | None = None
+        self,
+        flow: Any,
+        inputs: Mapping[str, Iterable[Any]],
+        tables: Mapping[str, Iterable[Any]] | None = None,
+        cuts: Mapping[str, list[int]] | None = None,
     ) -> Results:
-        """What the runtime answers."""
+        """What the runtime answers. `cuts` says after which records local and live batches end; else it is rolled."""
         lists = {n: list(rows) for n, rows in inputs.items()}
-        if self.in_process:
+        if self.runtime == "oracle" or (self.in_process and len(lists) < len(flow.graph.sources)):
             return self.run_local(flow, lists, tables)
-        cuts = None if self.runtime == "bounded" else {n: self._cuts(len(rows)) for n, rows in lists.items()}
-        return run_spark(flow, self.spark(), lists, tables=tables, cuts=cuts)
+        cuts = cuts or {n: self._cuts(len(rows)) for n, rows in lists.items()}
+        if self.in_process:
+            return run_cut(flow, lists, cuts, tables)
+        return run_spark(flow, self.spark(), lists, tables=tables, cuts=None if self.runtime == "bounded" else cuts)
 
     @property
     def in_process(self) -> bool:
         """Whether the runtime needs no JVM."""
         return self.runtime in WITHOUT_JVM
 
-    def run_local(self, flow: Any, *given: Any) -> Results:
+    def run_local(self, flow: Any, *given: Any, write: bool = False) -> Results:
         """Runs a flow in this process, over lists that may hold marks."""
-        return run_local(flow, *given, oracle=self.runtime == "oracle")
+        return run_local(flow, *given, oracle=self.runtime == "oracle", write=write)
 
     def _cuts(self, length: int) -> list[int]:
-        rolled = random.Random(f"{self.seed}-{length}")
+        rolled = random.Random(f"{self.seed.partition('[')[0]}-{length}")
         return sorted(rolled.randint(0, length) for _ in range(rolled.randint(1, 3)))
 
     def check(
@@ -56,9 +63,10 @@ class Case:
         inputs: Mapping[str, Iterable[Any]],
         expected: Mapping[str, Iterable[Any]],
         tables: Mapping[str, Iterable[Any]] | None = None,
+        cuts: Mapping[str, list[int]] | None = None,
     ) -> None:
         """Runs the case and compares what each sink got."""
-        results = self.run(flow, inputs, tables)
+        results = self.run(flow, inputs, tables, cuts)
         for sink, rows in expected.items():
             got = self._rows(flow, results, sink)
             wanted = Counter(map(_plain, rows))
@@ -69,6 +77,26 @@ class Case:
         if graph.output(graph.node(sink).inputs[0]).updates is None:
             return results[sink]
         return results.table(sink).values()
+
+
+def run_cut(
+    flow: Any,
+    inputs: Mapping[str, list[Any]],
+    cuts: Mapping[str, list[int]],
+    tables: Mapping[str, Iterable[Any]] | None = None,
+    *,
+    oracle: bool = False,
+) -> Results:
+    """A flow in this process, in batches that end after the records that the cuts name."""
+    driver = Driver(flow, tables, oracle=oracle)
+    for at in range(max((len(c) for c in cuts.values()), default=0) + 1):
+        for source, records in inputs.items():
+            bounds = [0, *cuts[source], len(records)]
+            driver.push(source, *(records[bounds[at] : bounds[at + 1]] if at + 1 < len(bounds) else ()))
+        driver.barrier(waiting=True)
+    results = driver.barrier(end=True)
+    driver.close()
+    return results
 
 
 def _plain(row: Any) -> Any:

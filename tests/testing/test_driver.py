@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.errors import RunError, StepError, UnknownName
+from penstock.errors import CaptureError, RunError, StepError, UnknownName
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 
 pytest_plugins = ["pytester"]
@@ -135,3 +135,94 @@ def test_the_plugin_gives_fixtures_to_any_project(pytester: pytest.Pytester) -> 
     )
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     done.assert_outcomes(passed=3)
+
+
+def test_a_function_that_spark_could_not_send_to_a_worker_is_refused() -> None:
+    class Stuck:
+        """Holds something that cannot be pickled."""
+
+        def __init__(self) -> None:
+            self.letters = (letter for letter in "abc")
+
+        def __call__(self, row: Any) -> Any:
+            return row.word
+
+    flow = ps.Flow("stuck")
+    flow.source("words", ps.items(["a"], "word string")).map("up", Stuck()).sink("out", ps.console())
+    for oracle in (False, True):
+        with pytest.raises(CaptureError, match=r"step 'up' \(.*test_driver.py:\d+\): its function cannot travel"):
+            run_local(flow, oracle=oracle)
+
+
+def test_lambdas_and_local_classes_travel_without_pyspark() -> None:
+    by = 3
+
+    class Times:
+        def __call__(self, row: Any) -> int:
+            return int(row.n) * by
+
+    flow = ps.Flow("travels")
+    numbers = flow.source("n", ps.items([1, 2], "n bigint"))
+    numbers.map("times", Times()).map("more", lambda row: row.n + by).sink("out", ps.console())
+    assert [r.n for r in run_local(flow)["out"]] == [6, 9]
+
+
+@pytest.mark.parametrize("many", [3, 25_000])
+def test_the_record_that_fails_is_named_however_many_go_in_at_once(many: int) -> None:
+    flow = ps.Flow("fails")
+    numbers = flow.source("n", ps.items([], "n bigint"))
+    halves = numbers.map("half", lambda row: row.n // (row.n - (many - 1)))
+    halves.key_by("n").count("count").sink("out", ps.console())
+    with pytest.raises(StepError) as caught:
+        run_local(flow, {"n": range(many)})
+    assert caught.value.failure.position == f"record {many} of 'n'"
+    assert caught.value.failure.record == f"Row(n={many - 1})"
+
+
+def test_totals_are_the_same_past_every_limit_of_the_native_half() -> None:
+    """More records than are grouped at once, in more than one chunk."""
+    flow = ps.Flow("many")
+    rows = flow.source("rows", ps.items([], "k string, v bigint"))
+    rows.key_by("k").aggregate("sums", s="sum(v)", n="count(*)", hi="max(v)", few="count_if(v % 2 = 0)").sink(
+        "out", ps.console()
+    )
+    given = [(f"k{i % 7}", i) for i in range(230_001)]
+    table = run_local(flow, {"rows": given}).table("out")
+    for key in {k for k, _ in given}:
+        mine = [v for k, v in given if k == key]
+        assert tuple(table[key]) == (key, sum(mine), len(mine), max(mine), sum(v % 2 == 0 for v in mine))
+
+
+def test_a_sum_that_leaves_its_type_is_an_error_as_on_spark() -> None:
+    flow = ps.Flow("overflow")
+    rows = flow.source("rows", ps.items([], "k string, v bigint"))
+    rows.key_by("k").aggregate("sums", s="sum(v)").sink("out", ps.console())
+    with pytest.raises(StepError, match="step 'sums'"):
+        run_local(flow, {"rows": [("a", 2**62), ("a", 2**62), ("a", 1)]})
+
+
+class Fussy(ps.Aggregator):
+    """Fails on one record."""
+
+    schema = "bigint"
+
+    def init(self) -> int:
+        return 0
+
+    def add(self, so_far: int, row: Any) -> int:
+        return so_far + 6 // (int(row.n) - 3)
+
+    def merge(self, one: int, other: int) -> int:
+        return one + other
+
+
+@pytest.mark.parametrize("fields", ["n bigint", "n bigint, k string"])
+def test_a_record_that_fails_at_the_end_of_a_batch_is_named_too(fields: str) -> None:
+    """Records that are nothing but their key are counted first, and added when the batch ends."""
+    flow = ps.Flow("fussy")
+    rows = flow.source("rows", ps.items([], fields))
+    rows.key_by("n").aggregate("own", x=Fussy).sink("out", ps.console())
+    given: list[Any] = [(i,) if fields == "n bigint" else (i, "k") for i in (1, 2, 4, 3, 5)]
+    with pytest.raises(StepError, match=r"step 'own'.*ZeroDivisionError") as caught:
+        run_local(flow, {"rows": [given[0], BARRIER, *given[1:]]})
+    assert caught.value.failure.position == "record 4 of 'rows'"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import count
 
+from penstock.compiler.capture import check_capture
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
@@ -17,7 +18,11 @@ from penstock.graph.picture.describe import VERSION, Description, describe_port,
 
 
 def describe(graph: Graph, *, live: bool = True) -> Description:
-    """What a flow will do, live or over bounded data. Nothing runs, and no Spark is needed."""
+    """What a flow will do, live or over bounded data. Nothing runs, and no Spark is needed.
+
+    Raises CaptureError when a function could not travel to a worker.
+    """
+    check_capture(graph)
     plan = compile_graph(graph, live=live or bool(graph.loops))
     return describe_plan(graph, plan, live=live)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from penstock.compiler.capture import check_capture
 from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
 from penstock.graph.endpoints.parsing import keeps_unread
@@ -34,6 +35,7 @@ from penstock.kernels.topology.bolts import TaskChunk, unsaved
 from penstock.kernels.topology.spout import completed
 from penstock.kernels.watermarks import Timekeeper
 from penstock.local.clock import Clock
+from penstock.local.oracle import direct
 from penstock.local.program import Program, compiled
 from penstock.state.memory import MemoryState, MemoryTable
 
@@ -68,6 +70,7 @@ class LocalRun:
         committed: Committed | None = None,
         program: Callable[[Graph], Program] = compiled,
     ) -> None:
+        check_capture(graph)
         self.graph, self.tables = graph, tables
         self.clock = clock or Clock()
         self.committed = committed or Committed()
@@ -154,7 +157,7 @@ class LocalRun:
             position = f"record {self.offsets[node.name]} of {node.name!r}"
             if len(records) > 1:
                 position = self._found(f"a record up to {self.offsets[node.name]} of {node.name!r}")
-            raise StepError(failed.failure(position)) from failed.error
+            raise StepError(_failure(failed, position)) from failed.error
 
     def _found(self, otherwise: str) -> str:
         """Goes over the pending records again one by one, from the last barrier on: the failure then names its record."""
@@ -264,7 +267,7 @@ class LocalRun:
             try:
                 self._pass(Port(name), Chunk(schema, rows=rows))
             except RecordFailed as failed:
-                raise StepError(failed.failure(f"the loop {name!r}")) from failed.error
+                raise StepError(_failure(failed, f"the loop {name!r}")) from failed.error
         self._flush()
 
     def _flush(self) -> None:
@@ -272,8 +275,21 @@ class LocalRun:
             for out, made in self.pipeline.barrier():
                 self._deliver(out, made)
         except RecordFailed as failed:
-            raise StepError(failed.failure("the end of a batch")) from failed.error
+            raise StepError(_failure(failed, self._located(_step(failed).name))) from failed.error
         self._deliver_letters()
+
+    def _located(self, step: str) -> str:
+        """The position of the record on which a step failed at the end of a batch: the oracle takes the pending ones one by one."""
+        if self.program.chunk > 1:
+            before = Committed(offsets=dict(self.committed.offsets))
+            oracle = LocalRun(self.graph, self.tables, self.clock, before, direct)
+            try:
+                for source, records in self.pending:
+                    oracle.push(source, *records)
+            except StepError as error:
+                if error.failure.step == step:
+                    return error.failure.position
+        return "the end of a batch"
 
     def _deliver_letters(self) -> None:
         letters, self.unread = [*self.unread, *self.pipeline.letters()], []
@@ -321,6 +337,16 @@ class LocalRun:
     def close(self) -> None:
         """Ends the run."""
         self.pipeline.close()
+
+
+def _step(failed: RecordFailed) -> Node:
+    """The user's step that failed; the compiler may have made several of it."""
+    of = getattr(failed.node, "of", None)
+    return of if isinstance(of, Node) else failed.node
+
+
+def _failure(failed: RecordFailed, position: str) -> Failure:
+    return replace(failed.failure(position), step=_step(failed).name)
 
 
 def _whole(node: Source, records: Sequence[Record]) -> Chunk | None:

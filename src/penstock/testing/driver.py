@@ -5,31 +5,57 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
+from penstock.connectors.local import LocalSink, LocalSource, read_locally, write_locally
 from penstock.errors import UnknownName, nearest
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
+from penstock.graph.nodes import Endpoint, Source
+from penstock.graph.row import Row
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
-from penstock.local.read import read_endpoint
 from penstock.local.run import Committed, LocalRun
+
+Record: TypeAlias = Any  # a user's record may be anything that fits the schema
+Records = Mapping[str, Iterable[Record]]
+"""Records by the name of a source or of a join."""
+
+
+class FlowLike(Protocol):
+    """What can be run: a Flow, a Topology, or whatever else builds a graph."""
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of its steps."""
 
 
 class Results(dict[str, list[Any]]):
-    """What came out, by sink."""
+    """The rows that each sink has got, by the name of the sink.
 
-    def __init__(self, graph: Graph, rows: Mapping[str, list[Any]]) -> None:
+    Raises UnknownName for a name that is no sink of the flow.
+    """
+
+    def __init__(self, graph: Graph, rows: Mapping[str, list[Row]]) -> None:
         super().__init__(rows)
         self.graph = graph
 
-    def __missing__(self, sink: str) -> list[Any]:
+    def __missing__(self, sink: str) -> list[Row]:
         raise UnknownName(f"flow {self.graph.name!r} has no sink {sink!r}; {nearest(sink, self)}")
 
     def table(self, sink: str) -> dict[Any, Any]:
-        """The last row of each key, for a sink that gets running totals."""
+        """The last row of each key, for a sink that gets running totals.
+
+        Args:
+            sink: the name of the sink.
+
+        Returns:
+            Rows by key; a key of several fields is a tuple. Keys that were removed are not there.
+
+        Raises:
+            UnknownName: the flow has no such sink, or it gets independent records.
+        """
         self[sink]
         output = self.graph.output(self.graph.node(sink).inputs[0])
         keys, removes = output.updates, output.removes
@@ -57,10 +83,18 @@ CRASH = _Mark("CRASH")
 
 
 class Driver:
-    """Runs a flow in this process, step by step.
+    """Runs a flow in this process, step by step, as production runs it: the compiled plan, with the same kernels.
 
-    Its clock starts at the last full minute, so that what goes by multiples of the clock (windows by the clock,
+    Its clock starts at the last full minute, so that what goes by multiples of processing time (windows by the clock,
     `ps.every_interval`) falls the same in every run.
+
+    Args:
+        flow: a Flow, a Topology or a graph.
+        tables: rows for the tables of joins, by the name of the join; other tables are read as the flow says.
+        oracle: reads the graph as it was written, record by record, without the compiler. Slow; for comparisons.
+
+    Raises:
+        CaptureError: a function could not travel to a worker of Spark.
 
     >>> import penstock as ps
     >>> flow = ps.Flow("shout")
@@ -71,7 +105,7 @@ class Driver:
     [Row(word='HELLO'), Row(word='YOU')]
     """
 
-    def __init__(self, flow: Any, tables: Mapping[str, Iterable[Any]] | None = None, *, oracle: bool = False) -> None:
+    def __init__(self, flow: FlowLike | Graph, tables: Records | None = None, *, oracle: bool = False) -> None:
         self.graph: Graph = flow if isinstance(flow, Graph) else flow.graph
         self.clock = Clock(time.time() // 60 * 60)
         self.given = dict(tables or {})
@@ -87,42 +121,66 @@ class Driver:
             return None
         past = self._run(bootstrap_graph(self.graph))
         for source in past.graph.sources:
-            past.push(source.name, *read_endpoint(source.endpoint, source.output().schema))
+            past.push(source.name, *_read(source))
         past.history()
         past.close()
         return Committed(states=past.committed.states, tables=past.committed.tables)
 
-    def _table(self, endpoint: Endpoint) -> Iterable[Any]:
-        """The rows of a static table: those the test gave for a join, else those the endpoint names."""
+    def _table(self, endpoint: Endpoint) -> Iterable[Record]:
+        """The rows of a static table: those the test gave for a join, else those of the endpoint."""
         for node in self.graph.nodes:
             if getattr(node, "table", None) is endpoint and node.name in self.given:
                 return self.given[node.name]
-        return read_endpoint(endpoint)
+        assert endpoint.schema is not None, "a table has a schema"
+        return read_locally(LocalSource("table", endpoint, endpoint.schema))
 
-    def push(self, source: str, *records: Any) -> None:
-        """Sends records in, in order."""
+    def push(self, source: str, *records: Record) -> None:
+        """Sends records in, in order; they go through the steps at once, up to those that wait for the end of a batch.
+
+        Args:
+            source: the name of a source of the flow.
+            records: dicts, tuples, dataclasses, or bare values where the schema has one field.
+
+        Raises:
+            UnknownName: the flow has no such source.
+            StepError: a step failed on a record; it names the step, the record and its position.
+        """
         self.run.push(source, *records)
 
     def barrier(self, *, end: bool = False, waiting: bool = False) -> Results:
-        """Ends a batch, and returns all that has been emitted so far.
+        """Ends a batch.
 
         Args:
-            end: the input is over: all time has passed.
+            end: the input is over, so that all time has passed.
             waiting: more records wait, so that the next batch is theirs. Without it the input is quiet, and windows and timers up to
                 the time that was reached end at once, as in a live run.
+
+        Returns:
+            All rows that have been committed so far.
         """
         self.run.barrier(end=end, waiting=waiting)
         return self.results()
 
     def results(self) -> Results:
-        """What is committed."""
-        made: dict[str, list[Any]] = {s.name: [] for s in self.graph.sinks}
-        made |= self.run.committed.results
-        return Results(self.graph, made)
+        """All rows that have been committed so far, by sink."""
+        made: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
+        return Results(self.graph, made | self.run.committed.results)
 
     def crash(self) -> None:
-        """Kills the flow and starts it again: it goes back to the last barrier, and the sources replay the rest."""
+        """Kills the flow and starts it again: it goes back to the last barrier, and the records since then are replayed."""
         self.run.crash()
+
+    def write(self) -> None:
+        """Writes the rows of each sink to its endpoint, where that needs no JVM.
+
+        Raises:
+            Impossible: an endpoint can only be written by Spark.
+        """
+        results = self.results()
+        for node in self.graph.sinks:
+            output = self.graph.output(node.inputs[0])
+            sink = LocalSink(self.graph.name, node.name, node.endpoint, output.schema, output.updates)
+            write_locally(sink, results[node.name])
 
     def close(self) -> None:
         """Ends the flow."""
@@ -130,15 +188,31 @@ class Driver:
 
 
 def run_local(
-    flow: Any,
-    inputs: Mapping[str, Iterable[Any]] | None = None,
-    tables: Mapping[str, Iterable[Any]] | None = None,
+    flow: FlowLike | Graph,
+    inputs: Records | None = None,
+    tables: Records | None = None,
     *,
     oracle: bool = False,
+    write: bool = False,
 ) -> Results:
-    """Runs a flow over lists and gives what came out of each sink.
+    """Runs a flow in this process until its input is over.
 
-    A list may hold BARRIER and CRASH. A source without a list is read as the flow says, which needs it to be bounded.
+    Args:
+        flow: a Flow, a Topology or a graph.
+        inputs: records by the name of a source; a list may hold BARRIER and CRASH. A source without a list is read as the
+            flow says: items, files, topics of the log and of Kafka, tables of PostgreSQL, streams of Redis, spouts that end.
+        tables: rows for the tables of joins, by the name of the join.
+        oracle: reads the graph as it was written, without the compiler; see `Driver`.
+        write: writes what each sink has got to its endpoint, when the run has ended. Without it nothing is written.
+
+    Returns:
+        The rows of each sink.
+
+    Raises:
+        UnknownName: `inputs` names no source of the flow.
+        Impossible: a source has no end, or needs Spark.
+        StepError: a step failed on a record.
+        CaptureError: a function could not travel to a worker of Spark.
 
     >>> import penstock as ps
     >>> flow = ps.Flow("count")
@@ -150,24 +224,27 @@ def run_local(
     for source, records in _inputs(driver.graph, inputs or {}).items():
         _feed(driver, source, records)
     results = driver.barrier(end=True)
+    if write:
+        driver.write()
     driver.close()
     return results
 
 
-def _inputs(graph: Graph, given: Mapping[str, Iterable[Any]]) -> dict[str, Iterable[Any]]:
+def _inputs(graph: Graph, given: Records) -> dict[str, Iterable[Record]]:
     names = [s.name for s in graph.sources]
     for name in given:
         if name not in names:
             raise UnknownName(f"flow {graph.name!r} has no source {name!r}; {nearest(name, names)}")
-    return {
-        s.name: given[s.name] if s.name in given else read_endpoint(s.endpoint, s.output().schema)
-        for s in graph.sources
-    }
+    return {s.name: given[s.name] if s.name in given else _read(s) for s in graph.sources}
 
 
-def _feed(driver: Driver, source: str, records: Iterable[Any]) -> None:
+def _read(source: Source) -> Iterable[Record]:
+    return read_locally(LocalSource(source.name, source.endpoint, source.output().schema))
+
+
+def _feed(driver: Driver, source: str, records: Iterable[Record]) -> None:
     """Sends records in by chunks, which end at marks."""
-    chunk: list[Any] = []
+    chunk: list[Record] = []
     for record in records:
         if isinstance(record, _Mark) or len(chunk) == CHUNK:
             driver.push(source, *chunk)

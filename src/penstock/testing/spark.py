@@ -12,7 +12,7 @@ from penstock.graph.endpoints.basic import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
 from penstock.kernels.topology.spout import completed
-from penstock.testing.driver import Results
+from penstock.testing.driver import FlowLike, Record, Records, Results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,20 +40,35 @@ class Collected:
 
 
 def run_spark(
-    flow: Any,
+    flow: FlowLike | Graph,
     spark: SparkSession,
-    inputs: Mapping[str, Iterable[Any]] | None = None,
+    inputs: Records | None = None,
     *,
-    tables: Mapping[str, Iterable[Any]] | None = None,
+    tables: Records | None = None,
     cuts: int | Mapping[str, list[int]] | None = None,
     folder: Path | None = None,
     parallelism: int | None = None,
     drain: bool = True,
 ) -> Results:
-    """Runs a flow on Spark over lists and gives what came out of each sink.
+    """Runs a flow on a real Spark over lists.
 
-    Without `cuts` the run is bounded. With `cuts` it is live: a number cuts every input into so many batches, a mapping
-    says for each source behind which records a batch ends. At its end all time has passed, unless `drain` is false.
+    Args:
+        flow: a Flow, a Topology or a graph.
+        spark: a session; the fixture `penstock_spark` is one.
+        inputs: records by the name of a source. A source without a list is read as the flow says.
+        tables: rows for the tables of joins, by the name of the join.
+        cuts: without it the run is bounded. With it the run is live: a number cuts every input into so many batches, a mapping
+            says for each source after which records a batch ends.
+        folder: the checkpoint directory of a live run, to test a restart; by default a temporary one.
+        parallelism: how many tasks keyed steps run as.
+        drain: whether all time has passed when the input is over.
+
+    Returns:
+        The rows of each sink, in the order of the batches.
+
+    Raises:
+        StepError: a step failed on a record.
+        CaptureError: a function could not travel to a worker.
     """
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_bounded, run_live
@@ -73,9 +88,9 @@ def run_spark(
 
 def _tested(
     node: Node,
-    inputs: Mapping[str, Iterable[Any]],
-    tables: Mapping[str, Iterable[Any]],
-    cuts: Any,
+    inputs: Records,
+    tables: Records,
+    cuts: int | Mapping[str, list[int]] | None,
     collected: Collected,
 ) -> Node:
     if isinstance(node, Source) and node.name in inputs:
@@ -88,7 +103,7 @@ def _tested(
     return node
 
 
-def _rows(node: Source, given: Iterable[Any]) -> list[Any]:
+def _rows(node: Source, given: Iterable[Record]) -> list[Record]:
     """The records of a source; those in place of a spout's get what a spout adds to its own."""
     if node.endpoint.kind != "spout":
         return list(given)

@@ -70,24 +70,29 @@ class Reading:
         return f"Reading({', '.join(self.topics)})"
 
 
+def reading_of(place: Place) -> Reading:
+    """What the options of a source say."""
+    given = place.options
+    return Reading(
+        servers=given["servers"],
+        client=dict(given["client"]),
+        topics=tuple(given["topics"]),
+        pattern=bool(given.get("pattern")),
+        start=given["start"],
+        end=given["end"],
+        most=given.get("rows_per_batch"),
+        fail_on_data_loss=given["fail_on_data_loss"],
+        read_committed=given["read_committed"],
+        headers="headers" in given["also"],
+        pace=str(place.folder / "pace"),
+    )
+
+
 class PythonKafka:
     """The frames of a source."""
 
     def __init__(self, spark: SparkSession, place: Place) -> None:
-        given = place.options
-        reading = Reading(
-            servers=given["servers"],
-            client=dict(given["client"]),
-            topics=tuple(given["topics"]),
-            pattern=bool(given.get("pattern")),
-            start=given["start"],
-            end=given["end"],
-            most=given.get("rows_per_batch"),
-            fail_on_data_loss=given["fail_on_data_loss"],
-            read_committed=given["read_committed"],
-            headers="headers" in given["also"],
-            pace=str(place.folder / "pace"),
-        )
+        reading = reading_of(place)
         self.spark, self.name = spark, f"kafka_python_{id(self):x}"
         spark.dataSource.register(_source_class(self.name, reading))
 

@@ -84,6 +84,8 @@ def _plain(value: Any, kind: t.DataType) -> Any:
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     if isinstance(value, str) and kind in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
         return cast_value(t.STRING, kind)(value)
+    if isinstance(kind, t.Decimal) and isinstance(value, int | float) and not isinstance(value, bool):
+        return cast_value(t.STRING, kind)(repr(value))
     if isinstance(value, str) and kind == t.BINARY:
         return base64.b64decode(value)
     if isinstance(value, str) and kind in (t.FLOAT, t.DOUBLE) and value in DOUBLES:

@@ -1,0 +1,133 @@
+"""Endpoints that are read and written without a JVM: the seam for the local runtime.
+
+A connector adds two functions beside its own file, in `local.py`, and a line here. A bounded local run has no replays, so it keeps no ledger:
+what a sink has got is written once, at the end, as a whole where the endpoint can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from penstock.connectors.base import Batch, RowSink, SinkPlace
+from penstock.errors import Impossible, nearest
+from penstock.graph.nodes import Endpoint
+from penstock.graph.row import Row
+from penstock.graph.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Record: TypeAlias = Any  # whatever fits the schema
+Options = dict[str, Any]
+READERS: dict[str, str] = {
+    "files": "files.local:read_files",
+    "generate": "process.local:read_generated",
+    "items": "process.local:read_items",
+    "kafka": "kafka.local:read_topics",
+    "log": "log.local:read_topic",
+    "postgres": "postgres.local:read_rows",
+    "rate": "process.local:read_numbers",
+    "redis_stream": "redis.local:read_entries",
+    "spout": "process.local:read_spout",
+}
+WRITERS: dict[str, str] = {
+    "callback": "process.local:call_back",
+    "console": "process.local:print_rows",
+    "nothing": "process.local:write_nothing",
+    "write_files": "files.local:write_files",
+    "write_kafka": "kafka.local:write_topic",
+    "write_log": "log.local:write_topic",
+    "write_postgres": "postgres.local:write_rows",
+    "write_redis": "redis.local:write_rows",
+}
+"""Kind of endpoint to `module:function`, the module being one of this package."""
+
+
+def _known(options: Endpoint) -> Options:
+    return {name: value for name, value in options.options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class LocalSource:
+    """What a reader may know: the name of the step, its endpoint, and the schema of its records."""
+
+    step: str
+    endpoint: Endpoint
+    schema: Schema
+
+    @property
+    def options(self) -> Options:
+        """The options of the endpoint that are set."""
+        return _known(self.endpoint)
+
+
+@dataclass(frozen=True)
+class LocalSink:
+    """What a writer may know: flow, step, endpoint and schema; `updates` names the key of running totals."""
+
+    flow: str
+    step: str
+    endpoint: Endpoint
+    schema: Schema
+    updates: tuple[str, ...] | None = None
+
+    @property
+    def options(self) -> Options:
+        """The options of the endpoint that are set."""
+        return _known(self.endpoint)
+
+    def place(self) -> SinkPlace:
+        """The same for a connector: of a bounded run, which has no lineage of its own."""
+        return SinkPlace(self.step, self.flow, self.options, self.schema, "bounded", updates=self.updates)
+
+    def batch(self) -> Batch:
+        """The one batch of a bounded run."""
+        return Batch(0, self.step, self.options)
+
+    def arrow(self, rows: Sequence[Row]) -> pa.RecordBatch:
+        """Rows as an Arrow batch."""
+        from penstock.kernels.records.chunk import Chunk
+
+        return cast("pa.RecordBatch", Chunk.of(self.schema, list(rows)).batch())
+
+
+Reader = Callable[[LocalSource], Iterable[Record]]
+Writer = Callable[[LocalSink, Sequence[Row]], None]
+
+
+def read_locally(source: LocalSource) -> Iterable[Record]:
+    """The records that an endpoint holds now.
+
+    Raises Impossible for an endpoint that has no end, or that only Spark can read.
+    """
+    kind = source.endpoint.kind
+    if kind not in READERS or not source.endpoint.bounded:
+        raise Impossible(
+            f"source {source.step!r}: a {kind} source cannot be read here: it has no end, or needs Spark. "
+            f"Give its records as a list, or give it a limit"
+        )
+    return cast("Reader", _function(READERS[kind]))(source)
+
+
+def write_locally(sink: LocalSink, rows: Sequence[Row]) -> None:
+    """Writes all rows of a bounded run to an endpoint.
+
+    Raises Impossible for an endpoint that only Spark can write.
+    """
+    kind, own = sink.endpoint.kind, sink.endpoint.connector
+    if isinstance(own, RowSink):
+        own.open(sink.place())
+        own.write(list(rows), sink.batch())
+        own.close()
+        return
+    if kind not in WRITERS:
+        raise Impossible(f"sink {sink.step!r}: a {kind} cannot be written without Spark; {nearest(kind, WRITERS)}")
+    cast("Writer", _function(WRITERS[kind]))(sink, rows)
+
+
+def _function(name: str) -> object:
+    module, _, function = name.partition(":")
+    return getattr(import_module(f"penstock.connectors.{module}"), function)

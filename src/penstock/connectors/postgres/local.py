@@ -1,0 +1,52 @@
+"""PostgreSQL without a JVM: the same statements, by psycopg, from this process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+from penstock.connectors.local import LocalSink, LocalSource, Record
+from penstock.connectors.postgres.sink import CopyTask, PostgresSink, StagedCopy
+from penstock.connectors.postgres.source import Incremental
+from penstock.connectors.postgres.table import Moves
+from penstock.graph.row import Row
+from penstock.kernels.records.arrow import to_columns
+
+
+def read_rows(source: LocalSource) -> Iterator[Record]:
+    """The rows that are there, in the order of the growing column."""
+    ranges = Incremental(source.options, source.schema, source.step)
+    for stretch in ranges.stretches(ranges.first(), ranges.everything()):
+        for batch in ranges.read(stretch):
+            yield from zip(*to_columns(batch), strict=True)
+
+
+def write_rows(sink: LocalSink, rows: Sequence[Row]) -> None:
+    """All rows in one transaction: appended, or put in the place of those with the same key."""
+    made = PostgresSink()
+    made.open(sink.place())
+    try:
+        _staged(made, sink, rows).commit()
+    finally:
+        made.close()
+
+
+def _staged(made: PostgresSink, sink: LocalSink, rows: Sequence[Row]) -> StagedCopy:
+    """The rows in a staging table, ready to be moved."""
+    place, link, layout = sink.place(), made.link, made.layout
+    assert link is not None, "the sink is open"
+    assert layout is not None
+    name = made.ledger.stage_name(place, made.fence, uuid.uuid4().hex[:12])
+    moves = Moves(layout, made.ledger.stage(name))
+    staged = StagedCopy(made, link, moves, sink.batch())
+    with link.talking("staging") as connection:
+        connection.execute(moves.create())
+        connection.execute(made.ledger.note(name, place))
+    try:
+        copy = CopyTask(link.address, link.who, layout, moves.copy().as_string(link.connection))
+        staged.reports = [copy.copy([sink.arrow(rows)], 0)]
+    except BaseException:
+        staged.abort()
+        raise
+    staged.rows = sum(report.rows for report in staged.reports)
+    return staged
