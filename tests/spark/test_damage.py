@@ -83,6 +83,7 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "offsets": lambda folder: folder / "spark" / "offsets" / "25",
     "commit": lambda folder: folder / "spark" / "commits" / "25",
     "flow": lambda folder: folder / "flow.json",
+    "source": lambda folder: folder / "spark" / "sources" / "0" / "25",
 }
 
 
@@ -115,7 +116,7 @@ def test_state_that_is_damaged_is_named(folder: Path, kind: str, damage: str) ->
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flip 0"])
-@pytest.mark.parametrize("kind", ["offsets", "commit", "flow"])
+@pytest.mark.parametrize("kind", ["offsets", "commit", "flow", "source"])
 def test_a_place_that_is_damaged_is_named(folder: Path, kind: str, damage: str) -> None:
     path = FILES[kind](folder)
     damaged(path, damage)

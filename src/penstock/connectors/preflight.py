@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import SetupError, nearest
+from penstock.graph.endpoints.servers import check_postgres_names
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint
 
@@ -19,6 +20,9 @@ Options = Mapping[str, Any]
 def check_outside(graph: Graph) -> None:
     """Raises SetupError for what is missing, with the step that needs it and the command that mends it."""
     written = {_written(e) for _, e in _endpoints(graph) if e.kind.startswith("write_")}
+    for sink in graph.sinks:
+        if sink.endpoint.kind == "write_postgres" and sink.inputs:
+            check_postgres_names(f"sink {sink.name!r}", *graph.output(sink.inputs[0]).schema.names)
     for step, endpoint in _endpoints(graph):
         check = _CHECKS.get(endpoint.kind)
         if check is not None:

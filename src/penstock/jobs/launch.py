@@ -154,12 +154,18 @@ class Launch:
         return parcels if is_local else [penstock_itself(), *parcels]
 
     def _stream(self, spark: SparkSession) -> None:
+        from penstock.spark.failures import as_run_error
         from penstock.spark.run import run_live
 
         self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=self.watchers.until)
         if self._stopping.is_set():
             self.live.ask_to_stop()
-        self.live.wait()
+        try:
+            self.live.wait()
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise as_run_error(error) from error
 
     def _bounded(self, spark: SparkSession) -> None:
         from penstock.spark.batch.batch import BOX

@@ -20,10 +20,39 @@ def as_run_error(error: BaseException) -> PenstockError:
     found = decode(text)
     if found is not None:
         return StepError(Failure(**found))
+    known = _of_the_machine(error, text)
+    if known is not None:
+        return known
     own = re.search(r"penstock\.errors\.(StateError|RunError|DeliveryError|SetupError): (.+)", text)
     if own:
         return _OWN[own.group(1)](own.group(2))
     return RunError(f"Spark stopped the flow: {_with_cause(error, headline(text))}")
+
+
+def _of_the_machine(error: BaseException, text: str) -> PenstockError | None:
+    """What has happened to the machine rather than to the flow: the JVM is gone, a disk is full."""
+    if _DISK_FULL.search(text):
+        where = re.search(r"No space left on device: '([^']+)'", text)
+        return RunError(f"a disk is full{f' (writing {where[1]})' if where else ''}. {_DISK_ADVICE}")
+    if type(error).__name__ in _GONE or _JVM_GONE.search(text):
+        return RunError(_JVM_ADVICE)
+    return None
+
+
+_DISK_FULL = re.compile(r"\[Errno 28\]|No space left on device|not enough space", re.IGNORECASE)
+_DISK_ADVICE = (
+    "The batch was not committed and nothing is lost: make room, then start the flow again, and it runs the same batch once more. "
+    "Disks to look at: the checkpoint directory, those of file sinks and topics, and Spark's own (spark.local.dir, by default the temporary directory)"
+)
+_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
+_JVM_GONE = re.compile(
+    r"Answer from Java side is empty|Error while (?:sending|receiving)|while trying to connect to the Java server"
+)
+_JVM_ADVICE = (
+    "Spark's JVM has ended while the flow ran: it was killed (by hand, or by the system for want of memory) or it crashed. What was "
+    "committed is safe, and nothing is lost: start the flow again, and it continues from its checkpoint. If memory was short, give it "
+    "more (--conf spark.driver.memory=4g) or let a batch take less (--max-rows)"
+)
 
 
 def _with_cause(error: BaseException, shown: str) -> str:
@@ -31,8 +60,11 @@ def _with_cause(error: BaseException, shown: str) -> str:
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     last = ""
     while cause is not None:
-        last = str(cause.getMessage() or "")
-        cause = cause.getCause()
+        try:
+            last = str(cause.getMessage() or "")
+            cause = cause.getCause()
+        except Exception:  # the JVM that knows it is gone
+            break
     deepest = headline(last) if last else ""
     return shown if not deepest or deepest in shown else f"{shown}\n  because: {deepest}"
 

@@ -39,6 +39,7 @@ def postgres(
     if bool(table) == bool(query):
         raise FlowError("postgres(): give either a table or query='select ...'")
     keys = _names("postgres()", "by", by)
+    check_postgres_names("postgres()", table, *keys)
     if not keys:
         raise FlowError("postgres(): by= names the column (or columns) that only grows, such as by='id'")
     clean, password = without_password(url, POSTGRES, "postgres()")
@@ -128,6 +129,7 @@ def write_postgres(
     to be shown are in the schema `workspace`.
     """
     keys = _names("write_postgres()", "key", key)
+    check_postgres_names("write_postgres()", table, workspace, *keys, op, order)
     if mode and mode not in MODES:
         raise FlowError(f"write_postgres({table!r}): no mode {mode!r}; {nearest(mode, MODES)}")
     if mode == "changelog" and not keys:
@@ -246,6 +248,24 @@ def write_http(
         "timeout": micros(timeout, "write_http(): timeout") / 1_000_000,
     }
     return Endpoint("write_http", options)
+
+
+def check_postgres_names(what: str, *names: str) -> None:
+    """Refuses names that PostgreSQL cannot hold as they are: longer than 63 bytes it cuts them, NUL it refuses."""
+    for name in names:
+        for part in name.split(".") if "." in name else (name,):
+            wrong = _wrong_name(part.strip('"'))
+            if wrong:
+                raise FlowError(f"{what}: the name {name!r} {wrong}")
+
+
+def _wrong_name(name: str) -> str:
+    if "\0" in name:
+        return "has a NUL in it, which no PostgreSQL name has; leave it out"
+    if "%" in name:
+        return "has a % in it, which the client takes for a parameter; use another name, or a view over the table"
+    size = len(name.encode(errors="surrogatepass"))
+    return f"has {size} bytes, and PostgreSQL cuts names after 63; use a shorter one" if size > 63 else ""
 
 
 def _names(what: str, option: str, given: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from penstock.log.errors import BadSetting, ProducerFenced
 from penstock.log.storage.files import FileLock, make_dir, read_json, write_json
 
 UNNAMED = 1 << 61
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def anonymous() -> Identity:
 def register(root: Path, name: str) -> Identity:
     """The next producer of this name; those before it may not write any more."""
     if not _NAME.fullmatch(name):
-        raise BadSetting(f"a producer name has 1 to 200 of A-Z a-z 0-9 . _ -, not {name!r}")
+        raise BadSetting(f"a producer name has 1 to 200 of A-Z a-z 0-9 . _ - and no dot in front, got {name!r}")
     make_dir(root)
     path = root / f"{name}.json"
     with FileLock(root / ".lock"):

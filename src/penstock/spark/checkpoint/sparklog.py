@@ -69,6 +69,14 @@ class SparkLog:
                 raise CheckpointError(
                     f"{self.folder / 'offsets' / str(batch)} is damaged: it has offsets of {found} sources, the flow had {sources}; {_FIX}"
                 )
+        for place in range(sources):
+            for path in self._newest_source_files(place):
+                _check_entries(path)
+
+    def _newest_source_files(self, place: int) -> list[Path]:
+        """What a source of files has noted lately: back to the last entry that puts the earlier ones together."""
+        files = [p for p in (self.folder / "sources" / str(place)).glob("*") if p.name.split(".")[0].isdigit()]
+        return sorted(files, key=lambda p: int(p.name.split(".")[0]))[-COMPACT_EVERY:]
 
     @staticmethod
     def _check_commit(path: Path) -> None:
@@ -173,6 +181,20 @@ def _rewrite(path: Path, change: Callable[[str], str]) -> None:
     if after != before:
         _without_checksum(path)
         put_safely(path, [after.encode()])
+
+
+def _check_entries(path: Path) -> None:
+    """An entry of a source: a version, then lines of JSON. Spark would fail on a truncated one in its own words."""
+    try:
+        _check_checksum(path)
+        first, *lines = path.read_text().lstrip("\0").rstrip("\n").split("\n")
+        if len(first) <= 4:  # a version; what another source writes in a form of its own is not ours to judge
+            int(first.removeprefix("v"))
+            json.loads(lines[-1])
+    except IndexError:
+        raise CheckpointError(f"{path} is damaged (it is cut off); {_FIX}") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged ({error}); {_FIX}") from None
 
 
 def _check_checksum(path: Path) -> None:
