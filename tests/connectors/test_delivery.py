@@ -118,10 +118,11 @@ def test_a_manifest_appears_once_and_its_files_are_moved_later(tmp_path: Path) -
     (tmp_path / "_penstock" / "try").mkdir(parents=True)
     (tmp_path / "_penstock" / "try" / "part-0").write_text("rows")
     file = Named("out-0.txt", "_penstock/try/part-0", 4, "")
-    assert manifests.put(Entry(0, "f", 1, 2), [file])
-    assert not manifests.put(Entry(0, "g", 1, 2), [])
+    tail = manifests.tail()
+    assert manifests.put(tail, Entry(0, "f", 1, 2), [file])
+    assert not manifests.put(tail, Entry(0, "g", 1, 2), [])
     assert committed_files(str(tmp_path)) == [str(tmp_path / "_penstock/try/part-0")]
-    last = manifests.last()
+    last = manifests.tail().manifest
     assert last is not None
     assert entry_of(last) == Entry(0, "f", 1, 2)
     manifests.settle(last)
@@ -166,6 +167,29 @@ def test_a_batch_that_runs_again_comes_at_most_once_where_that_is_asked(
 def test_every_driver_gets_a_fence_of_its_own(tmp_path: Path) -> None:
     manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
     assert [manifests.take_over() for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_manifest_is_refused_when_another_driver_has_taken_over_meanwhile(tmp_path: Path) -> None:
+    manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
+    manifests.take_over()
+    seen = manifests.tail()
+    manifests.take_over()
+    assert not manifests.put(seen, Entry(0, "f", 1, 2), [])
+    assert committed_files(str(tmp_path)) == []
+
+
+def test_a_batch_that_is_there_in_part_gives_its_offsets_to_the_checkpoint(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 2, 2)
+    (said,) = reconcile({"out": Entry(3, "f", 1, offsets='v1\n{}\n{"a":35}', is_complete=False)}, log, [])
+    assert "written again from the ledger" in said
+    assert (log.begun(), log.last()) == (3, 2)
+    assert '{"a":35}' in log.text(3)
+
+
+def test_a_batch_that_is_there_in_part_is_not_taken_for_one_that_is_whole(tmp_path: Path) -> None:
+    log = checkpoint(tmp_path, 3, 3)
+    (said,) = reconcile({"out": Entry(3, "f", 1, is_complete=False)}, log, [])
+    assert "goes back to batch 2" in said
 
 
 def test_exactly_once_is_refused_where_it_cannot_hold() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from penstock.errors import DeliveryError, FlowError, PenstockError, SchemaError
 from penstock.graph.schema import schema_of
 from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
-from penstock.log.storage.files import read_json
 from penstock.spark.batch.sinks import Sinks
 
 MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -212,9 +212,76 @@ def test_another_life_has_a_ledger_of_its_own(tmp_path: Path) -> None:
 
 def test_the_ledger_is_one_file_beside_the_topics(tmp_path: Path) -> None:
     Sink(tmp_path).commit(0, ["a"])
-    (ledger,) = (tmp_path / "sinks").iterdir()
-    assert ledger.name == "copy.out.life.json"
-    assert read_json(ledger)["entry"]["batch"] == 0
+    ledger = tmp_path / "sinks" / "copy" / "out" / "life.json"
+    assert json.loads(ledger.read_text())["data"]["entry"]["batch"] == 0
+
+
+def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
+    Sink(tmp_path).commit(0, ["a"])
+    ledger = tmp_path / "sinks" / "copy" / "out" / "life.json"
+    ledger.write_text(ledger.read_text().replace('"batch": 0', '"batch": 1'))
+    with pytest.raises(DeliveryError, match=r"the ledger copy/out/life\.json is damaged"):
+        Sink(tmp_path)
+
+
+class Crash(Exception):
+    """Where a driver dies."""
+
+
+def half_a_batch(path: Path, batch: int = 1) -> None:
+    """A driver that dies when one of three partitions has its records."""
+    sink = Sink(path)
+    send, calls = sink.sink.producer.send_many, []
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 1:
+            raise Crash
+        return send(*args, **kwargs)
+
+    sink.sink.producer.send_many = dying  # type: ignore[method-assign]  # the driver dies in the middle
+    with pytest.raises(Crash):
+        sink.commit(batch, list("abcdefg"))
+
+
+def test_a_batch_that_was_written_in_part_is_gone_on_with(tmp_path: Path) -> None:
+    Sink(tmp_path).commit(0, ["a"])
+    half_a_batch(tmp_path)
+    sink = Sink(tmp_path)
+    assert sink.entry == Entry(1, "f1", 3, offsets="offsets 1", is_complete=False)
+    sink.commit(1, list("abcdefg"))
+    assert len(held(tmp_path)) == 8
+
+
+def test_a_batch_of_other_offsets_does_not_follow_one_that_was_written_in_part(tmp_path: Path) -> None:
+    Sink(tmp_path).commit(0, ["a"])
+    half_a_batch(tmp_path)
+    before = held(tmp_path)
+    with pytest.raises(DeliveryError, match="holds records of batch 1, made of other offsets than batch 1 now"):
+        Sink(tmp_path).commit(1, list("abc"), "other")
+    assert held(tmp_path) == before
+
+
+def test_a_ledger_that_another_driver_writes_is_left_alone(tmp_path: Path) -> None:
+    """The log does not stop the old driver here: it has appended. Its swap of the ledger must fail."""
+    old = Sink(tmp_path)
+    old.commit(0, ["a"])
+    append = StagedRecords._append
+    new: list[Sink] = []
+
+    def replaced(self: StagedRecords, begins: Any) -> None:
+        patched.undo()
+        append(self, begins)
+        new.append(Sink(tmp_path))
+        new[0].commit(1, ["b"])
+        new[0].commit(2, ["c"])
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(StagedRecords, "_append", replaced)
+        with pytest.raises(DeliveryError, match="another driver of this flow has taken over"):
+            old.commit(1, ["b"])
+    new[0].commit(3, ["d"])
+    assert [value for _, _, value in sorted(held(tmp_path), key=lambda r: r[2] or b"")] == [b"0", b"1", b"2", b"3"]
 
 
 def test_a_pace_takes_from_every_partition_and_loses_none() -> None:

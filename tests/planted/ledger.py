@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from penstock.connectors import delivery
 from penstock.connectors.base import Batch
 from penstock.connectors.delivery import WRITE, Entry, verdict
+from penstock.connectors.file_ledger import FileLedger, LedgerState
+from penstock.connectors.files.manifests import Manifests, Named, Tail
 from penstock.spark.batch.sinks import Sinks, reconcile
+from penstock.storage import Conflict, LocalStorage, Version, swap
+from penstock.storage.swap import Swap
 from tests.connectors import test_delivery, test_log_endpoints
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
 
@@ -37,6 +44,20 @@ def no_reconcile(right: Any, *_: Any) -> Iterator[str]:
     return iter(())
 
 
+def overwritten(self: FileLedger, state: LedgerState, batch: Batch) -> None:
+    """The ledger is written whoever has written it since."""
+    self.storage.write(self.name, state.as_bytes())
+
+
+def claims_left(claim: Path) -> None:
+    """A swap leaves the claims of others, so one that wakes still has its own."""
+
+
+def manifest_without_a_look(self: Manifests, tail: Tail, entry: Entry, files: list[Named]) -> bool:
+    """The manifest gets the position after the last, whoever has taken over meanwhile."""
+    return self._add(self.tail(), asdict(entry) | {"files": [asdict(f) for f in files]})
+
+
 def refuses(number: int, fingerprint: str, text: str) -> Check:
     """The topic of a sink at batch 1 must not take this one."""
     test = test_log_endpoints.test_a_batch_that_does_not_fit_the_ledger_is_refused
@@ -56,7 +77,46 @@ def at_most_once(room: Room) -> None:
     test(room.path, "at_most_once", [0, 1])
 
 
+def swapped(room: Room) -> None:
+    """Two swaps that have both passed their checks."""
+    storage = LocalStorage(room.path)
+    version = storage.compare_and_swap("ledger", None, b"0")
+    has, second = Swap._has, list[bool]()
+
+    def overtaken(self: Swap, expected: Version) -> bool:
+        found = has(self, expected)
+        if not second:
+            second.append(True)
+            storage.compare_and_swap("ledger", version, b"second")
+        return found
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Swap, "_has", overtaken)
+        patched.setattr("penstock.storage.swap.PATIENCE", 0.05)
+        with pytest.raises(Conflict):
+            storage.compare_and_swap("ledger", version, b"first")
+    assert storage.read("ledger") == b"second"
+
+
 BUGS = [
+    Bug(
+        "a driver that was replaced writes over the ledger",
+        method(FileLedger, "write", overwritten),
+        lambda room: test_log_endpoints.test_a_ledger_that_another_driver_writes_is_left_alone(room.path),
+        "DID NOT RAISE .*DeliveryError|holds",
+    ),
+    Bug(
+        "a swap does not take away the claims of others",
+        function(swap._remove_others, lambda right, claim: claims_left(claim)),
+        swapped,
+        "DID NOT RAISE .*Conflict",
+    ),
+    Bug(
+        "a manifest is put after that of another driver",
+        method(Manifests, "put", manifest_without_a_look),
+        lambda room: test_delivery.test_a_manifest_is_refused_when_another_driver_has_taken_over_meanwhile(room.path),
+        "assert not",
+    ),
     Bug("the ledger has no fence", function(verdict, no_fence), fenced, REFUSED),
     Bug(
         "the fingerprint is not compared",

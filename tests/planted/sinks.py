@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import penstock as ps
 from penstock.connectors.delivery import Entry
+from penstock.connectors.file_ledger import LedgerState
 from penstock.connectors.files.manifests import Manifests
 from penstock.connectors.files.sink import FilesSink
 from penstock.connectors.log.sink import StagedRecords
-from penstock.log.storage.files import read_json, write_json
 from penstock.spark.batch.sinks import reconcile
 from penstock.spark.lower.python import mapped
 from penstock.testing.connectors import Opened
@@ -24,7 +23,7 @@ staged, raised = FilesSink.stage, Manifests.take_over
 
 
 def same_fence(self: Manifests) -> int:
-    return self.fence() or raised(self)
+    return self.tail().fence or raised(self)
 
 
 def shown_when_staged(self: FilesSink, frame: Any, batch: Any) -> Any:
@@ -36,13 +35,13 @@ def shown_when_staged(self: FilesSink, frame: Any, batch: Any) -> Any:
 
 def entry_first(self: StagedRecords) -> None:
     """The ledger says that the batch is there; then it is appended."""
-    begins = self._begins(read_json(self.sink.ledger) or {})
+    begins = self._begins(self.sink.ledger.read())
     done = Entry.of(self.batch, self.sink.fence, self.rows or 0)
-    write_json(self.sink.ledger, {"entry": json.loads(done.as_json())})
+    self.sink.ledger.write(LedgerState(self.sink.fence, done), self.batch)
     self._append(begins)
 
 
-def no_intent(self: StagedRecords, ledger: dict[str, Any]) -> dict[int, int]:
+def no_intent(self: StagedRecords, _: LedgerState) -> dict[int, int]:
     """Where a batch begins is asked anew each time."""
     topic = self.batch.options["topic"]
     return {p: self.sink.producer.last_sequence(topic, p) + 1 for p in self._shares}

@@ -20,7 +20,10 @@ WRITE, SKIP = "write", "skip"
 
 @dataclass(frozen=True)
 class Entry:
-    """The last line of a ledger. `offsets` is the text of Spark's offsets, so that a lost file can be written again."""
+    """The last line of a ledger. `offsets` is the text of Spark's offsets, so that a lost file can be written again.
+
+    One that is not complete is of a batch that was written in part: the flow goes on with just these offsets, and adds the rest.
+    """
 
     batch: int
     fingerprint: str
@@ -28,6 +31,12 @@ class Entry:
     rows: int = 0
     crc: int = 0
     offsets: str = ""
+    is_complete: bool = True
+
+    @property
+    def finished(self) -> int:
+        """The last batch that is there as a whole."""
+        return self.batch if self.is_complete else self.batch - 1
 
     def as_json(self) -> str:
         """The entry as text."""
@@ -55,10 +64,7 @@ def verdict(entry: Entry | None, batch: Batch, fence: int) -> str:
     if entry is None:
         return WRITE
     if entry.fence > fence:
-        raise DeliveryError(
-            f"sink {batch.sink!r}: another driver of this flow has taken over (its fence is {entry.fence}, this one's {fence}). "
-            f"This one must stop; nothing of batch {batch.id} was written"
-        )
+        raise fenced(batch, entry.fence, fence)
     if entry.batch < batch.id:
         return _next(entry, batch)
     if entry.batch == batch.id and entry.fingerprint == batch.fingerprint:
@@ -71,6 +77,14 @@ def verdict(entry: Entry | None, batch: Batch, fence: int) -> str:
     raise DeliveryError(
         f"sink {batch.sink!r} holds batch {entry.batch}, got batch {batch.id}. The checkpoint is older than the sink; restore "
         f"the newer one, or start afresh with --fresh and an empty sink"
+    )
+
+
+def fenced(batch: Batch, highest: int, fence: int) -> DeliveryError:
+    """What a driver gets that was replaced by another."""
+    return DeliveryError(
+        f"sink {batch.sink!r}: another driver of this flow has taken over (its fence is {highest}, this one's {fence}). "
+        f"This one must stop; it has written nothing more of batch {batch.id}"
     )
 
 

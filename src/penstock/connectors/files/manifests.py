@@ -1,14 +1,21 @@
-"""The manifests of a sink of files: one for each batch, which makes it real and names its files."""
+"""The ledger of a sink of files: a chain of small files that only grows.
+
+A link of the chain is either a manifest, which makes a batch real and names its files, or the note of a driver that has taken over. Each has a
+position, and no two can have the same, so whoever adds one has seen all before it: a driver that was replaced while it was paused
+finds its position taken, and looks again.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.connectors.delivery import Entry
 from penstock.connectors.files.disk import Disk, plain_path
+from penstock.errors import RunError
 
 FOLDER = "_penstock/manifests"
 
@@ -37,50 +44,88 @@ class Manifests:
         """Where they are."""
         return f"{self.path.rstrip('/')}/{FOLDER}/{self.sink}/{self.lineage}"
 
-    def fence(self) -> int:
-        """The fence of the last driver that took over; 0 when none has."""
-        return max((int(n.removeprefix("fence-")) for n in self.disk.names(self.folder, "fence-")), default=0)
-
     def take_over(self) -> int:
         """Raises the fence; of two drivers that try at once each gets its own."""
         while True:
-            mine = self.fence() + 1
-            if self.disk.create(f"{self.folder}/fence-{mine:08d}", b""):
-                return mine
+            tail = self.tail()
+            if self._add(tail, {"fence": tail.fence + 1}):
+                return tail.fence + 1
 
-    def last(self) -> dict[str, Any] | None:
-        """The manifest of the last batch."""
-        names = [n for n in self.disk.names(self.folder, "batch-") if n.endswith(".json")]
-        return self._read(max(names)) if names else None
+    def tail(self) -> Tail:
+        """The end of the chain: the next position, the highest fence, and the manifest of the last batch."""
+        names = sorted((n for n in self.disk.names(self.folder, "") if is_link(n)), reverse=True)
+        position = int(names[0].removesuffix(".json")) + 1 if names else 0
+        fence = 0
+        for name in names:
+            link = self._read(name)
+            fence = max(fence, link["fence"])
+            if "files" in link:
+                return Tail(position, fence, link)
+        return Tail(position, fence)
 
-    def _read(self, name: str) -> dict[str, Any]:
-        made: dict[str, Any] = json.loads(self.disk.read(f"{self.folder}/{name}"))
+    def put(self, tail: Tail, entry: Entry, files: list[Named]) -> bool:
+        """Makes a batch real; false when another link was added behind the tail meanwhile."""
+        return self._add(tail, asdict(entry) | {"files": [asdict(f) for f in files]})
+
+    def _add(self, tail: Tail, link: Link) -> bool:
+        return self.disk.create(f"{self.folder}/{tail.position:08d}.json", json.dumps(link).encode())
+
+    def _read(self, name: str) -> Link:
+        made: Link = json.loads(self.disk.read(f"{self.folder}/{name}"))
         return made
 
-    def put(self, entry: Entry, files: list[Named]) -> bool:
-        """Makes a batch real; false when it was already."""
-        body = asdict(entry) | {"files": [asdict(f) for f in files]}
-        return self.disk.create(f"{self.folder}/batch-{entry.batch:08d}.json", json.dumps(body).encode())
-
-    def settle(self, manifest: dict[str, Any]) -> None:
-        """Moves the files of a batch that are not in their places yet."""
+    def settle(self, manifest: Link) -> None:
+        """Moves the files of a batch that are not in their final places yet; another driver may do the same just now."""
         for file in (Named(**f) for f in manifest["files"]):
-            here, there = f"{self.path}/{file.name}", f"{self.path}/{file.aside}"
-            if not self.disk.exists(here) and self.disk.exists(there):
-                self.disk.move(there, here)
+            final, aside = f"{self.path}/{file.name}", f"{self.path}/{file.aside}"
+            if not self.disk.exists(final) and self.disk.exists(aside):
+                self._move(aside, final)
+
+    def _move(self, aside: str, final: str) -> None:
+        try:
+            self.disk.move(aside, final)
+        except (OSError, RunError):
+            if not self.disk.exists(final):
+                raise
 
 
-def entry_of(manifest: dict[str, Any] | None) -> Entry | None:
+Link = dict[str, Any]
+"""A link as JSON has it."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The end of a chain: the position of the next link, the highest fence, and the last manifest."""
+
+    position: int
+    fence: int
+    manifest: Link | None = None
+
+
+def is_link(name: str) -> bool:
+    """Whether a file is a link of a chain, by its name."""
+    return name.removesuffix(".json").isdigit()
+
+
+def entry_of(manifest: Link | None) -> Entry | None:
     """What the manifest says of its batch."""
     return None if manifest is None else Entry.from_json(json.dumps(manifest))
+
+
+def manifests_of(folder: Path) -> Iterator[tuple[str, Link]]:
+    """The manifests of all sinks and lineages in a folder of this machine, each with its path, in the order of their batches."""
+    for path in sorted((folder / FOLDER).glob("*/*/*.json")):
+        link: Link = json.loads(path.read_text()) if is_link(path.name) else {}
+        if "files" in link:
+            yield str(path), link
 
 
 def committed_files(path: str) -> list[str]:
     """The files of all whole batches in a folder of this machine; none when no sink has kept manifests there."""
     folder = Path(plain_path(path))
     made: list[str] = []
-    for manifest in sorted((folder / FOLDER).glob("*/*/batch-*.json")) if "://" not in str(folder) else []:
-        for file in (Named(**f) for f in json.loads(manifest.read_text())["files"]):
-            place = folder / file.name
-            made.append(str(place if place.exists() else folder / file.aside))
+    for _, manifest in manifests_of(folder) if "://" not in str(folder) else ():
+        for file in (Named(**f) for f in manifest["files"]):
+            final = folder / file.name
+            made.append(str(final if final.exists() else folder / file.aside))
     return made

@@ -6,10 +6,10 @@ import uuid
 from typing import TYPE_CHECKING
 
 from penstock.connectors.base import Batch, SinkPlace, Staged
-from penstock.connectors.delivery import WRITE, Entry, LedgerSink, verdict
+from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import Manifests, Named, entry_of
-from penstock.errors import DeliveryError, RunError
+from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 
@@ -23,8 +23,8 @@ BOUNDED = "bounded"
 class FilesSink(LedgerSink):
     """A set of files for each batch, named after it.
 
-    They are written aside. The manifest of the batch is what makes it real: it appears as a whole or not at all, and names every
-    file. Then the files are moved to their places; a driver that dies in between finds the manifest when it starts again, and
+    They are written aside. The manifest of the batch is what makes it real: it appears as a whole or not at all, only if no other
+    driver has taken over, and names every file. Then the files are moved to their places; a driver that dies in between finds the manifest when it starts again, and
     moves the rest. So whoever lists the folder sees no file twice and none that does not count, and whoever reads by the manifests
     sees whole batches.
     """
@@ -34,7 +34,7 @@ class FilesSink(LedgerSink):
         if place.delivery != EXACTLY_ONCE or place.lineage == BOUNDED:
             return None
         manifests = Manifests(*disk_of(place.options["path"]), place.sink, place.lineage)
-        self.fence, last = manifests.take_over(), manifests.last()
+        self.fence, last = manifests.take_over(), manifests.tail().manifest
         if last is not None:
             manifests.settle(last)
         return entry_of(last)
@@ -42,7 +42,7 @@ class FilesSink(LedgerSink):
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Writes the files aside."""
         path = batch.options["path"].rstrip("/")
-        aside = f"_penstock/{batch.sink}-{batch.id}-{uuid.uuid4().hex[:8]}"
+        aside = f"_penstock/{batch.sink}-{batch.id}-{self.fence}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(path, aside, batch, self.fence)
         staged.check_folder()
         staged.rows = _write(frame, batch.options["format"], f"{path}/{aside}")
@@ -90,25 +90,18 @@ class StagedFiles(Staged):
 
     def _commit_once(self) -> None:
         manifests = Manifests(self.disk, self.path, self.batch.sink, self.batch.lineage)
-        last = manifests.last()
-        if verdict(entry_of(last), self.batch, self._checked_fence(manifests)) == WRITE:
-            files = [self._named(name, final) for name, final in self._moves()]
-            if not manifests.put(Entry.of(self.batch, self.fence, self.rows or 0), files):
-                return self._commit_once()
-            passing("after sink commit", self.batch.id)
-            last = manifests.last()
-        manifests.settle(last or {"files": []})
-        return None
-
-    def _checked_fence(self, manifests: Manifests) -> int:
-        """This driver's fence, unless another has taken over; that one may not have written yet."""
-        highest = manifests.fence()
-        if highest > self.fence:
-            raise DeliveryError(
-                f"sink {self.batch.sink!r}: another driver of this flow has taken over (fence {highest}, this one's {self.fence}). "
-                f"This one must stop; nothing of batch {self.batch.id} was written"
-            )
-        return self.fence
+        files: list[Named] | None = None
+        while True:
+            tail = manifests.tail()
+            if tail.fence > self.fence:
+                raise fenced(self.batch, tail.fence, self.fence)
+            if verdict(entry_of(tail.manifest), self.batch, self.fence) != WRITE:
+                break
+            files = [self._named(name, final) for name, final in self._moves()] if files is None else files
+            passing("ledger checked", self.batch.id)
+            if manifests.put(tail, Entry.of(self.batch, self.fence, self.rows or 0), files):
+                passing("after sink commit", self.batch.id)
+        manifests.settle(tail.manifest or {"files": []})
 
     def _named(self, name: str, final: str) -> Named:
         return Named(final, f"{self.folder}/{name}", *self.disk.settle(f"{self.aside}/{name}"))
@@ -137,8 +130,8 @@ class StagedFiles(Staged):
         """Removes this batch's folder, and those that earlier batches left when they were killed."""
         folder = self.aside.rsplit("/", 1)[0]
         for name in self.disk.names(folder, f"{self.batch.sink}-"):
-            number = name.removeprefix(f"{self.batch.sink}-").split("-")[0]
-            if number.isdigit() and int(number) <= self.batch.id:
+            number, fence, *_ = [*name.removeprefix(f"{self.batch.sink}-").split("-"), ""]
+            if number.isdigit() and int(number) <= self.batch.id and fence.isdigit() and int(fence) <= self.fence:
                 self.disk.remove(f"{folder}/{name}")
 
     def abort(self) -> None:

@@ -1,28 +1,31 @@
 """The embedded log as a sink: one append for each partition and batch, and a ledger beside the topics.
 
-A named producer stands for the sink and its lineage: a new driver takes the name over, which fences the old one in the log itself.
+A named producer stands for the sink and its lineage: a new driver takes the name over, which fences the old one in the log itself, and
+raises the fence in the ledger, which no older driver can write from then on.
 Before a batch is appended the sink notes at which record numbers it begins; the log knows a number that was written already, so a
-batch that comes again adds only what is missing.
+batch that runs again adds only what is missing. A driver that finds such a note, and records of that batch, goes on with its offsets.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch, SinkPlace, Staged
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
+from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
 from penstock.errors import DeliveryError, SchemaError, nearest
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.types import quote
 from penstock.log import Log, ProducerFenced, TopicExists
 from penstock.log.produce.partitioner import partition_for
-from penstock.log.storage.files import make_dir, read_json, write_json
+from penstock.storage import LocalStorage, object_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,13 +53,22 @@ class LogSink(LedgerSink):
         self.log = Log(place.options["path"])
         with contextlib.suppress(TopicExists):
             self.log.create_topic(place.options["topic"], place.options["partitions"])
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", f"{place.flow}.{place.sink}.{place.lineage}")
-        self.producer = self.log.producer(name)
+        self.producer = self.log.producer(_producer_name(place))
         self.fence = self.producer.epoch + 1
-        make_dir(Path(place.options["path"]) / "sinks")
-        self.ledger = Path(place.options["path"]) / "sinks" / f"{name}.json"
-        found = read_json(self.ledger)
-        return Entry.from_json(json.dumps(found["entry"])) if found and found.get("entry") else None
+        storage = LocalStorage(Path(place.options["path"]) / "sinks")
+        self.ledger = FileLedger(storage, object_name(place.flow, place.sink, f"{place.lineage}.json"))
+        return self._take_over(place.options["topic"])
+
+    def _take_over(self, topic: str) -> Entry | None:
+        state = self.ledger.take_over(self.fence, lambda intent: self.appended(topic, intent))
+        under_way = state.intent
+        if under_way is None:
+            return state.entry
+        return Entry(under_way.batch, under_way.fingerprint, self.fence, offsets=under_way.offsets, is_complete=False)
+
+    def appended(self, topic: str, intent: Intent) -> bool:
+        """Whether any record of a batch that was under way is in the topic. From now on no older driver can add one."""
+        return any(self.producer.last_sequence(topic, p) >= begin for p, begin in intent.begins.items())
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Brings the records here, as keys and values."""
@@ -67,6 +79,12 @@ class LogSink(LedgerSink):
         """Closes the log."""
         if hasattr(self, "log"):
             self.log.close()
+
+
+def _producer_name(place: SinkPlace) -> str:
+    """A name as producers may have it. The lineage makes it unique; a long one is cut."""
+    parts = (re.sub(r"[^A-Za-z0-9._-]", "_", text)[:60] for text in (place.flow, place.sink, place.lineage))
+    return ".".join(parts)
 
 
 def _columns(names: list[str], options: dict[str, Any]) -> list[str]:
@@ -99,28 +117,35 @@ class StagedRecords(Staged):
             ) from None
 
     def _commit_once(self) -> None:
-        ledger = read_json(self.sink.ledger) or {}
-        entry = Entry.from_json(json.dumps(ledger["entry"])) if ledger.get("entry") else None
-        if verdict(entry, self.batch, self.sink.fence) == SKIP:
+        ledger = self.sink.ledger
+        state = ledger.read_as(self.batch, self.sink.fence)
+        if verdict(state.entry, self.batch, self.sink.fence) == SKIP:
             return
-        begins = self._begins(ledger)
+        begins = self._begins(state)
         self._append(begins)
         passing("after sink commit", self.batch.id)
-        done = Entry.of(self.batch, self.sink.fence, self.rows or 0)
-        write_json(self.sink.ledger, {"entry": json.loads(done.as_json())})
+        ledger.write(
+            LedgerState(self.sink.fence, Entry.of(self.batch, self.sink.fence, self.rows or 0)),
+            self.batch,
+        )
 
-    def _begins(self, ledger: dict[str, Any]) -> dict[int, int]:
+    def _begins(self, state: LedgerState) -> Mapping[int, int]:
         """At which record numbers the batch begins; noted before the first append, and found again on a replay."""
-        intent = ledger.get("intent")
-        if intent and intent["batch"] == self.batch.id and intent["fingerprint"] == self.batch.fingerprint:
-            return {int(p): n for p, n in intent["begins"].items()}
         topic = self.batch.options["topic"]
+        if state.intent is not None and state.intent.is_of(self.batch):
+            return state.intent.begins
+        if state.intent is not None and self.sink.appended(topic, state.intent):
+            raise DeliveryError(
+                f"sink {self.batch.sink!r} holds records of batch {state.intent.batch}, made of other offsets than batch {self.batch.id} "
+                f"now. The checkpoint is not the one it was written with; restore that one, or start afresh with --fresh and an empty sink"
+            )
         begins = {p: self.sink.producer.last_sequence(topic, p) + 1 for p in self._shares}
-        intent = {"batch": self.batch.id, "fingerprint": self.batch.fingerprint, "begins": begins}
-        write_json(self.sink.ledger, {**ledger, "intent": intent})
+        intent = Intent(self.batch.id, self.batch.fingerprint, begins, self.batch.offsets)
+        self.sink.ledger.write(replace(state, fence=self.sink.fence, intent=intent), self.batch)
+        passing("intent written", self.batch.id)
         return begins
 
-    def _append(self, begins: dict[int, int]) -> None:
+    def _append(self, begins: Mapping[int, int]) -> None:
         for partition, (keys, values) in sorted(self._shares.items()):
             given = keys if any(k is not None for k in keys) else None
             self.sink.producer.send_many(

@@ -268,6 +268,7 @@ class StagedCommands(Staged):
         if verdict(entry, self.batch, self.sink.fence) == SKIP:
             self.abort()
             return True
+        passing("ledger checked", self.batch.id)
         seen = [str(entry.batch), entry.fingerprint] if entry is not None else ["", ""]
         return self._run(client, ["yes", str(self.sink.fence), *seen])
 

@@ -170,8 +170,8 @@ def reconcile(entries: dict[str, Entry], log: OffsetLog, versions: list[int]) ->
     ahead = max(entries.items(), key=lambda e: e[1].batch)
     if ahead[1].batch > log.begun():
         yield _restore(*ahead, log)
-    behind = min(entries.items(), key=lambda e: e[1].batch)
-    if behind[1].batch < log.last():
+    behind = min(entries.items(), key=lambda e: e[1].finished)
+    if behind[1].finished < log.last():
         yield _rewind(*behind, entries, log, versions)
 
 
@@ -186,20 +186,20 @@ def _restore(sink: str, entry: Entry, log: OffsetLog) -> str:
 
 
 def _rewind(sink: str, entry: Entry, entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> str:
-    where = f"sink {sink!r} holds everything up to batch {entry.batch}, the checkpoint says {log.last()}"
-    others = [name for name, e in entries.items() if e.batch > entry.batch + 1]
+    where = f"sink {sink!r} holds everything up to batch {entry.finished}, the checkpoint says {log.last()}"
+    others = [name for name, e in entries.items() if e.finished > entry.finished + 1]
     if others:
         raise DeliveryError(
             f"{where}, and sink {others[0]!r} is further on. Restore the sinks to one state, or start afresh"
         )
-    if versions and entry.batch >= 0 and entry.batch not in versions:
+    if versions and entry.finished >= 0 and entry.finished not in versions:
         raise DeliveryError(
-            f"{where}; the state of batch {entry.batch} is not kept any more (there are {versions[0]} to {versions[-1]}). Restore the "
+            f"{where}; the state of batch {entry.finished} is not kept any more (there are {versions[0]} to {versions[-1]}). Restore the "
             f"sink from a newer backup, or start afresh"
         )
-    if not log.text(entry.batch + 1):
+    if not log.text(entry.finished + 1):
         raise DeliveryError(
-            f"{where}; Spark does not keep the offsets of batch {entry.batch + 1} any more. Start afresh"
+            f"{where}; Spark does not keep the offsets of batch {entry.finished + 1} any more. Start afresh"
         )
-    log.rewind(entry.batch)
-    return f"{where}; the checkpoint goes back to batch {entry.batch}"
+    log.rewind(entry.finished)
+    return f"{where}; the checkpoint goes back to batch {entry.finished}"

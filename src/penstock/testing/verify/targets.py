@@ -181,12 +181,12 @@ class FilesReader(Following):
 
     def more(self) -> Iterator[tuple[int, list[Seen]]]:
         """The rows of the manifests that are new."""
-        from penstock.connectors.files.manifests import FOLDER
+        from penstock.connectors.files.manifests import manifests_of
 
-        for manifest in sorted((self.folder / FOLDER).glob("*/*/batch-*.json")):
-            if manifest.name not in self.read:
-                self.read.add(manifest.name)
-                yield 0, [row for f in json.loads(manifest.read_text())["files"] for row in self._rows(f)]
+        for path, manifest in manifests_of(self.folder):
+            if path not in self.read:
+                self.read.add(path)
+                yield 0, [row for f in manifest["files"] for row in self._rows(f)]
 
     def _rows(self, file: dict[str, Any]) -> list[Seen]:
         """The rows of a file, which may be moved to its place just now."""
