@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from penstock.graph import types as t
 from penstock.graph.nodes import Grouping
 from penstock.graph.schema import schema_of
-from penstock.kernels.murmur import spark_hash
+from penstock.kernels.hashing.murmur import spark_hash
 from penstock.kernels.topology.routing import Custom, PartialKey, Router, router_of
 
 WORDS = schema_of("word string, n bigint")

@@ -13,7 +13,7 @@ from penstock.frontends.topology.declare import BoltDeclared
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.logic.components import END, Bolt, Spout, TaskContext
 from penstock.graph.types import STRING
-from penstock.kernels.murmur import spark_hash
+from penstock.kernels.hashing.murmur import spark_hash
 from penstock.testing import run_spark
 from tests.same.conftest import Case
 

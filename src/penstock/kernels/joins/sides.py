@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from penstock.graph.nodes.join import StreamJoin
 from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
+from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.joins.rows import Rows, one_batch, together
-from penstock.kernels.key_hash import places_of_keys
 from penstock.kernels.records.chunk import Chunk
 
 
@@ -79,7 +79,7 @@ class Side:
         """The places the host computed; a host without any gets its own."""
         if all(p is not None for p in given):
             return np.concatenate([np.asarray(p, np.int64) for p in given])
-        return places_of_keys(zip(*(batch.column(k).to_pylist() for k in self.keys), strict=True))
+        return key_hashes([batch.column(k) for k in self.keys], batch.num_rows)
 
     def keep(self, rows: Rows | None, horizon: int) -> None:
         """Keeps what is not behind the horizon, and forgets what is."""

@@ -14,7 +14,7 @@ from penstock.graph.schema import Schema
 from penstock.graph.state.table import PLACE, TIME, TimeTable, column, places_of, some, times_of
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.base import Context, Kernel, Out
-from penstock.kernels.key_hash import places_of_keys
+from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.ordering.order import sorted_by
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
@@ -57,7 +57,7 @@ def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> Any:
 def _places(chunk: Chunk, keys: tuple[str, ...]) -> Any:
     if chunk.places is not None:
         return chunk.places
-    return places_of_keys(keys_in(chunk.batch(), keys)) if keys else np.zeros(len(chunk), np.int64)
+    return key_hashes([chunk.batch().column(k) for k in keys], len(chunk))
 
 
 def given(rows: Any, schema: Schema) -> Chunk:

@@ -18,7 +18,7 @@ from penstock.graph.logic.components import TaskContext
 from penstock.graph.nodes import Grouping
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
-from penstock.kernels.murmur import spark_hash
+from penstock.kernels.hashing.murmur import spark_hash
 
 Targets = Sequence[int]
 _MOST = 100_000

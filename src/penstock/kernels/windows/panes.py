@@ -19,7 +19,7 @@ from penstock.graph.state.table import PLACE, TIME, column, some, times_of, with
 from penstock.graph.times import FOREVER, NEVER
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Context, Kernel, Out
-from penstock.kernels.key_hash import places_of_keys
+from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.windows.rows import Rows, concat
 
@@ -42,11 +42,10 @@ class PartsKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps parts until the end of the batch; those without a time are of records that do not say when they happened."""
-        batch, places = chunk.batch(), chunk.places
+        batch = chunk.batch()
         self.counters.native += int(column(batch, ROWS).sum())
-        if places is None:
-            places = places_of_keys(zip(*(batch.column(k).to_pylist() for k in self.node.keys), strict=True))
-        rows = pa.Table.from_batches([batch]).append_column(PLACE, pa.array(places, pa.int64()))
+        hashes = chunk.places or key_hashes([batch.column(k) for k in self.node.keys], batch.num_rows)
+        rows = pa.Table.from_batches([batch]).append_column(PLACE, pa.array(hashes, pa.int64()))
         self.new.append(self.on_time(rows, ~np.asarray(rows.column(len(self.node.keys)).is_null())))
         return ()
 

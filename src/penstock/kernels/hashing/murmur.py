@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import struct
 from collections.abc import Sequence
 from typing import Any
 
 from penstock.graph import types as t
 
+_EXACT = decimal.Context(prec=76)
 _MASK = 0xFFFFFFFF
 _SEED = 42
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -62,7 +64,7 @@ def _simple(value: Any, kind: t.Simple, seed: int) -> int:
 
 
 def _decimal(value: Any, kind: t.Decimal, seed: int) -> int:
-    unscaled = int(value.scaleb(kind.scale))
+    unscaled = int(value.scaleb(kind.scale, _EXACT))
     if kind.precision <= 18:
         return _long(unscaled, seed)
     size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1

@@ -1,0 +1,148 @@
+"""The schema of what each stateful step keeps, derived from its node and its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.graph.aggregates import Aggregate
+from penstock.graph.duration import shown
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import (
+    AggregateBy,
+    AsOfJoin,
+    Bolt,
+    Changelog,
+    Distinct,
+    DistinctInTime,
+    Fold,
+    IntervalJoin,
+    Keyed,
+    Net,
+    Node,
+    Process,
+    Reduce,
+    Sort,
+    StreamJoin,
+    Top,
+    Window,
+    WindowJoin,
+)
+from penstock.graph.nodes.base import Timed
+from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.schema import Schema
+from penstock.graph.state.schema import Settings, StateField, StateSchema
+
+Fields = tuple[StateField, ...]
+
+
+def schemas_of(graph: Graph) -> dict[str, StateSchema]:
+    """The schema of every store of a graph, by the name of the store."""
+    return {store: schema_of_state(node, graph, store) for node in graph.nodes for store in node.stores}
+
+
+def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
+    """What a step keeps in one of its stores.
+
+    What the instances of a bolt keep is their own affair, and so is what a class keeps of a rule.
+    """
+    kind = node.stores[store]
+    if isinstance(node, Bolt):
+        routes = zip(node.origins or [(str(p), "") for p in node.inputs], node.groupings, strict=True)
+        settings = tuple((f"grouping of {'.'.join(filter(None, origin))}", str(g)) for origin, g in routes)
+        return StateSchema(node.name, node.kind, kind, settings=settings, tasks=node.tasks)
+    assert isinstance(node, Keyed), f"a {node.kind} keeps nothing that is known"
+    side = RIGHT if store.endswith(("@right", "@last")) else LEFT
+    schema = graph.output(node.inputs[side]).schema
+    keys = tuple(StateField(k, str(schema.field(k).type)) for k in node.keys_of(side))
+    values = _changes(node, graph) if isinstance(node, Changelog | Net) else _values(node, schema, store)
+    droppable = isinstance(node, Process)
+    return StateSchema(node.name, node.kind, kind, keys, values, _settings(node, graph), droppable)
+
+
+def _values(node: Keyed, schema: Schema, store: str) -> Fields:
+    """The fields that a step keeps for records of a schema; none when it is nothing but the keys."""
+    if isinstance(node, AggregateBy):
+        return _computed(node.aggregates, addable=True)
+    if isinstance(node, Window):
+        return _computed(node.aggregates) if node.function is None else _records(schema)
+    if isinstance(node, Fold):
+        return _records(Schema(node.output().schema.fields[len(node.keys) :]))
+    if isinstance(node, Process):
+        cells = ((name, cell, str(cell)) for name, cell in node.logic.cells().items())
+        return tuple(StateField(name, text.removeprefix(f"{name} "), addable=True) for name, _, text in cells)
+    if isinstance(node, Reduce):
+        return _records(schema, addable=True)
+    if isinstance(node, DistinctInTime) and store == node.kept:
+        return ()
+    return _records(schema) if isinstance(node, Top | Sort | StreamJoin | DistinctInTime) else ()
+
+
+def _records(schema: Schema, *, addable: bool = False) -> Fields:
+    return tuple(StateField(f.name, f"{f.type}{'' if f.nullable else ' not null'}", "", addable) for f in schema.fields)
+
+
+def _computed(aggregates: Iterable[Aggregate], *, addable: bool = False) -> Fields:
+    """Aggregates; one of the user's own has no value for what was kept before it was there."""
+    return tuple(StateField(a.name, str(a.type), str(a), addable and a.own is None) for a in aggregates)
+
+
+def _changes(node: Changelog | Net, graph: Graph) -> Fields:
+    """The rows of a table that changes."""
+    return _records(Schema(_log(node, graph).output().schema.fields[1:]), addable=True)
+
+
+def _log(node: Changelog | Net, graph: Graph) -> Node:
+    return node if isinstance(node, Changelog) else graph.node(f"{node.name}.changes")
+
+
+def _settings(node: Keyed, graph: Graph) -> Settings:
+    """The settings that change the meaning of what is kept."""
+    if isinstance(node, Window):
+        return _window(node)
+    if isinstance(node, Changelog | Net):
+        return _totals(node, graph)
+    if isinstance(node, Top):
+        return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
+    if isinstance(node, Sort):
+        return (*_timed(node.timed_by), *_optional("span", node.span))
+    if isinstance(node, Distinct | DistinctInTime):
+        found = "earliest" if isinstance(node, DistinctInTime) else "first to come"
+        return (("record", found), *_timed(node.timed_by), *_optional("span", node.within))
+    return _join(node) if isinstance(node, StreamJoin) else ()
+
+
+def _window(node: Window) -> Settings:
+    always = (("windows", str(node.spec)), ("mode", node.mode), *_timed(node.time))
+    return always if node.accumulate else (*always, ("accumulation", "off"))
+
+
+def _timed(time: Timed | None) -> Settings:
+    return (("event time", f"{time.column}{f' + {time.shift} us' if time.shift else ''}"),) if time is not None else ()
+
+
+def _optional(name: str, span: int | None) -> Settings:
+    return ((name, shown(span)),) if span else ()
+
+
+def _totals(node: Changelog | Net, graph: Graph) -> Settings:
+    """The totals over a table that changes, if any: neither is right without the other."""
+    log = _log(node, graph)
+    over = graph.by_name.get(log.name.removesuffix(".changes"))
+    if not isinstance(over, Net):
+        return ()
+    computed = graph.by_name.get(f"{over.name}.key")
+    by = [*over.keys, *(f"{k}={v}" for k, v in computed.settings().items())] if computed else over.keys
+    totals = ", ".join(map(str, _computed(over.aggregates)))
+    return (("totals", f"{totals} by {', '.join(by)} over {', '.join(log.keys_of(0))}"),)
+
+
+def _join(node: StreamJoin) -> Settings:
+    """Which records of a join wait for which others."""
+    told = node.settings()
+    times = tuple((f"event time on the {side}", t.column) for side, t in zip(("left", "right"), node.timed_by, strict=True))
+    if isinstance(node, IntervalJoin):
+        return (("kind", node.how), ("interval", str(told["within"])), *times)
+    if isinstance(node, WindowJoin):
+        return (("kind", node.how), ("windows", str(told["window"])), *times)
+    assert isinstance(node, AsOfJoin)
+    return (("direction", node.direction), *_optional("tolerance", node.tolerance), *times)
