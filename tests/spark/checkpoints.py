@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.schema import StateField, StateSchema, schemas_from_json
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.sparklog import uri
@@ -18,7 +19,12 @@ from penstock.state.tables import FileTable
 from penstock.state.values import FileState
 
 COUNT = Layout((Column("word", pa.string()),), (Column("n", pa.int64()),))
-WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), {"count": "count by word", "rows": "rows of word"})
+WORD = StateField("word", "string")
+SCHEMAS = {
+    "count": StateSchema("count", "count", "values", (WORD,)),
+    "rows": StateSchema("rows", "rows", "rows", (WORD,)),
+}
+WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), SCHEMAS)
 
 
 def begin(folder: Path, wanted: Wanted = WANTED) -> Path:
@@ -41,10 +47,10 @@ def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = T
         put_safely(folder / "spark" / "sources" / str(at) / str(number), [f"v1\n{json.dumps(entry)}".encode()])
     offsets = "\n".join(["v1", "{}", *(f'{{"logOffset":{number}}}' for _ in note["sources"])])
     put_safely(folder / "spark" / "offsets" / str(number), [offsets.encode()])
-    store = StateStore(folder / "state", keep=keep, run="r", shapes=note["shapes"])
-    if note["shapes"]:
-        files = store.begin(number, dict.fromkeys(note["shapes"], 1), number - 1)
-        for name in note["shapes"]:
+    store = StateStore(folder / "state", keep=keep, run="r", schemas=schemas_from_json(note["schemas"]))
+    if note["schemas"]:
+        files = store.begin(number, dict.fromkeys(note["schemas"], 1), number - 1)
+        for name in note["schemas"]:
             _count(FileState(files[name], 0), words) if name != "rows" else _keep(
                 FileTable(files[name], 0), words, number
             )

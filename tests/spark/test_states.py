@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import StateError
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.schema import StateField, StateSchema
 from penstock.state.file import map_file
 from penstock.state.store import StateStore
 from penstock.state.values import FileState, StepFiles
@@ -22,6 +23,10 @@ LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Co
 ONE = Layout((Column("name", pa.string()),), (Column("value"),), single=True)
 KEYS: State = {("k", g): g * 10 for g in range(128)}
 """A key in each group: the place of key g is 1000 hashes up, with g in its last seven bits."""
+
+
+def aggregate(call: str) -> StateSchema:
+    return StateSchema("step", "aggregate", "values", (StateField("k", "int"),), (StateField("n", "bigint", call),))
 
 
 def place(key: Any) -> int:
@@ -245,7 +250,7 @@ def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -
 
 
 def test_a_step_that_keeps_something_else_is_refused(tmp_path: Path) -> None:
-    write(StateStore(tmp_path, run="r", shapes={"step": "aggregate by k int: n=count(*) bigint"}), 0, 1, KEYS)
-    changed = StateStore(tmp_path, run="r", shapes={"step": "aggregate by k int: n=sum(x) bigint"})
+    write(StateStore(tmp_path, run="r", schemas={"step": aggregate("count(*)")}), 0, 1, KEYS)
+    changed = StateStore(tmp_path, run="r", schemas={"step": aggregate("sum(x)")})
     with pytest.raises(StateError, match=r"step 'step' kept its state as .*count.*; now it wants .*sum"):
         changed.read(0)

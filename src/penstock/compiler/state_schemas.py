@@ -47,8 +47,8 @@ def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
     """
     kind = node.stores[store]
     if isinstance(node, Bolt):
-        routes = zip(node.origins or [(str(p), "") for p in node.inputs], node.groupings, strict=True)
-        settings = tuple((f"grouping of {'.'.join(filter(None, origin))}", str(g)) for origin, g in routes)
+        names = [str(p) if p.name != "out" else p.step for p in node.inputs]
+        settings = tuple((f"grouping of {n}", str(g)) for n, g in zip(names, node.groupings, strict=True))
         return StateSchema(node.name, node.kind, kind, settings=settings, tasks=node.tasks)
     assert isinstance(node, Keyed), f"a {node.kind} keeps nothing that is known"
     side = RIGHT if store.endswith(("@right", "@last")) else LEFT
@@ -139,7 +139,9 @@ def _totals(node: Changelog | Net, graph: Graph) -> Settings:
 def _join(node: StreamJoin) -> Settings:
     """Which records of a join wait for which others."""
     told = node.settings()
-    times = tuple((f"event time on the {side}", t.column) for side, t in zip(("left", "right"), node.timed_by, strict=True))
+    times = tuple(
+        (f"event time on the {side}", t.column) for side, t in zip(("left", "right"), node.timed_by, strict=True)
+    )
     if isinstance(node, IntervalJoin):
         return (("kind", node.how), ("interval", str(told["within"])), *times)
     if isinstance(node, WindowJoin):

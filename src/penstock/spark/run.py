@@ -185,8 +185,8 @@ def _runner(
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
     tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    run, shapes = f"{lineage}-{time.time_ns():x}", wanted_of(plan).shapes
-    store = StateStore(folder / "state", spec.keep_versions, run, shapes) if live and plan.stateful else None
+    run, schemas = f"{lineage}-{time.time_ns():x}", wanted_of(plan).schemas
+    store = StateStore(folder / "state", spec.keep_versions, run, schemas) if live and plan.stateful else None
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)

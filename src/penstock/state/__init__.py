@@ -1,7 +1,7 @@
 """The state of a flow, from outside: `penstock.state.read(".penstock/count", "count")` gives an Arrow table.
 
-Works on the checkpoint folder of a flow that runs or has stopped, and on savepoints; needs neither Spark nor the flow itself. Values
-of a process class that are plain or typed come as they are; objects need their class to be importable.
+Works on the checkpoint folder of a flow that runs or has stopped, and on savepoints; needs neither Spark nor the flow itself. Nothing
+of it is run: values that are typed or made of plain builtins are shown as they are, other objects as `<pickled, 210 bytes>`.
 """
 
 from __future__ import annotations

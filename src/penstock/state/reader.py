@@ -6,7 +6,6 @@ while it is read is told apart from one that is damaged.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,14 @@ import pyarrow as pa
 
 from penstock.errors import StateError, nearest
 from penstock.graph.state.layout import CLOCK, EVENT
+from penstock.graph.state.schema import StateSchema
 from penstock.graph.state.table import PLACE as ROW_PLACE
 from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state import columns
 from penstock.state.file import StateFile, map_file
 from penstock.state.merge import merged, owned
+from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import StepFiles, groups_of
@@ -44,7 +45,7 @@ class Store:
     entries: int
     bytes: int
     files: int
-    shape: str = ""
+    schema: StateSchema | None = None
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class OpenState:
         )
 
     def _stores(self, version: int) -> list[Store]:
-        shapes = self.manifests.kept_shapes(version)
-        return [_store(n, files, shapes.get(n, "")) for n, files in self.manifests.read(version).items()]
+        schemas = self.manifests.kept_schemas(version)
+        return [_store(n, files, schemas.get(n)) for n, files in self.manifests.read(version).items()]
 
     def _read(self, step: str, version: int) -> pa.Table:
         files = self.manifests.read(version)
@@ -130,8 +131,9 @@ class OpenState:
         return pa.table({}) if found is None else _with_moments(found)
 
 
-def _store(name: str, files: list[StateFile], shape: str) -> Store:
-    return Store(name, _kind(files), sum(f.rows for f in files), sum(f.size for f in files), len(files), shape)
+def _store(name: str, files: list[StateFile], schema: StateSchema | None) -> Store:
+    kind = _kind(files) if schema is None else schema.store
+    return Store(name, kind, sum(f.rows for f in files), sum(f.size for f in files), len(files), schema)
 
 
 def _kind(files: list[StateFile]) -> str:
@@ -167,7 +169,7 @@ def _names(batch: pa.RecordBatch, prefix: str) -> list[str]:
 
 
 def _value(batch: pa.RecordBatch, part: str) -> Any:
-    """One part of the values; what was pickled is opened."""
+    """One part of the values; what was pickled is shown as far as it is plain."""
     names = batch.schema.names
     typed = batch.column(columns.VALUE + part) if columns.VALUE + part in names else None
     pickled = batch.column(columns.PICKLED + part) if columns.PICKLED + part in names else None
@@ -175,19 +177,11 @@ def _value(batch: pa.RecordBatch, part: str) -> Any:
         return typed.cast(pa.timestamp("us", "UTC"))
     if pickled is None or not pickled.is_valid().true_count:
         return typed if typed is not None else pa.nulls(batch.num_rows)
-    objects = [None if p is None else _opened(p) for p in pickled.to_pylist()]
+    objects = [None if p is None else look_at(p) for p in pickled.to_pylist()]
     if typed is not None:
         plain = typed.to_pylist()
         objects = [t if p is None else o for p, o, t in zip(pickled.to_pylist(), objects, plain, strict=True)]
     return as_array(objects)
-
-
-def _opened(pickled: bytes) -> Any:
-    """An object of the user's; one whose class is not at hand is told as such."""
-    try:
-        return pickle.loads(pickled)
-    except Exception as error:
-        return f"<{len(pickled)} bytes that cannot be opened here: {error}>"
 
 
 def as_array(objects: list[Any]) -> pa.Array:

@@ -14,7 +14,7 @@ from typing import Any
 from penstock.errors import StateError
 from penstock.faults import passing
 from penstock.graph.state.layout import KEY_GROUPS
-from penstock.graph.state.shapes import fits
+from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
@@ -29,7 +29,7 @@ class StateStore:
     keep: int = 20
     """How many versions are kept; two at least, because a batch that is not through runs again from the one before."""
     run: str = ""
-    shapes: dict[str, str] = field(default_factory=dict)
+    schemas: dict[str, StateSchema] = field(default_factory=dict)
     staged: dict[str, StepFiles] = field(default_factory=dict)
     _named: dict[int, set[Path]] = field(default_factory=dict, repr=False)
 
@@ -48,7 +48,7 @@ class StateStore:
                 f"Restore both, or start afresh with --fresh"
             )
         found = self._load(path)
-        self._check_shapes(found.get("shapes", {}))
+        self._check_schemas(schemas_from_json(found.get("schemas", {})))
         return {step: [StateFile(**f) for f in files] for step, files in found["steps"].items()}
 
     @staticmethod
@@ -63,19 +63,19 @@ class StateStore:
         found: StoredTimes = self._load(path).get("time", {})
         return found
 
-    def kept_shapes(self, version: int) -> dict[str, str]:
+    def kept_schemas(self, version: int) -> dict[str, StateSchema]:
         """The form of what each step keeps in a version."""
         path = self.manifest(version)
-        shapes: dict[str, str] = self._load(path).get("shapes", {}) if path.exists() else {}
-        return shapes
+        return schemas_from_json(self._load(path).get("schemas", {})) if path.exists() else {}
 
-    def _check_shapes(self, kept: dict[str, str]) -> None:
+    def _check_schemas(self, kept: dict[str, StateSchema]) -> None:
         """What a step keeps must still be what it kept."""
-        for step, shape in self.shapes.items():
-            if not fits(kept.get(step, shape), shape):
+        for step, schema in self.schemas.items():
+            reasons = schema.compatible_with(kept[step]) if step in kept else []
+            if reasons:
                 raise StateError(
-                    f"step {step!r} kept its state as {kept[step]}; now it wants {shape}. Give the changed step a name of its "
-                    f"own, which begins with no state, or start afresh with --fresh"
+                    f"step {step!r} kept its state as {kept[step]}; now it wants {schema}: {'; '.join(reasons)}. Give the changed step "
+                    f"a name of its own, which begins with no state, or start afresh with --fresh"
                 )
 
     def begin(self, version: int, steps: dict[str, int], base: int) -> dict[str, StepFiles]:
@@ -95,7 +95,7 @@ class StateStore:
         made = {
             "version": version,
             "groups": KEY_GROUPS,
-            "shapes": self.shapes,
+            "schemas": schemas_to_json(self.schemas),
             "steps": steps,
             "time": time or {},
             "wakes": asdict(wakes),

@@ -20,6 +20,8 @@ from penstock.errors import SetupError, StateError, nearest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from penstock.state.reader import Store
+
 app = typer.Typer(name="state", help="Look at what the steps of a flow keep, while it runs.", no_args_is_help=True)
 
 Target = Annotated[
@@ -51,12 +53,17 @@ def list_(
         folder = checkpoint_of(target, checkpoint)
         found, there = opened.stores(folder, version), opened.versions(folder)
         if format == "json":
-            typer.echo(json.dumps({"versions": there, "steps": [vars(s) for s in found]}, indent=1))
+            typer.echo(json.dumps({"versions": there, "steps": [_described(s) for s in found]}, indent=1))
             return
         number = there[-1] if version is None else version
         typer.echo(f"{folder}: version {number}; {there[0]} to {there[-1]} are kept")
-        rows = [[s.name, s.kind, f"{s.entries:,}", f"{s.bytes:,}", str(s.files), s.shape] for s in found]
+        rows = [[s.name, s.kind, f"{s.entries:,}", f"{s.bytes:,}", str(s.files), str(s.schema or "")] for s in found]
         _print(["step", "keeps", "entries", "bytes", "files", "form"], rows)
+
+
+def _described(store: Store) -> dict[str, object]:
+    schema = None if store.schema is None else store.schema.to_json()
+    return {**vars(store), "schema": schema, "form": str(store.schema or "")}
 
 
 @app.command("show")

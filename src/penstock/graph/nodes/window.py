@@ -67,12 +67,6 @@ class Window(Keyed):
         """Corrections may come as late as late records may."""
         return self.lateness
 
-    @property
-    def shape(self) -> str:
-        """What is kept, as a text that changes when it does."""
-        kept = ", ".join(f"{a.name}={a} {a.type}" for a in self.aggregates) or "a record"
-        return f"window {self.spec} by {', '.join(self.keys)}: {kept}"
-
     def settings(self) -> dict[str, Any]:
         """The key, the windows, what is aggregated, and when it is given."""
         made: dict[str, Any] = {**super().settings(), "windows": str(self.spec)}

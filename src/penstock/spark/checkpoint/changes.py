@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.plan import Plan
-from penstock.compiler.shapes import shape_of_state
+from penstock.compiler.state_schemas import schema_of_state
 from penstock.compiler.times import Timeline
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.graph.nodes import Node, Source
-from penstock.graph.state.shapes import fits
+from penstock.graph.state.schema import StateSchema
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.live.ticks import NAME as TICKS
 from penstock.state.file import StateFile
@@ -32,7 +32,7 @@ class Wanted:
 
     flow: str
     sources: tuple[Named, ...] = ()
-    shapes: dict[str, str] = field(default_factory=dict)
+    schemas: dict[str, StateSchema] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Kept:
     flow: str
     lineage: str
     sources: tuple[Named, ...]
-    shapes: dict[str, str]
+    schemas: dict[str, StateSchema]
     version: int = -1
     files: dict[str, list[StateFile]] = field(default_factory=dict)
     origin: str = ""
@@ -72,14 +72,14 @@ def wanted_of(plan: Plan) -> Wanted:
     steps = {name for stage in plan.stages for name in stage.steps}
     nodes = [n for n in (*plan.graph.sources, *plan.graph.loops) if n.name in steps]
     ticks = [(TICKS, "ticks")] if Timeline(plan.graph).timed else []
-    shapes = {
-        store: shape_of_state(n, plan.graph, store)
+    schemas = {
+        store: schema_of_state(n, plan.graph, store)
         for s in plan.stages
         if s.state
         for n in s.nodes
         for store in n.stores
     }
-    return Wanted(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), shapes)
+    return Wanted(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), schemas)
 
 
 def _kind(node: Node) -> str:
@@ -107,11 +107,11 @@ def kept_of(folder: Path) -> Kept | None:
     sources = tuple((str(n), str(k)) for n, k in note["sources"])
     log, store = SparkLog(folder / "spark"), StateStore(folder / "state")
     log.check(len(sources))
-    version, shapes = log.last(), note.get("shapes", {})
-    stateful = bool(shapes) or store.manifest(version).exists()
+    version = log.last()
+    stateful = bool(note.get("schemas")) or store.manifest(version).exists()
     files = store.read(version) if stateful else {}
-    shapes = store.kept_shapes(version) if stateful else {}
-    return Kept(folder, note["flow"], note["lineage"], sources, shapes, version, files, note.get("from", ""))
+    schemas = store.kept_schemas(version) if stateful else {}
+    return Kept(folder, note["flow"], note["lineage"], sources, schemas, version, files, note.get("from", ""))
 
 
 def change_of(
@@ -127,7 +127,7 @@ def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
         raise CheckpointError(
             f"{kept.folder} belongs to the flow {kept.flow!r}, not to {wanted.flow!r}; choose another folder"
         )
-    stores = [s for s in kept.files if kept.files[s] and not _fits(kept, wanted, s)]
+    stores = [s for s in kept.files if kept.files[s] and _reasons(kept, wanted, s)]
     sources = [n for n, k in kept.sources if k != "ticks" and (n, k) not in wanted.sources] if kept.version >= 0 else []
     lost = [_store_text(kept, wanted, s) for s in stores if not {s, s.split("@")[0]} & set(drop)]
     lost += [_source_text(kept, wanted, s) for s in sources if s not in drop]
@@ -150,7 +150,7 @@ def renamed_stores(kept: Kept, wanted: Wanted, rename: Mapping[str, str]) -> dic
 
 
 def _check_rename(kept: Kept, wanted: Wanted, old: str, new: str) -> None:
-    has, wants = {_step_of(s) for s in kept.files}, {_step_of(s) for s in wanted.shapes}
+    has, wants = {_step_of(s) for s in kept.files}, {_step_of(s) for s in wanted.schemas}
     asked = f"--rename-state {old}={new}"
     if old not in has:
         raise StateError(f"{asked}: {kept.folder} keeps no state of a step {old!r}; {nearest(old, sorted(has))}")
@@ -165,8 +165,8 @@ def _check_rename(kept: Kept, wanted: Wanted, old: str, new: str) -> None:
 
 
 def _with_names(kept: Kept, stores: Mapping[str, str]) -> Kept:
-    shapes = {stores.get(s, s): shape for s, shape in kept.shapes.items()}
-    return replace(kept, shapes=shapes, files={stores.get(s, s): files for s, files in kept.files.items()})
+    schemas = {stores.get(s, s): schema for s, schema in kept.schemas.items()}
+    return replace(kept, schemas=schemas, files={stores.get(s, s): files for s, files in kept.files.items()})
 
 
 def _step_of(store: str) -> str:
@@ -178,8 +178,13 @@ def _step_of(store: str) -> str:
     return store.split("@", maxsplit=1)[0]
 
 
-def _fits(kept: Kept, wanted: Wanted, store: str) -> bool:
-    return store in wanted.shapes and fits(kept.shapes.get(store, wanted.shapes[store]), wanted.shapes[store])
+def _reasons(kept: Kept, wanted: Wanted, store: str) -> list[str]:
+    """Why a store cannot be kept; nothing when it can."""
+    if store not in wanted.schemas:
+        return ["its step is gone"]
+    if store not in kept.schemas:
+        return ["its manifest does not say what is kept"]
+    return wanted.schemas[store].compatible_with(kept.schemas[store])
 
 
 def _place(source: Named, before: tuple[Named, ...]) -> int | None:
@@ -187,10 +192,18 @@ def _place(source: Named, before: tuple[Named, ...]) -> int | None:
     return before.index(source) if source in before and source[1] != "ticks" else None
 
 
+def _may_be(kept: Kept, store: str, schema: StateSchema) -> bool:
+    """Whether a new store may be an old one with another name."""
+    return store in kept.schemas and not schema.compatible_with(kept.schemas[store])
+
+
 def _store_text(kept: Kept, wanted: Wanted, store: str) -> str:
-    if store in wanted.shapes:
-        return f"step {store!r} keeps {kept.shapes[store]}; now it wants {wanted.shapes[store]}"
-    new = [s for s in wanted.shapes if s not in kept.files and fits(kept.shapes.get(store, ""), wanted.shapes[s])]
+    if store in wanted.schemas:
+        reasons = "; ".join(_reasons(kept, wanted, store))
+        return (
+            f"step {store!r} keeps {kept.schemas.get(store, 'state')}; now it wants {wanted.schemas[store]}: {reasons}"
+        )
+    new = [s for s in wanted.schemas if s not in kept.files and _may_be(kept, store, wanted.schemas[s])]
     hint = f"; if it has another name now: {' or '.join(f'--rename-state {store}={s}' for s in new)}" if new else ""
     return f"step {store!r} is gone, and keeps state ({kept.amount(store)}){hint}"
 

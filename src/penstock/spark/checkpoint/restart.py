@@ -16,6 +16,7 @@ from pathlib import Path
 from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
+from penstock.graph.state.schema import schemas_to_json
 from penstock.spark.checkpoint.changes import Change, Kept, Wanted, change_of, kept_of, note_of, wanted_of
 from penstock.spark.checkpoint.savepoint import NOTE, Savepoint, lay_out, load, take
 from penstock.state.file import put_safely
@@ -101,7 +102,7 @@ class Restart:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
         store = StateStore(self.folder / "state")
         rename_stores(store, change.renamed)
-        if not self.wanted.shapes:
+        if not self.wanted.schemas:
             shutil.rmtree(store.folder, ignore_errors=True)
         elif kept.version >= 0 and not store.manifest(kept.version).exists():
             store.publish(kept.version)
@@ -113,7 +114,12 @@ class Restart:
 
     def _write_note(self, lineage: str, origin: str) -> None:
         wanted = self.wanted
-        note = {"flow": wanted.flow, "lineage": lineage, "sources": wanted.sources, "shapes": wanted.shapes}
+        note = {
+            "flow": wanted.flow,
+            "lineage": lineage,
+            "sources": wanted.sources,
+            "schemas": schemas_to_json(wanted.schemas),
+        }
         body = json.dumps(note | ({"from": origin} if origin else {}), indent=1)
         path = self.folder / "flow.json"
         if not path.exists() or path.read_text() != body:
@@ -142,7 +148,7 @@ def drop_stores(store: StateStore, version: int, stores: Collection[str]) -> Non
     """Takes what some steps keep out of a version."""
     path = store.manifest(version)
     made = read_note(path, "manifest")
-    for part in ("steps", "shapes"):
+    for part in ("steps", "schemas"):
         made[part] = {s: v for s, v in made[part].items() if s not in stores}
     put_note(path, made)
 
@@ -152,7 +158,7 @@ def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
     for version in sorted(store.versions()) if names else ():
         path = store.manifest(version)
         made = read_note(path, "manifest")
-        for part in ("steps", "shapes"):
+        for part in ("steps", "schemas"):
             made[part] = {names.get(s, s): v for s, v in made[part].items()}
         put_note(path, made)
 

@@ -137,7 +137,7 @@ class _Taking:
             yield from self.log.source_files(place, offset)
 
     def _of_state(self, version: int) -> Iterator[Path]:
-        if not self.note.get("shapes") and not (self.checkpoint / "state").exists():
+        if not self.note.get("schemas") and not (self.checkpoint / "state").exists():
             return
         files = self.store.read(version)
         yield self.store.manifest(version)
