@@ -207,7 +207,7 @@ def test_a_rename_that_cannot_be_is_refused_and_changes_nothing(
 
 def test_a_renamed_step_of_another_form_is_refused(folder: Path) -> None:
     wanted = replace(RENAMED, schemas={"totals": BY_ID, "rows": SCHEMAS["rows"]})
-    with pytest.raises(StateError, match="step 'totals' keeps count by word; now it wants count by id"):
+    with pytest.raises(StateError, match="step 'totals' keeps count by word string; now it wants count by id int"):
         Restart(folder, wanted, rename={"count": "totals"}).check()
 
 
