@@ -98,7 +98,7 @@ class Merging(Count):
             self.counts[word] = self.counts.get(word, 0) + n
 
 
-def parallel(bolt: type, tasks: int, states: bytes | None = None) -> LocalRun:
+def parallel(bolt: type, tasks: int, states: dict[str, bytes] | None = None) -> LocalRun:
     top = words()
     top.bolt("count", bolt, parallelism=tasks).custom("words", lambda v: ord(v.word) % tasks)
     top.sink("out", ps.console(), from_="count")

@@ -41,6 +41,7 @@ from penstock.state.memory import MemoryState, MemoryTable
 
 Record: TypeAlias = Any  # a user's record may be anything that fits the schema
 Tables = Callable[[Endpoint], Iterable[Record]]
+Snapshots = dict[str, bytes]
 ROUNDS = 10_000
 """How often a loop may go round in a batch."""
 
@@ -49,10 +50,10 @@ ROUNDS = 10_000
 class Committed:
     """What a barrier made safe: the state of every step, how far each source was read, what each sink holds."""
 
-    states: bytes = field(default_factory=lambda: pickle.dumps({}))
+    states: Snapshots = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
     results: dict[str, list[Row]] = field(default_factory=dict)
-    tables: bytes = field(default_factory=lambda: pickle.dumps({}))
+    tables: Snapshots = field(default_factory=dict)
     times: StoredTimes = field(default_factory=StoredTimes)
 
 
@@ -83,8 +84,12 @@ class LocalRun:
 
     def _start(self) -> None:
         kept = self.committed
-        self.states = {step: MemoryState(pickle.loads(data)) for step, data in pickle.loads(kept.states).items()}
-        self.tables_kept: dict[str, MemoryTable] = pickle.loads(kept.tables)
+        self.states: dict[str, MemoryState] = {}
+        self.tables_kept: dict[str, MemoryTable] = {}
+        for step, snapshot in kept.states.items():
+            self._state(step).restore(snapshot)
+        for name, snapshot in kept.tables.items():
+            self._table(name).restore(snapshot)
         self.keeper.restore(kept.times)
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
@@ -315,14 +320,15 @@ class LocalRun:
         self.batches += 1
         self._move()
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
-        states = pickle.dumps({step: self._pickled(step, state) for step, state in self.states.items()})
-        self.committed = Committed(states, dict(self.offsets), done, pickle.dumps(self.tables_kept), self.times)
+        states = {step: self._snapshot(step, state) for step, state in self.states.items()}
+        tables = {name: table.snapshot() for name, table in self.tables_kept.items()}
+        self.committed = Committed(states, dict(self.offsets), done, tables, self.times)
         self.results = {s: [] for s in self.results}
         self.pending = []
 
-    def _pickled(self, step: str, state: MemoryState) -> bytes:
+    def _snapshot(self, step: str, state: MemoryState) -> bytes:
         try:
-            return pickle.dumps(state.kept)
+            return state.snapshot()
         except Exception as error:
             if not isinstance(self.graph.by_name.get(step), Bolt):
                 raise

@@ -15,7 +15,7 @@ import uuid
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,16 @@ class StateFile:
     def holds(self, groups: int) -> bool:
         """Whether it counts for any of these groups."""
         return bool(self.groups & groups)
+
+
+def files_to_json(files: list[StateFile]) -> bytes:
+    """The files of a task, as bytes."""
+    return json.dumps([asdict(f) for f in files]).encode()
+
+
+def files_from_json(text: bytes) -> list[StateFile]:
+    """The files that some bytes name."""
+    return [StateFile(**f) for f in json.loads(text)]
 
 
 class _Sums:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,6 +58,17 @@ class MemoryState:
         assert self.layout is not None, "describe comes first"
         return self.layout.index(column)
 
+    def snapshot(self) -> bytes:
+        """The keys and values, pickled."""
+        return pickle.dumps(self.kept)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Takes the keys and values of a snapshot."""
+        self.kept.clear()
+        self.kept.update(pickle.loads(snapshot))
+        self.touched.clear()
+        self.wakes = {}
+
 
 class MemoryTable:
     """A table in memory; what the local runtime and bounded runs use."""
@@ -105,3 +117,13 @@ class MemoryTable:
         both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
         whole = pa.concat_tables(both) if both else None
         self.new, self.rows = [], None if whole is None else some(whole, times_of(whole) >= self.horizon)
+
+    def snapshot(self) -> bytes:
+        """The rows that can be read after this batch, and how far rows are forgotten."""
+        self.settle()
+        return pickle.dumps((self.rows, self.horizon))
+
+    def restore(self, snapshot: bytes) -> None:
+        """Takes the rows of a snapshot."""
+        self.rows, self.horizon = pickle.loads(snapshot)
+        self.new, self.wakes = [], FOREVER

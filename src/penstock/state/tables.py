@@ -20,7 +20,7 @@ from penstock.errors import StateError
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.graph.state.table import places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
-from penstock.state.file import StateFile, close_removed, open_file, write_file
+from penstock.state.file import StateFile, close_removed, files_from_json, files_to_json, open_file, write_file
 from penstock.state.memory import MemoryTable
 from penstock.state.merge import bits
 from penstock.state.notes import put_note
@@ -146,7 +146,7 @@ class FileTable:
 
     def save(self) -> None:
         """Writes what changed, and the note that tells the driver of it."""
-        file, older = self._written() if self._changed() else (None, [])
+        file, older = self._settle()
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
@@ -155,6 +155,26 @@ class FileTable:
         }
         path = Path(self.files.base) / self.files.folder / f"{self.task}.json"
         put_note(path, note)
+
+    def snapshot(self) -> bytes:
+        """Writes what changed, and names the files of the task."""
+        self._settle()
+        return files_to_json(self.chain)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on from the files of a snapshot."""
+        self.chain = files_from_json(snapshot)
+        self.horizons, self.wakes = self._known_horizons(), FOREVER
+        self.new, self.instead, self.moved = [], None, False
+
+    def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
+        """Writes what changed; gives the new file, if there is one, and those that are done with."""
+        if not self._changed():
+            return None, []
+        file, done = self._written()
+        self.chain = [*(f for f in self.chain if f not in done), *([file] if file is not None else [])]
+        self.new, self.instead, self.moved = [], None, False
+        return file, done
 
     def _changed(self) -> bool:
         if self.new:

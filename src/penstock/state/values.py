@@ -20,7 +20,16 @@ from penstock.errors import StateError
 from penstock.graph.state.layout import CLOCK, EVENT, KEY_GROUPS, Column, Layout
 from penstock.graph.times import FOREVER
 from penstock.state import columns
-from penstock.state.file import PLACE, OpenFile, StateFile, close_removed, open_file, write_file
+from penstock.state.file import (
+    PLACE,
+    OpenFile,
+    StateFile,
+    close_removed,
+    files_from_json,
+    files_to_json,
+    open_file,
+    write_file,
+)
 from penstock.state.merge import bits, merged, owned
 from penstock.state.notes import put_note
 
@@ -193,7 +202,7 @@ class FileState:
     def save(self) -> None:
         """Writes what changed, and the note that tells the driver that the task is done."""
         base = Path(self.files.base)
-        file, older = self._write(base) if self.touched else (None, [])
+        file, older = self._settle()
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
@@ -201,6 +210,26 @@ class FileState:
             "clock": self._wake(CLOCK),
         }
         put_note(base / self.files.folder / f"{self.task}.json", note)
+
+    def snapshot(self) -> bytes:
+        """Writes what changed, and names the files of the task."""
+        self._settle()
+        return files_to_json(self.chain)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Goes on from the files of a snapshot."""
+        self.chain = files_from_json(snapshot)
+        for each in (self.near, self.places, self.touched, self.wakes):
+            each.clear()
+
+    def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
+        """Writes what changed; gives the new file, if there is one, and those that it replaces."""
+        if not self.touched:
+            return None, []
+        file, older = self._write(Path(self.files.base))
+        self.chain = [*(f for f in self.chain if f not in older), file]
+        self.touched.clear()
+        return file, older
 
     def _wake(self, column: str) -> int | None:
         time = self.wakes.get(column, FOREVER)

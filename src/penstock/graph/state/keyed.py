@@ -47,3 +47,9 @@ class KeyedState(Protocol):
 
     def wake(self, column: str, after: int) -> None:
         """Says that the step wants a batch at the earliest time behind `after` for which a key waits."""
+
+    def snapshot(self) -> bytes:
+        """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Puts what a snapshot holds in the place of all that is kept."""

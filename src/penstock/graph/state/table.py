@@ -41,6 +41,12 @@ class TimeTable(Protocol):
     def wake(self, time: int) -> None:
         """Says that the step wants a batch when event time reaches `time`, although no record may come."""
 
+    def snapshot(self) -> bytes:
+        """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Puts what a snapshot holds in the place of all that is kept."""
+
 
 def column(rows: Any, name: str) -> Any:
     """A column of integers as a numpy array."""
