@@ -160,7 +160,7 @@ def test_a_loop_is_drawn_back_to_its_beginning() -> None:
     boxes = steps(drawn)
     assert max(x for x, _ in back.points) > max(right for _, _, right, _ in boxes.values())
     assert back.points[-1][1] < back.points[0][1]
-    assert back.label == "otherwise"
+    assert back.label == "loop again · otherwise"
 
 
 def test_shared_streams_are_marked() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from penstock.graph.picture.describe import Description
+from penstock.graph.picture.labels import LETTER, Rect, free_place, label_rect
 from penstock.graph.picture.layout import Arrow, Box, Rows, place
-from penstock.graph.picture.text import move_text, port_text, settings_text
+from penstock.graph.picture.text import move_text, name_text, port_text, settings_text
 
 BOX_HEIGHT = 44.0
 PADDING, CAPTION = 14.0, 20.0
 IN_STAGE, BETWEEN_STAGES, SIDE = 30.0, 54.0, 30.0
 WIDEST = 40
-LETTER = 6.2
 
 Point = tuple[float, float]
 
@@ -88,7 +87,7 @@ def picture(described: Description) -> Picture:
     lines += [_back(steps, at, rows, s, i) for i, s in enumerate(loops)]
     _fan_out(lines, first=True)
     _fan_out(lines, first=False)
-    _put_labels(lines)
+    _put_labels(lines, [_rect(s) for f in frames for s in f.steps])
     return Picture(frames, lines, *_extent(rows, lines, len(loops)))
 
 
@@ -111,7 +110,7 @@ def _caption(stage: Description) -> str:
 def _box(step: Description, host: str) -> StepBox:
     told = _told(step)
     detail = cut(f"{step['kind']} · {told}" if told else step["kind"], WIDEST)
-    name = cut(step["name"], WIDEST)
+    name = cut(name_text(step["name"]), WIDEST)
     width = max(110.0, 7.6 * len(name) + 28, 6.1 * len(detail) + 28)
     return StepBox(step, host, Box(width, BOX_HEIGHT), name, detail)
 
@@ -124,7 +123,9 @@ def _told(step: Description) -> str:
     outside = next((told[k] for k in ("from", "to", "with") if k in told), None)
     if outside is not None:
         on = f" on {told['on']}" if "on" in told else ""
-        return f"{outside} {told.get('path', '')}".rstrip() + on
+        where = next((told[k] for k in ("topic", "topics", "pattern", "table", "path") if told.get(k)), "")
+        named = str(where).strip("[]").replace("'", "")
+        return f"{outside} {named}".rstrip() + on
     function = str(told.pop("function", told.pop("class", ""))).rpartition(":")[2]
     key = [f"by {told.pop('key')}"] if "key" in told else []
     named = [] if function in ("", "<lambda>") else [function]
@@ -235,7 +236,8 @@ def _back(steps: dict[str, StepBox], at: dict[str, Frame], rows: Rows, stream: D
 def _label(stream: Description) -> str:
     port = stream["from"]["port"]
     shuffle = stream.get("shuffle", stream["grouping"])
-    parts = ["" if port == "out" else port, move_text(shuffle) if shuffle else ""]
+    loop = f"loop {name_text(stream['to'])}" if stream["feedback"] else ""
+    parts = [loop, "" if port == "out" else port, move_text(shuffle) if shuffle else ""]
     return cut(" · ".join(filter(None, parts)), WIDEST)
 
 
@@ -268,21 +270,37 @@ def _shift(line: Line, by: float, *, first: bool) -> None:
         line.points[i] = (x + by, y)
 
 
-def _put_labels(lines: list[Line]) -> None:
-    """Beside the arrow's head where it comes alone, on the line where several meet."""
-    heads, met = Counter(line.stream["to"] for line in lines if line.label), Counter[str]()
-    for line in lines:
-        (x1, y1), (x2, y2) = line.points[-3:-1] if len(line.points) > 2 else line.points[-2:]
-        if line.back:
-            line.label_at = (line.points[-1][0] + 8, line.points[-1][1] - 3)
-        elif line.label and heads[line.stream["to"]] > 1:
-            met[line.stream["to"]] += 1
-            lower = 13 * (met[line.stream["to"]] - (heads[line.stream["to"]] + 1) / 2)
-            line.label_at, line.anchor = ((x1 + x2) / 2, (y1 + y2) / 2 + lower), "middle"
-        elif x1 > x2 + 1 and x2 - 8 > LETTER * len(line.label):
-            line.label_at, line.anchor = (x2 - 8, y2 - 8), "end"
-        else:
-            line.label_at = (x2 + 8, y2 - 8)
+def _rect(step: StepBox) -> Rect:
+    return Rect(step.x - step.box.width / 2, step.y, step.x + step.box.width / 2, step.y + BOX_HEIGHT)
+
+
+def _put_labels(lines: list[Line], boxes: list[Rect]) -> None:
+    """Beside the arrow's head where there is room, else on the line; none covers a box or another label."""
+    taken = list(boxes)
+    for line in sorted((one for one in lines if one.label), key=lambda one: len(one.label)):
+        at, anchor = _beside_head(line)
+        if any(label_rect(at, line.label, anchor).overlaps(other) for other in taken):
+            at, anchor = _on_line(line, taken)
+        line.label_at, line.anchor = at, anchor
+        taken.append(label_rect(at, line.label, anchor))
+
+
+def _beside_head(line: Line) -> tuple[Point, str]:
+    (x1, _), (x2, y2) = line.points[-3:-1] if len(line.points) > 2 else line.points[-2:]
+    if line.back:
+        return (line.points[-1][0] + 8, line.points[-1][1] - 3), "start"
+    if x1 > x2 + 1 and x2 - 8 > LETTER * len(line.label):
+        return (x2 - 8, y2 - 8), "end"
+    return (x2 + 8, y2 - 8), "start"
+
+
+def _on_line(line: Line, taken: list[Rect]) -> tuple[Point, str]:
+    """A free place on the line; where it has none, the label is cut until there is one."""
+    while True:
+        found = free_place(line.points, line.label, taken)
+        if found is not None or len(line.label) <= 3:
+            return found or _beside_head(line)
+        line.label = cut(line.label, max(3, len(line.label) - 4))
 
 
 def _extent(rows: Rows, lines: list[Line], loops: int) -> Point:

@@ -24,6 +24,16 @@ def port_text(port: Description) -> str:
     return port["step"] if port["port"] == "out" else f"{port['step']}.{port['port']}"
 
 
+def name_text(step: str) -> str:
+    """The name under which people know a step: their own, also for the loop that a bolt has into itself.
+
+    >>> name_text("count"), name_text("count.again.words")
+    ('count', 'count (again: words)')
+    """
+    bolt, loop, path = step.partition(".again.")
+    return f"{bolt} (again: {path})" if loop else step
+
+
 def title(described: Description) -> str:
     """The flow's name, its mode and its totals, in one line."""
     name, totals = described["flow"], described.get("totals")
@@ -121,7 +131,12 @@ class _Writer:
     def _step(self, step: Description, indent: int) -> Iterator[str]:
         under = indent + self.names + 2
         line = f"({step['line']})" if step["line"] else ""
-        parts = [f"{step['name']:<{self.names}}", self._kind(step), settings_text(step["settings"]), line]
+        parts = [
+            f"{name_text(step['name']):<{self.names}}",
+            self._kind(step),
+            settings_text(step["settings"]),
+            line,
+        ]
         yield from self._wrapped(" " * indent + "  ".join(filter(None, parts)), under + 2)
         for output in step["outputs"]:
             yield from self._wrapped(" " * under + self._output(step, output), under + 5)
@@ -129,8 +144,14 @@ class _Writer:
     def _kind(self, step: Description) -> str:
         made_by = step.get("made_by")
         kind = f"{step['kind']} for {made_by}" if made_by else str(step["kind"])
-        inputs = ", ".join(port_text(p) for p in step["inputs"])
+        inputs = ", ".join(port_text(p) + self._moved(step["name"], p) for p in step["inputs"])
         return f"{kind} <- {inputs}" if inputs else kind
+
+    def _moved(self, step: str, port: Description) -> str:
+        """How the records of a stream are grouped on their way to a step, where the user said so."""
+        readers = self.readers.get((port["step"], port["port"]), [])
+        grouping = next((s["grouping"] for s in readers if s["to"] == step and not s["feedback"]), "")
+        return f" ({move_text(grouping)})" if grouping else ""
 
     def _output(self, step: Description, output: Description) -> str:
         name = "" if output["port"] == "out" else f"{output['port']}: "
