@@ -124,8 +124,8 @@ def _told(step: Description) -> str:
     if outside is not None:
         on = f" on {told['on']}" if "on" in told else ""
         where = next((told[k] for k in ("topic", "topics", "pattern", "table", "path") if told.get(k)), "")
-        named = str(where).strip("[]").replace("'", "")
-        return f"{outside} {named}".rstrip() + on
+        topic = str(where).strip("[]").replace("'", "")
+        return f"{outside} {topic}".rstrip() + on
     function = str(told.pop("function", told.pop("class", ""))).rpartition(":")[2]
     key = [f"by {told.pop('key')}"] if "key" in told else []
     named = [] if function in ("", "<lambda>") else [function]
