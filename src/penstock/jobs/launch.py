@@ -87,6 +87,14 @@ class Launch:
         seconds = round(time.monotonic() - self._began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
+    def under_way(self) -> str:
+        """The batch under way in a line: its rows, its tasks, its time; empty between batches and where it cannot be told."""
+        status = getattr(self.live, "status", None)
+        try:
+            return str(status().text) if status is not None else ""
+        except Exception:  # asked of a run that ends at this moment
+            return ""
+
     def ask_to_stop(self) -> None:
         """Ends the run after the current batch; a run over bounded data is given up. Safe in a signal handler."""
         self._stopping.set()

@@ -24,6 +24,8 @@ class RunStatus:
     batches: int = 0
     rows_in: int = 0
     error: BaseException | None = None
+    under_way: str = ""
+    """The batch under way: `batch 3: 4,000 rows, 1 of 2 tasks, 61 s`; empty between batches."""
 
     @property
     def has_ended(self) -> bool:
@@ -63,7 +65,8 @@ class Run:
         launch = self._launch
         ended = "failed" if self._error is not None else "stopped"
         phase = launch.phase if self._thread.is_alive() else ended
-        return RunStatus(launch.graph.name, phase, launch.batches, launch.rows_in, self._error)
+        under_way = launch.under_way() if phase == "running" else ""
+        return RunStatus(launch.graph.name, phase, launch.batches, launch.rows_in, self._error, under_way)
 
 
 def start(spec: RunSpec, flow: object, watchers: Watchers | None = None) -> Run:

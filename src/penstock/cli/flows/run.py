@@ -102,7 +102,8 @@ def _follow(flow: object, spec: RunSpec, display: Display, watchers: Watchers) -
     """Starts the run and waits for its end."""
     running = start(spec, flow, watchers)
     with stop_signals(running.stop, display.force):
-        running.wait()
+        while not (status := running.wait(1.0)).has_ended:
+            display.show_batch(status.under_way)
 
 
 def _observers(display: Display, graph: Graph, spec: RunSpec, metrics: Metrics | None) -> tuple[Observer, ...]:

@@ -47,12 +47,17 @@ class Display:
         """Takes in one batch."""
         self.tally.add(report)
 
+    def show_batch(self, under_way: str) -> None:
+        """Takes what is known of the batch under way, about once a second; empty between batches."""
+
     def force(self) -> None:
         """Puts the terminal in order at once: the program is about to end."""
 
 
 class PlainDisplay(Display):
-    """One line per batch, at most one a second, and always the last."""
+    """One line per batch, at most one a second, and always the last; of a batch that lasts, one every ten seconds."""
+
+    patience = 10.0
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class PlainDisplay(Display):
         self.stream, self.extra, self.pause, self.clock = stream or sys.stderr, extra, pause, clock
         self.waiting = False
         self.shown_at = float("-inf")
+        self.said_at = clock()
         self.lock = threading.Lock()
 
     def __exit__(self, *error: object) -> None:
@@ -86,6 +92,11 @@ class PlainDisplay(Display):
         if self.clock() - self.shown_at >= self.pause:
             self._flush()
 
+    def show_batch(self, under_way: str) -> None:
+        """A line, if nothing has been said for a while."""
+        if under_way and self.clock() - self.said_at >= self.patience:
+            self._write(f"{self.tally.graph.name} {under_way}")
+
     def _flush(self) -> None:
         if self.waiting:
             self.waiting, self.shown_at = False, self.clock()
@@ -93,6 +104,7 @@ class PlainDisplay(Display):
             self._write(f"{plain_line(self.tally)}{f'  {extra}' if extra else ''}")
 
     def _write(self, line: str) -> None:
+        self.said_at = self.clock()
         with self.lock:
             self.stream.write(f"{line}\n")
             self.stream.flush()
@@ -104,7 +116,7 @@ class LiveDisplay(Display):
     def __init__(self, tally: Tally, console: Console, extra: Extra | None = None) -> None:
         super().__init__(tally)
         self.extra = extra
-        self.note = ""
+        self.note = self.under_way = ""
         self.spinner: Spinner | None = Spinner("dots", f"{tally.graph.name}: starting")
         self.live = Live(console=console, get_renderable=self._picture, refresh_per_second=4)
 
@@ -129,6 +141,10 @@ class LiveDisplay(Display):
         else:
             self.note = phase
 
+    def show_batch(self, under_way: str) -> None:
+        """A line below the others, until the batch is done."""
+        self.under_way = under_way
+
     def force(self) -> None:
         """Gives the cursor back."""
         self.live.console.show_cursor(True)
@@ -136,7 +152,7 @@ class LiveDisplay(Display):
     def _picture(self) -> RenderableType:
         if self.spinner is not None:
             return self.spinner
-        shown = view(self.tally, time.time(), self.note)
+        shown = view(self.tally, time.time(), self.note, self.under_way)
         return Group(shown, self.extra.picture()) if self.extra and self.tally.batches else shown
 
 

@@ -182,9 +182,11 @@ def summary(tally: Tally) -> str:
     return ", ".join(parts)
 
 
-def view(tally: Tally, now: float, note: str = "") -> RenderableType:
-    """The run as a terminal shows it: a headline, the last batch, a table of the steps."""
+def view(tally: Tally, now: float, note: str = "", under_way: str = "") -> RenderableType:
+    """The run as a terminal shows it: a headline, the batch under way, the last batch, a table of the steps."""
     parts: list[RenderableType] = [_headline(tally, now, note)]
+    if under_way:
+        parts.append(Text(f"under way: {under_way}", "cyan"))
     if tally.last is not None:
         parts += [_batch_line(tally.last), steps_table(tally)]
     return Group(*parts)
