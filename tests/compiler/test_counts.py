@@ -23,7 +23,7 @@ def test_the_halves_of_an_aggregate_count_as_one() -> None:
     lines = flow.source("lines", ps.items([], "value string"))
     lines.explode("split", "word", "split(value, ' ')").key_by("word").count("n").sink("out", ps.console())
     graph = compile_graph(flow.graph).graph
-    counts = complete(graph, {"n.parts": 60, "n": 8, "out": 5}, {"n": 5, "lines": 6})
+    counts = complete(graph, {"n@parts": 60, "n": 8, "out": 5}, {"n": 5, "lines": 6})
     assert counts == {"split": (6, 60), "n": (60, 5), "out": (5, 5)}
 
 

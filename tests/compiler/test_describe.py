@@ -81,7 +81,7 @@ def test_a_step_says_all_that_is_known_of_it() -> None:
         "kind": "aggregate",
         "runs": "native+state",
         "settings": {"key": "word", "count": "count(*)"},
-        "inputs": [{"step": "count.parts", "port": "out"}],
+        "inputs": [{"step": "count@parts", "port": "out"}],
         "outputs": [
             {
                 "port": "out",
@@ -106,7 +106,7 @@ def test_a_step_says_all_that_is_known_of_it() -> None:
     [
         ("word_count", "lines", True, "source"),
         ("word_count", "split", True, "python"),
-        ("word_count", "count.parts", True, "native"),
+        ("word_count", "count@parts", True, "native"),
         ("word_count", "count", True, "native+state"),
         ("word_count", "count", False, "native"),
         ("word_count", "out", True, "sink"),
@@ -125,9 +125,9 @@ def test_a_step_says_where_it_runs(flow: str, name: str, live: bool, runs: str) 
 @pytest.mark.parametrize(
     "flow, made, by",
     [
-        ("word_count", "count.parts", "count"),
-        ("reduce_early", "fold.combine", "fold"),
-        ("generated", "made.numbers", "made"),
+        ("word_count", "count@parts", "count"),
+        ("reduce_early", "fold@combine", "fold"),
+        ("generated", "made@numbers", "made"),
     ],
 )
 def test_steps_of_the_compiler_name_the_step_they_serve(flow: str, made: str, by: str) -> None:
@@ -156,9 +156,9 @@ def stream(made: dict[str, Any], start: str, end: str) -> dict[str, Any]:
 
 def test_a_stream_says_whence_whereto_and_how() -> None:
     made = describe(FLOWS["shared_streams"]().graph)
-    assert stream(made, "clean", "total.parts") == {
+    assert stream(made, "clean", "total@parts") == {
         "from": {"step": "clean", "port": "out"},
-        "to": "total.parts",
+        "to": "total@parts",
         "schema": "k string, n bigint",
         "grouping": "",
         "feedback": False,
@@ -181,7 +181,7 @@ def test_a_stage_says_what_it_is() -> None:
     stages = describe(FLOWS["reduce_early"]().graph)["stages"]
     assert [(s["host"], s["python_pass"], s["steps"]) for s in stages] == [
         ("source", None, ["numbers"]),
-        ("python", 1, ["clean", "fold.combine"]),
+        ("python", 1, ["clean", "fold@combine"]),
         ("python", 2, ["fold", "after"]),
         ("sink", None, ["out"]),
     ]
@@ -193,7 +193,7 @@ def test_a_stage_says_what_it_is() -> None:
         "combined_first": True,
         "state": True,
         "python_pass": 2,
-        "reads": [{"step": "fold.combine", "port": "out"}],
+        "reads": [{"step": "fold@combine", "port": "out"}],
         "gives": [{"step": "after", "port": "out"}],
     }
 

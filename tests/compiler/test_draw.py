@@ -122,7 +122,7 @@ def test_boxes_take_the_colour_of_their_host() -> None:
     assert {n: b.get("class") for n, b in boxes.items()} == {
         "lines": "pk-source",
         "split": "pk-python",
-        "count.parts": "pk-native",
+        "count@parts": "pk-native",
         "count": "pk-python",
         "out": "pk-sink",
     }
@@ -141,7 +141,7 @@ def test_shuffles_are_dashed_and_named() -> None:
 
 
 def test_streams_tell_their_schema() -> None:
-    assert "split to count.parts: word string\nshuffle by word" in tooltips(
+    assert "split to count@parts: word string\nshuffle by word" in tooltips(
         as_svg(describe(FLOWS["word_count"]().graph))
     )
 

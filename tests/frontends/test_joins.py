@@ -46,7 +46,7 @@ REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
     ("'b' would stand twice", lambda a, b, f: a.join("j", b, "k", within=1, into="b")),
     ("needs a tolerance", lambda a, b, f: a.asof_join("j", b, "k", direction="nearest")),
     ("direction is one of backward", lambda a, b, f: a.asof_join("j", b, "k", direction="up")),
-    ("how is 'left' or 'inner'", lambda a, b, f: a.asof_join("j", b, "k", how="full")),
+    ("how is one of left, inner", lambda a, b, f: a.asof_join("j", b, "k", how="full")),
     ("below zero", lambda a, b, f: a.asof_join("j", b, "k", tolerance=-1)),
     ("the windows of a join are", lambda a, b, f: a.window_join("j", b, "k", "10s")),
     ("within is for joins of two streams", lambda a, b, f: a.join("j", ps.items([], "k bigint"), "k", within=1)),
@@ -56,7 +56,7 @@ REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
     ("over the running totals", lambda a, b, f: a.join("j", b.key_by("k").count("n"), "k", within=1)),
     ("must define on_event", lambda a, b, f: a.with_broadcast("j", b, BroadcastProcess, "n bigint", key="k")),
     ("needs a penstock.BroadcastProcess", lambda a, b, f: a.with_broadcast("j", b, int, "n bigint", key="k")),
-    ("must say what it gives", lambda a, b, f: a.with_broadcast("j", b, Keep, key="k")),
+    ("must say what it emits", lambda a, b, f: a.with_broadcast("j", b, Keep, key="k")),
 ]
 
 

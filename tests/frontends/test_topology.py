@@ -139,7 +139,7 @@ def test_custom_chooses() -> None:
 
 
 def test_a_bad_choice_names_the_step_and_the_record() -> None:
-    with pytest.raises(StepError, match=r"where.from.words.*\n.*'xxxx'"):
+    with pytest.raises(StepError, match=r"where@from@words.*\n.*'xxxx'"):
         dealt(lambda b: b.custom("words", lambda v: len(v.word)), ["xxxx"])
 
 
@@ -403,7 +403,7 @@ def test_a_bolt_that_nobody_reads_runs_all_the_same() -> None:
     Writes.seen.clear()
     top = words()
     top.bolt("writes", Writes).shuffle("words")
-    assert isinstance(top.graph.node("writes.end"), Sink)
+    assert isinstance(top.graph.node("writes@end"), Sink)
     run_local(top, {"words": ["a", "b"]})
     assert Writes.seen == ["a", "b"]
 
@@ -433,7 +433,7 @@ def test_a_loop_needs_a_feedback_edge() -> None:
 
 def test_a_loop_runs_until_it_is_quiet() -> None:
     top = halving(feedback=True)
-    assert isinstance(top.graph.node("halve.again.halve"), Feedback)
+    assert isinstance(top.graph.node("halve@again@halve"), Feedback)
     assert sorted(run_local(top, {"numbers": [(5, 5), (64, 64)]})["out"]) == [(5,), (64,)]
 
 
@@ -441,13 +441,13 @@ def test_routes_and_hidden_fields_are_steps_of_their_own() -> None:
     top = words()
     top.bolt("where", Where, parallelism=2).partial_key("words", "word")
     top.sink("out", ps.console(), from_="where")
-    route = top.graph.node("where.from.words")
+    route = top.graph.node("where@from@words")
     assert isinstance(route, Route)
     assert route.output().schema.names == ("word", "__task")
     top = Topology("raw")
     top.spout("numbers", Numbers(1))
     top.sink("out", ps.console(), from_="numbers")
-    assert isinstance(top.graph.node("out.fields"), Select)
+    assert isinstance(top.graph.node("out@fields"), Select)
 
 
 def test_a_route_runs_in_the_pass_of_its_producer() -> None:
@@ -456,7 +456,7 @@ def test_a_route_runs_in_the_pass_of_its_producer() -> None:
     top.bolt("second", Where, parallelism=2).partial_key("first", "word")
     top.sink("out", ps.console(), from_="second")
     plan = compile_graph(top.graph)
-    assert [s.name for s in plan.stages] == ["words", "first + second.from.first", "second", "out"]
+    assert [s.name for s in plan.stages] == ["words", "first + second@from@first", "second", "out"]
     assert plan.python_passes == 2
 
 

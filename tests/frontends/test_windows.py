@@ -84,7 +84,7 @@ def test_windows_that_cannot_be(make: Callable[[], Any], says: str) -> None:
         (ps.tumbling("10s"), {"early": "5s"}, r"ps.every_interval\('5s'\)"),
         (ps.tumbling("10s"), {"early": ps.every_records(1), "mode": "update"}, "leave out early"),
         (ps.tumbling("10s"), {"mode": "complete", "accumulate": False}, "whole results"),
-        (ps.tumbling("10s"), {"clock": "processing", "lateness": "1s"}, "nothing is late by the clock"),
+        (ps.tumbling("10s"), {"clock": "processing", "lateness": "1s"}, "nothing is late in processing time"),
         (ps.count_window(3), {"lateness": "1s"}, "when it is full"),
         (ps.global_window(), {}, "never ends"),
         (ps.global_window(), {"mode": "update", "lateness": "1s"}, "nothing is late"),
@@ -102,7 +102,7 @@ def test_a_field_of_the_same_name_as_a_bound_is_refused() -> None:
 
 
 def test_the_gap_of_a_session_is_a_number() -> None:
-    with pytest.raises(SchemaError, match="number of seconds; `user` is string"):
+    with pytest.raises(SchemaError, match="number of seconds; user is string"):
         timed().key_by("user").window(ps.session(ps.col("user"))).count("n")
 
 

@@ -83,7 +83,7 @@ def test_the_flow_that_fills_has_names_of_its_own() -> None:
     flow = counting()
     flow.bootstrap("visits", ps.items([("ada",)], "user string"))
     names = [n.name for n in bootstrap_graph(flow.graph).nodes]
-    assert names == ["visits.bootstrap.records", "visits", "visits.bootstrap.drop"]
+    assert names == ["visits@bootstrap@records", "visits", "visits@drop"]
 
 
 @pytest.mark.parametrize(

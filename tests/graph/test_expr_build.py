@@ -25,7 +25,7 @@ from penstock.graph.expr import (
     lit,
     parse,
     sql,
-    to_sql,
+    to_text,
     when,
 )
 
@@ -62,7 +62,7 @@ from penstock.graph.expr import (
 )
 def test_what_is_built_is_what_the_text_says(built: Expr, text: str) -> None:
     assert built.same(parse(text))
-    assert to_sql(built) == to_sql(parse(text))
+    assert to_text(built) == to_text(parse(text))
 
 
 def test_constants_take_sparks_types() -> None:
@@ -75,7 +75,7 @@ def test_a_naive_time_is_taken_as_utc_and_another_zone_is_turned() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     naive, aware = lit(datetime.datetime(2024, 1, 1, 10)), lit(datetime.datetime(2024, 1, 1, 12, tzinfo=zone))
     assert naive.same(aware)
-    assert to_sql(aware) == "TIMESTAMP '2024-01-01 10:00:00Z'"
+    assert to_text(aware) == "TIMESTAMP '2024-01-01 10:00:00Z'"
 
 
 def test_a_truth_value_is_refused_with_the_way_out() -> None:

@@ -9,26 +9,26 @@ import pytest
 from penstock.errors import FlowError, LoopError, NameTaken, UnknownName
 from penstock.graph.endpoints.basic import console, items
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Feedback, Filter, Node, Output, Port, Sink, Source, Union
+from penstock.graph.nodes import Feedback, Filter, Node, Port, Sink, Source, Union
 from penstock.graph.schema import schema_of
 
 SCHEMA = schema_of("n bigint")
 
 
 def source(name: str = "in", line: str = "") -> Source:
-    return Source(name, (), (Output(SCHEMA),), items([], SCHEMA), line=line)
+    return Source(name, (), items([], SCHEMA), line=line)
 
 
 def keep(name: str, reads: str, line: str = "") -> Filter:
-    return Filter(name, (Port(reads),), (Output(SCHEMA),), bool, line=line)
+    return Filter(name, (Port(reads),), bool, line=line)
 
 
 def union(name: str, *reads: str, line: str = "") -> Union:
-    return Union(name, tuple(map(Port, reads)), (Output(SCHEMA),), line=line)
+    return Union(name, tuple(map(Port, reads)), line=line)
 
 
 def sink(reads: str, port: str = "out") -> Sink:
-    return Sink("out", (Port(reads, port),), (), console())
+    return Sink("out", (Port(reads, port),), console())
 
 
 def names(nodes: tuple[Node, ...]) -> list[str]:
@@ -79,7 +79,7 @@ def test_an_unknown_step_is_refused_with_the_nearest_names() -> None:
 
 
 def test_an_unknown_stream_of_a_step_is_refused_with_the_nearest_names() -> None:
-    with pytest.raises(UnknownName, match=r"step 'out' reads stream 'outt' of 'in'; did you mean 'out'\?"):
+    with pytest.raises(UnknownName, match=r"sink 'out' reads stream 'outt' of 'in'; did you mean 'out'\?"):
         Graph("g", (source(), sink("in", "outt")))
 
 
@@ -105,7 +105,7 @@ def test_a_loop_is_shown_even_where_steps_behind_it_are_stuck_as_well() -> None:
 
 
 def test_a_loop_with_feedback_is_fine() -> None:
-    again = Feedback("again", (), (Output(SCHEMA),), fed_by=Port("some"))
+    again = Feedback("again", (), SCHEMA, Port("some"))
     graph = Graph("g", (source(), again, union("both", "in", "again"), keep("some", "both"), sink("some")))
     assert names(graph.loops) == ["again"]
     assert names(graph.ordered) == ["in", "again", "both", "some", "out"]
@@ -115,10 +115,10 @@ def test_a_feedback_must_be_fed() -> None:
     with pytest.raises(
         LoopError, match=r"feedback 'again' \(a.py:7\) is never fed; close the loop with flow.feed\(again, stream\)"
     ):
-        Graph("g", (source(), Feedback("again", (), (Output(SCHEMA),), line="a.py:7"), union("both", "in", "again")))
+        Graph("g", (source(), Feedback("again", (), SCHEMA, line="a.py:7"), union("both", "in", "again")))
 
 
 def test_a_feedback_must_be_fed_by_a_stream_that_exists() -> None:
-    again = Feedback("again", (), (Output(SCHEMA),), fed_by=Port("soem"))
-    with pytest.raises(UnknownName, match=r"step 'again' reads 'soem'.*did you mean 'some'"):
+    again = Feedback("again", (), SCHEMA, Port("soem"))
+    with pytest.raises(UnknownName, match=r"feedback 'again' reads 'soem'.*did you mean 'some'"):
         Graph("g", (source(), again, union("both", "in", "again"), keep("some", "both")))

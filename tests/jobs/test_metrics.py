@@ -58,11 +58,11 @@ def test_rows_batches_times_and_lag_add_up(served: tuple[Metrics, str]) -> None:
 def test_late_and_bad_records_and_the_watermark_are_shown(served: tuple[Metrics, str]) -> None:
     metrics, address = served
     for batch in range(2):
-        metrics(BatchReport(batch, late={"window": 3}, bad={"clicks.time": 1}, watermarks={"clicks.time": 5_500_000}))
+        metrics(BatchReport(batch, late={"window": 3}, bad={"clicks@time": 1}, watermarks={"clicks@time": 5_500_000}))
     found = fetch(address)
     assert found['penstock_late_total{flow="words",step="window"}'] == 6
-    assert found['penstock_bad_time_total{flow="words",step="clicks.time"}'] == 2
-    assert found['penstock_watermark{flow="words",step="clicks.time"}'] == 5.5
+    assert found['penstock_bad_time_total{flow="words",step="clicks@time"}'] == 2
+    assert found['penstock_watermark{flow="words",step="clicks@time"}'] == 5.5
 
 
 def test_a_taken_port_says_so(served: tuple[Metrics, str]) -> None:

@@ -136,7 +136,7 @@ def test_event_time_knows_the_partitions_of_a_topic() -> None:
     flow.source("own", kafka("t", "at timestamp", also="partition"), event_time="at", partition="")
     flow.source("none", kafka("t", "at timestamp"), event_time="at")
     found = {n.name: getattr(n, "partition", None) for n in flow.graph.nodes if n.kind == "event_time"}
-    assert found == {"each.time": "partition", "own.time": "", "none.time": ""}
+    assert found == {"each@time": "partition", "own@time": "", "none@time": ""}
 
 
 def test_a_pattern_may_have_commas() -> None:

@@ -52,7 +52,7 @@ class Run:
         self.out: dict[str, list[Any]] = {"out": [], "late": [], "late_right": []}
 
     def schema(self, side: int) -> Any:
-        return self.graph.output(Port(f"{SIDES[side]}.time")).schema
+        return self.graph.output(Port(f"{SIDES[side]}@time")).schema
 
     def open(self) -> Any:
         kernel = kernel_of(self.node, self.graph)

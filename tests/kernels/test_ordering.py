@@ -162,7 +162,7 @@ def test_an_order_is_of_fields() -> None:
 
 def test_a_changelog_is_of_running_totals() -> None:
     _, stream = seen()
-    with pytest.raises(FlowError, match="gives records of their own"):
+    with pytest.raises(FlowError, match="emits records of their own"):
         stream.changelog("changes")
     with pytest.raises(NotYet, match="as_records"):
         stream.key_by("id").count("n").sort("order")

@@ -19,7 +19,7 @@ IDLE = 50
 
 
 def clicks(idle: int | None = IDLE, lateness: int = 0, name: str = "clicks") -> EventTime:
-    return EventTime(name, (), (), "ts", as_expr("ts"), lateness=lateness, max_lead=0, idle=idle)
+    return EventTime(name, (), "ts", as_expr("ts"), lateness=lateness, max_lead=0, idle=idle)
 
 
 def batch(keeper: Timekeeper, now: int, *, waiting: tuple[str, ...] = (), **highs: int) -> BatchTimes:

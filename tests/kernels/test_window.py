@@ -71,14 +71,14 @@ class Host:
 
 def parts(graph: Graph, records: list[Any]) -> Chunk:
     """What Spark makes of records before the shuffle."""
-    of: Window = graph.node("w.parts").of  # type: ignore[attr-defined]  # the half that the compiler made
-    schema = graph.output(graph.node("w.parts").inputs[0]).schema
+    of: Window = graph.node("w@parts").of  # type: ignore[attr-defined]  # the half that the compiler made
+    schema = graph.output(graph.node("w@parts").inputs[0]).schema
     folding = Folding(replace(of, parts=False), schema)
     groups: dict[Any, list[Any]] = {}
     for values in records:
         groups.setdefault((values[0], *_pane(of, values, schema)), []).append(values)
     rows = [_row(of, key, mine, folding) for key, mine in groups.items()]
-    return Chunk.of(graph.node("w.parts").output().schema, rows)
+    return Chunk.of(graph.node("w@parts").output().schema, rows)
 
 
 def _pane(of: Window, values: Any, schema: Any) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ def compared(spec: Any, seed: int, behind: int) -> int:
         clock = max([clock, *(m[1] for m in mine)])
         batch = [(k, to_moment(t), v, g) for k, t, v, g in mine]
         times = Times(late=late, watermark=mark)
-        one.batch([Chunk.of(plain.output(Port("s.time")).schema, batch)], times)
+        one.batch([Chunk.of(plain.output(Port("s@time")).schema, batch)], times)
         two.batch([parts(split, batch)] if batch else [], times)
         assert _plain(one.out) == _plain(two.out)
         late = mark
@@ -177,7 +177,7 @@ def test_a_late_record_that_only_touches_an_open_session_is_late_however_it_come
     open_one, touching = ("a", to_moment(BASE + 20 * SECOND), 1, 0), ("a", to_moment(BASE + 10 * SECOND), 2, 0)
     late = BASE + 20 * SECOND
     for rows, times in (([open_one], Times(NEVER, late)), ([touching], Times(late, late)), ([], Times(late, FOREVER))):
-        one.batch([Chunk.of(plain.output(Port("s.time")).schema, rows)] if rows else [], times)
+        one.batch([Chunk.of(plain.output(Port("s@time")).schema, rows)] if rows else [], times)
         two.batch([parts(split, rows)] if rows else [], times)
     assert (one.late, two.late) == (1, 1)
     assert [row[3] for row in one.out] == [row[3] for row in two.out] == [1]

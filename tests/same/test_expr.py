@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from penstock.graph.expr import FUNCTIONS, Call, Expr, parse, to_sql, type_of_expr
+from penstock.graph.expr import FUNCTIONS, Call, Expr, parse, type_of_expr
 from penstock.graph.schema import Schema, schema_of
 from penstock.kernels.expr.evaluate import compile_expr
+from penstock.spark.lower.sql import to_sql
 from tests.same.expr_cases import ANALYSIS_ERRORS, RUNTIME_ERRORS, SUITES, Suite
 
 pytestmark = pytest.mark.spark

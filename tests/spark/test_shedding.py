@@ -107,7 +107,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(FlowError, match="only a topic of the log"):
         flow.source("a", ps.items([], "n int"), shed=ps.shed(behind=1))
     with pytest.raises(FlowError, match=r"shed is ps\.shed"):
-        flow.source("b", ps.topic("t"), shed=100)
+        flow.source("b", ps.topic("t"), shed=100)  # type: ignore[arg-type]  # what a user may write
 
 
 def slow(row: Any) -> Any:

@@ -13,6 +13,7 @@ from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unread import unread
 from penstock.graph.graph import Graph
+from penstock.graph.ids import parent_of
 from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
 from penstock.graph.picture.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 
@@ -66,7 +67,7 @@ class _Described:
         made = describe_step(written or node)
         made["inputs"] = [describe_port(p) for p in node.inputs]
         made["runs"] = self._runs(node) or made["runs"]
-        made["made_by"] = None if written else node.name.rpartition(".")[0]
+        made["made_by"] = None if written else parent_of(node.name)
         made["stage"] = self.numbers.get(node.name)
         return made
 

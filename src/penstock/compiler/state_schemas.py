@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.duration import shown
 from penstock.graph.graph import Graph
+from penstock.graph.ids import child, parent_of, part_of
 from penstock.graph.nodes import (
     AggregateBy,
     AsOfJoin,
@@ -51,7 +52,7 @@ def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
         settings = tuple((f"grouping of {n}", str(g)) for n, g in zip(names, node.groupings, strict=True))
         return StateSchema(node.name, node.kind, kind, settings=settings, tasks=node.tasks)
     assert isinstance(node, Keyed), f"a {node.kind} keeps nothing that is known"
-    side = RIGHT if store.endswith(("@right", "@last")) else LEFT
+    side = RIGHT if part_of(store) in ("right", "last") else LEFT
     schema = graph.output(node.inputs[side]).schema
     keys = tuple(StateField(k, str(schema.field(k).type)) for k in node.keys_of(side))
     values = _changes(node, graph) if isinstance(node, Changelog | Net) else _values(node, schema, store)
@@ -92,7 +93,7 @@ def _changes(node: Changelog | Net, graph: Graph) -> Fields:
 
 
 def _log(node: Changelog | Net, graph: Graph) -> Node:
-    return node if isinstance(node, Changelog) else graph.node(f"{node.name}.changes")
+    return node if isinstance(node, Changelog) else graph.node(child(node.name, "changes"))
 
 
 def _settings(node: Keyed, graph: Graph) -> Settings:
@@ -127,10 +128,10 @@ def _optional(name: str, span: int | None) -> Settings:
 def _totals(node: Changelog | Net, graph: Graph) -> Settings:
     """The totals over a table that changes, if any: neither is right without the other."""
     log = _log(node, graph)
-    over = graph.by_name.get(log.name.removesuffix(".changes"))
+    over = graph.by_name.get(parent_of(log.name))
     if not isinstance(over, Net):
         return ()
-    computed = graph.by_name.get(f"{over.name}.key")
+    computed = graph.by_name.get(child(over.name, "key"))
     by = [*over.keys, *(f"{k}={v}" for k, v in computed.settings().items())] if computed else over.keys
     totals = ", ".join(map(str, _computed(over.aggregates)))
     return (("totals", f"{totals} by {', '.join(by)} over {', '.join(log.keys_of(0))}"),)

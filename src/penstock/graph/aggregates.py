@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import decimal
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.expr import Alias, Call, Column, Expr, Literal, as_expr, to_sql, type_of_expr
+from penstock.graph.expr import Alias, Call, Cast, Column, Expr, Literal, as_expr, to_text, type_of_expr
 from penstock.graph.schema import Schema, schema_of
 
 Kinds = tuple[t.DataType, ...]
@@ -54,6 +54,10 @@ class Aggregator:
         return so_far
 
 
+Written: TypeAlias = str | Expr | Aggregator | type[Aggregator]
+"""An aggregate as the user writes it."""
+
+
 def _first_kind(kinds: Kinds) -> t.DataType:
     return kinds[0]
 
@@ -89,11 +93,10 @@ _MOMENTS = t.Struct((t.Field("n", t.BIGINT), t.Field("mean", t.DOUBLE), t.Field(
 class Part:
     """A part of an aggregate.
 
-    `sql` is the native aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number; `begin` names what a
-    single record makes of it, `merge` how two of them go together (`kernels/keyed/aggregates.py` has both); `type` is that of the part.
+    `merge` names how two of them go together, `begin` what a single record makes of it (`kernels/keyed/aggregates.py` has both);
+    `type` is that of the part. How a runtime computes it over a batch is the runtime's own affair.
     """
 
-    sql: str
     merge: str
     begin: str = "value"
     type: Callable[[Kinds], t.DataType] = _first_kind
@@ -101,7 +104,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an aggregate is made: its parts, its result type, and how the parts give it."""
+    """How an aggregate is made: its parts, its result type, and how the result comes of the parts."""
 
     parts: tuple[Part, ...]
     type: Callable[[Kinds], t.DataType]
@@ -110,101 +113,44 @@ class Recipe:
     """What the argument must be: a `number`, a `boolean`, a `plain` value, or anything."""
 
 
-def _count(sql: str, begin: str) -> Part:
-    return Part(sql, "add", begin, _always(t.BIGINT))
+def _count(begin: str) -> Part:
+    return Part("add", begin, _always(t.BIGINT))
 
 
-_DOUBLE = "cast({0} as double)"
-_PAIR = "named_struct('o', {1}, 'v', {0})"
-_KNOWN = " filter (where {1} is not null)"
-_SET = Part("sort_array(collect_set({0}))", "unite", "list", _list_kind)
-_SPREAD = Part(
-    f"named_struct('n', count({{0}}), 'mean', avg({_DOUBLE}), 'm2', var_pop({_DOUBLE}) * count({{0}}))",
-    "moments",
-    "moments",
-    _always(_MOMENTS),
-)
-_DOUBLES = Part(f"sort_array(collect_list({_DOUBLE}))", "sorted", "doubles", _always(t.Array(t.DOUBLE)))
+_SET = Part("unite", "list", _list_kind)
+_LEAST, _GREATEST = Part("least"), Part("greatest")
 
 
 def _spread(finish: str) -> Recipe:
-    return Recipe((_SPREAD,), _always(t.DOUBLE), finish, "number")
+    return Recipe((Part("moments", "moments", _always(_MOMENTS)),), _always(t.DOUBLE), finish, "number")
 
 
 RECIPES: dict[str, Recipe] = {
-    "count": Recipe((_count("count({0})", "known"),), _always(t.BIGINT)),
-    "count_if": Recipe((_count("count_if({0})", "true"),), _always(t.BIGINT), needs="boolean"),
-    "sum": Recipe((Part("sum({0})", "add", type=_sum_kind),), _sum_kind, needs="number"),
-    "min": Recipe((Part("min({0})", "least"),), _first_kind, needs="plain"),
-    "max": Recipe((Part("max({0})", "greatest"),), _first_kind, needs="plain"),
-    "avg": Recipe(
-        (Part(f"sum({_DOUBLE})", "add", "double", _always(t.DOUBLE)), _count("count({0})", "known")),
-        _always(t.DOUBLE),
-        "ratio",
-        "number",
-    ),
-    "bool_and": Recipe((Part("bool_and({0})", "least"),), _always(t.BOOLEAN), needs="boolean"),
-    "bool_or": Recipe((Part("bool_or({0})", "greatest"),), _always(t.BOOLEAN), needs="boolean"),
-    "min_by": Recipe((Part(f"min({_PAIR}){_KNOWN}", "least_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
-    "max_by": Recipe(
-        (Part(f"max({_PAIR}){_KNOWN}", "greatest_pair", "pair", _pair_kind),), _first_kind, "value", "plain"
-    ),
+    "count": Recipe((_count("known"),), _always(t.BIGINT)),
+    "count_if": Recipe((_count("true"),), _always(t.BIGINT), needs="boolean"),
+    "sum": Recipe((Part("add", type=_sum_kind),), _sum_kind, needs="number"),
+    "min": Recipe((_LEAST,), _first_kind, needs="plain"),
+    "max": Recipe((_GREATEST,), _first_kind, needs="plain"),
+    "avg": Recipe((Part("add", "double", _always(t.DOUBLE)), _count("known")), _always(t.DOUBLE), "ratio", "number"),
+    "bool_and": Recipe((_LEAST,), _always(t.BOOLEAN), needs="boolean"),
+    "bool_or": Recipe((_GREATEST,), _always(t.BOOLEAN), needs="boolean"),
+    "min_by": Recipe((Part("least_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
+    "max_by": Recipe((Part("greatest_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
     "collect_set": Recipe((_SET,), _list_kind, needs="plain"),
     "count_distinct": Recipe((_SET,), _always(t.BIGINT), "size", "plain"),
-    "collect_list": Recipe(
-        (Part("sort_array(collect_list({0}))", "sorted", "list", _list_kind),), _list_kind, needs="plain"
+    "collect_list": Recipe((Part("sorted", "list", _list_kind),), _list_kind, needs="plain"),
+    "collect_list_by": Recipe((Part("sorted_pairs", "pairs", _pairs_kind),), _list_kind, "values", "plain"),
+    "top": Recipe((Part("top", "list", _list_kind),), _list_kind, needs="plain"),
+    "percentile": Recipe(
+        (Part("sorted", "doubles", _always(t.Array(t.DOUBLE))),), _always(t.DOUBLE), "percentile", "number"
     ),
-    "collect_list_by": Recipe(
-        (
-            Part(
-                f"sort_array(collect_list({_PAIR}) filter (where {{0}} is not null))",
-                "sorted_pairs",
-                "pairs",
-                _pairs_kind,
-            ),
-        ),
-        _list_kind,
-        "values",
-        "plain",
-    ),
-    "top": Recipe(
-        (Part("slice(sort_array(collect_list({0}), false), 1, {n})", "top", "list", _list_kind),),
-        _list_kind,
-        needs="plain",
-    ),
-    "percentile": Recipe((_DOUBLES,), _always(t.DOUBLE), "percentile", "number"),
-    "approx_count_distinct": Recipe(
-        (Part("hll_sketch_agg({0}, 12)", "hll", "hll", _always(t.BINARY)),), _always(t.BIGINT), "hll", "plain"
-    ),
-    "approx_percentile": Recipe(
-        (Part(f"kll_sketch_agg_double({_DOUBLE})", "kll", "kll", _always(t.BINARY)),),
-        _always(t.DOUBLE),
-        "kll",
-        "number",
-    ),
+    "approx_count_distinct": Recipe((Part("hll", "hll", _always(t.BINARY)),), _always(t.BIGINT), "hll", "plain"),
+    "approx_percentile": Recipe((Part("kll", "kll", _always(t.BINARY)),), _always(t.DOUBLE), "kll", "number"),
     "stddev_samp": _spread("stddev_samp"),
     "stddev_pop": _spread("stddev_pop"),
     "var_samp": _spread("var_samp"),
     "var_pop": _spread("var_pop"),
 }
-
-FINISH: dict[str, str] = {
-    "first": "{0}",
-    "ratio": "case when {1} > 0 then {0} / {1} end",
-    "value": "{0}.v",
-    "values": "transform({0}, x -> x.v)",
-    "size": "size({0})",
-    "percentile": "case when size({0}) > 0 then "
-    "(1 - pmod((size({0}) - 1) * {n}, 1)) * element_at({0}, cast(floor((size({0}) - 1) * {n}) as int) + 1) + "
-    "pmod((size({0}) - 1) * {n}, 1) * element_at({0}, cast(ceil((size({0}) - 1) * {n}) as int) + 1) end",
-    "hll": "hll_sketch_estimate({0})",
-    "kll": "case when kll_sketch_get_n_double({0}) > 0 then kll_sketch_get_quantile_double({0}, {n}) end",
-    "stddev_samp": "case when {0}.n > 1 then sqrt({0}.m2 / ({0}.n - 1)) end",
-    "stddev_pop": "case when {0}.n > 0 then sqrt({0}.m2 / {0}.n) end",
-    "var_samp": "case when {0}.n > 1 then {0}.m2 / ({0}.n - 1) end",
-    "var_pop": "case when {0}.n > 0 then {0}.m2 / {0}.n end",
-}
-"""The results of parts as SQL, with `{0}`, `{1}` for the parts and `{n}` for the number."""
 
 _OTHER_NAMES = {
     "mean": "avg",
@@ -245,7 +191,7 @@ class Aggregate:
     def __str__(self) -> str:
         if self.own is not None:
             return type(self.own).__qualname__
-        written = [*map(to_sql, self.arguments)] or ["*"]
+        written = [*map(to_text, self.arguments)] or ["*"]
         return f"{self.call}({', '.join([*written, *([f'{self.number:g}'] if self.number is not None else [])])})"
 
     @property
@@ -263,39 +209,53 @@ class Aggregate:
         """How it is made; only native ones have a recipe."""
         return RECIPES[self.call]
 
-    def part_sql(self) -> list[str]:
-        """Its parts as native aggregates, each under the name of its field."""
-        written = [*map(to_sql, self.arguments)] or ["*"]
-        made = [p.sql.format(*written, n=self._number()) for p in self.recipe.parts]
-        return [f"cast({sql} as {x.type}) as {t.quote(x.name)}" for sql, x in zip(made, self.part_fields, strict=True)]
 
-    def result_sql(self) -> str:
-        """Its result as a native expression over the fields of its parts."""
-        names = [t.quote(x.name) for x in self.part_fields]
-        made = FINISH[self.recipe.finish].format(*names, n=self._number())
-        return f"cast({made} as {self.type}) as {t.quote(self.name)}"
+@dataclass(frozen=True)
+class AggregateCall:
+    """An aggregate as it is written, before it is known what it is over: a call such as `sum(amount)`, or the user's own."""
 
-    def _number(self) -> str:
-        if self.number is None:
-            return ""
-        return str(int(self.number)) if self.call == "top" else f"{self.number!r}D"
+    name: str
+    call: Call | Aggregator
+
+    def over(self, schema: Schema, time: str = "") -> Aggregate:
+        """The aggregate over the fields of a stream.
+
+        Args:
+            schema: the fields.
+            time: the field of the event time, by which `first`, `last` and `collect_list` go; empty where there is none.
+
+        Raises:
+            ExpressionError: there is no such aggregate, or its arguments do not fit it.
+        """
+        if isinstance(self.call, Aggregator):
+            return _own(self.name, self.call)
+        return _native(self.name, self.call, schema, time)
 
 
-def aggregate_of(name: str, given: Any, schema: Schema, time: str = "") -> Aggregate:
-    """An aggregate from what the user wrote: 'sum(amount)', an expression, or an Aggregator.
+def aggregate_call(name: str, given: Written) -> AggregateCall:
+    """An aggregate from what the user wrote: 'sum(amount)', an expression, or an Aggregator (a class or an instance).
 
-    `time` names the event time of the stream, by which `first`, `last` and `collect_list` go.
+    Raises:
+        ExpressionError: it is not an aggregate.
+
+    >>> str(aggregate_call("total", "sum(price)").over(schema_of("price double")))
+    'sum(price)'
     """
     if isinstance(given, type) and issubclass(given, Aggregator):
         given = given()
     if isinstance(given, Aggregator):
-        return _own(name, given)
+        return AggregateCall(name, given)
     written = as_expr(given)
     if isinstance(written, Alias):
         written = written.expr
     if not isinstance(written, Call):
-        raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)', got {to_sql(written)!r}")
-    return _native(name, written, schema, time)
+        raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)', got {to_text(written)!r}")
+    return AggregateCall(name, written)
+
+
+def calls_of(aggregates: Mapping[str, Written]) -> tuple[AggregateCall, ...]:
+    """Aggregates by the names of the fields they fill."""
+    return tuple(aggregate_call(name, given) for name, given in aggregates.items())
 
 
 def _own(name: str, given: Aggregator) -> Aggregate:
@@ -312,7 +272,7 @@ def _native(name: str, call: Call, schema: Schema, time: str) -> Aggregate:
     if function in SKETCHES:
         _check_sketches(name, call.name.lower())
     if function == "approx_count_distinct" and type_of_expr(arguments[0], schema) not in (*t.INTEGERS, t.STRING):
-        arguments = (as_expr(f"cast({to_sql(arguments[0])} as string)"),)
+        arguments = (Cast(arguments[0], t.STRING),)
     kinds = tuple(type_of_expr(a, schema) for a in arguments)
     recipe = RECIPES[function]
     _check_kind(f"aggregate {name!r}: {call.name.lower()}", recipe.needs, arguments[0], kinds[0])
@@ -361,7 +321,7 @@ def _takes(written: str, wanted: int) -> str:
 
 
 def _shown(arguments: list[Expr]) -> str:
-    return ", ".join(map(to_sql, arguments))
+    return ", ".join(map(to_text, arguments))
 
 
 def _by_time(name: str, written: str, arguments: list[Expr], time: str) -> Expr:
@@ -384,18 +344,18 @@ def _number_of(name: str, written: str, function: str, arguments: list[Expr]) ->
     value = getattr(given, "value", None) if isinstance(given, Literal) else None
     number = float(value) if isinstance(value, int | float | decimal.Decimal) else None
     if function == "top" and (number is None or number < 1 or number != int(number)):
-        raise ExpressionError(f"aggregate {name!r}: top is written top(3, score); {to_sql(given)} is not how many")
+        raise ExpressionError(f"aggregate {name!r}: top is written top(3, score); {to_text(given)} is not how many")
     if function != "top" and (number is None or not 0 <= number <= 1):
         raise ExpressionError(
-            f"aggregate {name!r}: {written} is written {written}(ms, 0.99); {to_sql(given)} is not in 0..1"
+            f"aggregate {name!r}: {written} is written {written}(ms, 0.99); {to_text(given)} is not in 0..1"
         )
     return number
 
 
 def _check_kind(where: str, needs: str, written: Expr, kind: t.DataType) -> None:
     if needs == "number" and not t.is_numeric(kind):
-        raise ExpressionError(f"{where} needs a number; {to_sql(written)} is {kind}")
+        raise ExpressionError(f"{where} needs a number; {to_text(written)} is {kind}")
     if needs == "boolean" and kind != t.BOOLEAN:
-        raise ExpressionError(f"{where} needs a boolean; {to_sql(written)} is {kind}")
+        raise ExpressionError(f"{where} needs a boolean; {to_text(written)} is {kind}")
     if needs == "plain" and isinstance(kind, t.Array | t.Map | t.Struct):
-        raise ExpressionError(f"{where} needs a plain value; {to_sql(written)} is {kind}")
+        raise ExpressionError(f"{where} needs a plain value; {to_text(written)} is {kind}")

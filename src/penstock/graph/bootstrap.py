@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import FlowError, SchemaError, nearest
-from penstock.graph.nodes import Endpoint, Node, Output, Port, Sink
+from penstock.graph.ids import child
+from penstock.graph.nodes import AsRecords, Endpoint, Node, Output, Port, Sink
 
 if TYPE_CHECKING:
     from penstock.graph.graph import Graph
@@ -56,21 +57,24 @@ class Bootstrap:
         return node.output(self.port.name)
 
     def branch(self, graph: Graph) -> tuple[Node, ...]:
-        """The step with these records before it and nothing behind it; all but the step under names of their own."""
+        """The step with these records before it and nothing after it; all but the step under ids of their own."""
         node = graph.node(self.step)
-        event_time = graph.output(node.inputs[0]).event_time
-        own = {n.name: f"{self.step}.bootstrap.{n.name}" for n in self.nodes}
-        made = [
-            replace(n, name=own[n.name], inputs=tuple(Port(own[p.step], p.name) for p in n.inputs)) for n in self.nodes
-        ]
-        last = next(at for at, n in enumerate(made) if n.name == own[self.port.step])
-        outputs = tuple(
-            replace(o, event_time=event_time) if o.name == self.port.name else o for o in made[last].outputs
-        )
-        made[last] = replace(made[last], outputs=outputs)
-        step = replace(node, inputs=(Port(own[self.port.step], self.port.name),))
-        drop = Sink(f"{self.step}.bootstrap.drop", (Port(self.step, step.outputs[0].name),), (), Endpoint("nothing"))
+        made = [self._renamed(n) for n in self.nodes]
+        last = Port(self._own(self.port.step), self.port.name)
+        timed = graph.output(node.inputs[0]).event_time
+        if timed != self._output().event_time:
+            made.append(AsRecords(child(self.step, "timed"), (last,), timed))
+            last = Port(made[-1].name)
+        step = replace(node, inputs=(last,), outputs=())
+        drop = Sink(child(self.step, "drop"), (Port(self.step, node.outputs[0].name),), Endpoint("nothing"))
         return (*made, step, drop)
+
+    def _own(self, step: str) -> str:
+        return child(self.step, "bootstrap", step)
+
+    def _renamed(self, node: Node) -> Node:
+        inputs = tuple(Port(self._own(p.step), p.name) for p in node.inputs)
+        return replace(node, name=self._own(node.name), inputs=inputs)
 
 
 def bootstrap_graph(graph: Graph) -> Graph:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime
 import re
-from typing import Any
+from typing import TypeAlias
 
 from penstock.errors import FlowError
 
+Span: TypeAlias = str | int | float | datetime.timedelta
+"""A span of time as the user writes it."""
 _UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _SHOWN = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
 
 
-def micros(span: Any, what: str = "a span of time") -> int:
+def micros(span: object, what: str = "a span of time") -> int:
     """The microseconds of a span.
 
     >>> micros("500ms"), micros("1h30m"), micros(2), micros(datetime.timedelta(minutes=1))
@@ -26,6 +28,19 @@ def micros(span: Any, what: str = "a span of time") -> int:
     if isinstance(span, str):
         return _parsed(span, what)
     raise FlowError(f"{what} is a text such as '10s', a timedelta, or a number of seconds, got {span!r}")
+
+
+def checked_span(given: Span, what: str, *, least: int = 0) -> int:
+    """The microseconds of a span that must not be below zero, or must be at least `least`.
+
+    >>> checked_span("10s", "lateness")
+    10000000
+    """
+    span = micros(given, what)
+    if span < 0 or span < least:
+        above = "is below zero" if least <= 0 else "must be above zero, such as '1h'"
+        raise FlowError(f"{what} is a span of time; {given!r} {above}")
+    return span
 
 
 def _parsed(text: str, what: str) -> int:

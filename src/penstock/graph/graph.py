@@ -7,23 +7,47 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from penstock.errors import FlowError, LoopError, NameTaken, UnknownName, nearest
+from penstock.graph.binding import bind, blaming, inputs_of, stream_at
 from penstock.graph.bootstrap import Bootstrap
-from penstock.graph.nodes import Feedback, Node, Output, Port, Sink, Source
+from penstock.graph.ids import is_id
+from penstock.graph.nodes import DeadLetters, Feedback, Node, Output, Port, Sink, Source
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A checked graph. Every front end builds one of these, and every runtime takes one."""
+    """A checked graph. Every front end builds one of these, and every runtime takes one.
+
+    Each step is bound to the streams it reads: its outputs are worked out, or, where they are given, must be those that the step derives.
+
+    Args:
+        name: the name of the flow.
+        nodes: its steps, in any order.
+        bootstraps: what steps keep before the first record.
+
+    Raises:
+        FlowError: a step does not fit what it reads, two steps share a name, or steps read each other in a circle.
+
+    >>> from penstock.graph.endpoints.basic import items
+    >>> from penstock.graph.expr import as_expr
+    >>> from penstock.graph.nodes import Where
+    >>> rows = Source("rows", (), items([1], "n bigint"))
+    >>> Graph("g", (rows, Where("some", (Port("rows"),), as_expr("missing > 3"))))
+    Traceback (most recent call last):
+    penstock.errors.ExpressionError: step 'some': no column 'missing'; there are: 'n'
+    """
 
     name: str
     nodes: tuple[Node, ...]
     bootstraps: tuple[Bootstrap, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.nodes:
+            raise FlowError(f"flow {self.name!r} has no steps; begin with flow.source(...)")
         self._check_names()
-        self._check_streams()
+        self._check_steps()
+        self._bind()
         self._check_feedback()
-        self._check_loops()
+        self._check_letters()
         for bootstrap in self.bootstraps:
             bootstrap.check(self)
 
@@ -113,45 +137,47 @@ class Graph:
     def _check_names(self) -> None:
         seen: dict[str, Node] = {}
         for node in self.nodes:
+            if not is_id(node.name):
+                raise FlowError(
+                    f"{node.where}: a step needs a name of letters, digits, '-', '_' and '.', got {node.name!r}"
+                )
             if node.name in seen:
                 first = seen[node.name].line
                 raise NameTaken(
-                    f"step {node.name!r}{_at(node)} must have a name of its own; "
+                    f"{node.where} must have a name of its own; "
                     f"another step has it{f' ({first})' if first else ''}. Names are what errors, metrics and state use"
                 )
             seen[node.name] = node
 
-    def _check_streams(self) -> None:
+    def _check_steps(self) -> None:
+        """Every step that is read is there; which of its outputs shows when it is bound."""
         for node in self.nodes:
             for port in node.inputs:
-                self._check_port(node, port)
+                if port.step not in self.by_name:
+                    stream_at(node, port, self.by_name)
 
-    def _check_port(self, node: Node, port: Port) -> None:
-        if port.step not in self.by_name:
-            raise UnknownName(
-                f"step {node.name!r}{_at(node)} reads {port.step!r}, which is no step of this flow; "
-                f"{nearest(port.step, self.by_name)}"
-            )
-        names = [o.name for o in self.by_name[port.step].outputs]
-        if port.name not in names:
-            raise UnknownName(
-                f"step {node.name!r}{_at(node)} reads stream {port.name!r} of {port.step!r}; {nearest(port.name, names)}"
-            )
+    def _bind(self) -> None:
+        """Puts each step over what it reads, in order; then the graph is as it will stay."""
+        bound: dict[str, Node] = {}
+        for node in self.ordered:
+            bound[node.name] = bind(node, inputs_of(node, bound))
+        order = tuple(bound.values())
+        object.__setattr__(self, "nodes", tuple(bound[n.name] for n in self.nodes))
+        object.__setattr__(self, "by_name", {n.name: n for n in self.nodes})
+        object.__setattr__(self, "ordered", order)
 
     def _check_feedback(self) -> None:
         for node in self.loops:
             if node.fed_by is None:
                 raise LoopError(
-                    f"feedback {node.name!r}{_at(node)} is never fed; close the loop with flow.feed({node.name}, stream), or drop it"
+                    f"{node.where} is never fed; close the loop with flow.feed({node.name}, stream), or drop it"
                 )
-            self._check_port(node, node.fed_by)
+            with blaming(node):
+                node.check_fed(stream_at(node, node.fed_by, self.by_name))
 
-    def _check_loops(self) -> None:
-        if not self.nodes:
-            raise FlowError(f"flow {self.name!r} has no steps; begin with flow.source(...)")
-        if not self.ordered:
-            raise LoopError(f"flow {self.name!r} has no order")
-
-
-def _at(node: Node) -> str:
-    return f" ({node.line})" if node.line else ""
+    def _check_letters(self) -> None:
+        """Dead letters leave the flow."""
+        for node in self.nodes:
+            of = next((p for p in node.inputs if isinstance(self.by_name[p.step], DeadLetters)), None)
+            if of is not None and not isinstance(node, Sink):
+                raise FlowError(f"{node.where} reads the dead letters of the flow; only a sink may")

@@ -11,9 +11,10 @@ import datetime
 import decimal
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.errors import SchemaError, nearest
 from penstock.graph import types as t
@@ -82,7 +83,21 @@ class Schema:
         return [(f.name, str(f.type)) for f in self.fields] == [(f.name, str(f.type)) for f in other.fields]
 
 
-def schema_of(given: Any) -> Schema:
+Form: TypeAlias = Schema | str | Mapping[str, object] | type
+"""A schema as the user writes it: DDL text, a dict of names to types, a dataclass, a NamedTuple, a TypedDict or a Schema."""
+
+
+def form_of(given: Form | None) -> Schema | None:
+    """A schema where the user gave one."""
+    return None if given is None else schema_of(given)
+
+
+def forms_of(given: Mapping[str, Form] | None) -> tuple[tuple[str, Schema], ...]:
+    """Schemas by name, as side outputs have them."""
+    return tuple((name, schema_of(form)) for name, form in (given or {}).items())
+
+
+def schema_of(given: object) -> Schema:
     """A schema from DDL text, a dict of names to types, a dataclass, a NamedTuple, a TypedDict or a Schema."""
     if isinstance(given, Schema):
         return given
@@ -110,7 +125,7 @@ def returned_schema(function: Any, many: bool) -> Schema | None:
     if many:
         parts = typing.get_args(hint)
         hint = parts[0] if parts else None
-    return schema_of(hint) if _is_record(hint) else None
+    return schema_of(hint) if isinstance(hint, type) and _is_record(hint) else None
 
 
 def _is_record(hint: Any) -> bool:

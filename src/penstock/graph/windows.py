@@ -16,8 +16,9 @@ from typing import Any
 from penstock.errors import FlowError, nearest
 from penstock.graph.caller import user_line
 from penstock.graph.duration import micros, shown
-from penstock.graph.expr import Expr, as_expr, to_sql
+from penstock.graph.expr import Cast, Expr, to_text
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
+from penstock.graph.types import BIGINT
 
 Span = tuple[int, int]
 
@@ -101,7 +102,7 @@ class SessionWindow:
     def __str__(self) -> str:
         if isinstance(self.gap, int):
             return f"session of {shown(self.gap)}"
-        return f"session of {to_sql(self.gap) if isinstance(self.gap, Expr) else getattr(self.gap, '__name__', 'own')}"
+        return f"session of {to_text(self.gap) if isinstance(self.gap, Expr) else getattr(self.gap, '__name__', 'own')}"
 
 
 @dataclass(frozen=True)
@@ -232,9 +233,9 @@ def every_records(records: int) -> EveryRecords:
     return EveryRecords(records)
 
 
-def gap_expression(gap: Any) -> Expr:
+def gap_expression(gap: Expr) -> Expr:
     """The gap of a session as an expression of microseconds."""
-    return as_expr(f"cast({to_sql(gap)} * 1000000 as bigint)")
+    return Cast(gap * 1_000_000, BIGINT)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -48,7 +48,6 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Reduce: ReduceKernel,
     n.Fold: FoldKernel,
     n.Process: ProcessKernel,
-    n.TimedProcess: ProcessKernel,
     n.EventTime: EventTimeKernel,
     n.Rules: RulesKernel,
     n.WithBroadcast: BroadcastKernel,

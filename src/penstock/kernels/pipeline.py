@@ -38,7 +38,7 @@ class Pipeline:
             for place, port in enumerate(kernel.node.inputs):
                 self.wires.setdefault(port, []).append(Wire(at, place))
 
-        self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if _guarded(k.node)}
+        self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if k.node.on_error and _guarded(k.node)}
         for kernel in kernels:
             kernel.guarded = kernel.node.name in self.guards
             ports = [Port(kernel.node.name, o.name) for o in kernel.node.outputs]

@@ -75,7 +75,7 @@ class Watermarks:
     >>> from penstock.graph.nodes import EventTime
     >>> marks = Watermarks()
     >>> marks.note({"clicks": {"0": 100, "1": 40}}, now=1)
-    >>> marks.move([EventTime("clicks", (), (), "ts", as_expr("ts"), lateness=10, max_lead=0, idle=50)])
+    >>> marks.move([EventTime("clicks", (), "ts", as_expr("ts"), lateness=10, max_lead=0, idle=50)])
     >>> marks.at["clicks"]
     30
     """
@@ -128,7 +128,7 @@ class Timekeeper:
     A host calls `restore` when it starts or starts over, `nothing_waits` whenever it knows that, `begin` and `finish` around each batch.
 
     >>> from penstock.graph.expr import as_expr
-    >>> clicks = EventTime("clicks", (), (), "ts", as_expr("ts"), lateness=0, max_lead=0, idle=50)
+    >>> clicks = EventTime("clicks", (), "ts", as_expr("ts"), lateness=0, max_lead=0, idle=50)
     >>> keeper = Timekeeper((clicks,))
     >>> keeper.begin(now=1).watermark == {"clicks": NEVER}
     True

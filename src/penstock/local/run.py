@@ -214,7 +214,7 @@ class LocalRun:
     def _set_aside(self, node: Source, unread: Unread) -> None:
         if not keeps_unread(node):
             raise StepError(Failure(node.name, unread.cause, unread.text, unread.position, "", node.line))
-        if node.on_error.action == DEAD_LETTER:
+        if node.error_action == DEAD_LETTER:
             self.unread.append(unread_letter(node, unread))
 
     def _deliver(self, port: Port, chunk: Chunk) -> None:

@@ -133,7 +133,7 @@ def lag_text(report: BatchReport) -> str:
 def time_text(report: BatchReport) -> str:
     """How far event time has come, and the records that were late or bad and that nobody reads; empty without event time.
 
-    >>> time_text(BatchReport(0, late={"per_minute": 2}, watermarks={"clicks.time": 1_700_000_000_000_000}))
+    >>> time_text(BatchReport(0, late={"per_minute": 2}, watermarks={"clicks@time": 1_700_000_000_000_000}))
     'watermark 2023-11-14 22:13:20, late 2 (per_minute)'
     """
     reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.compiler.plan import Plan
-from penstock.graph import types as t
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AggregateBy, Combine, Node, Output, Port, Reduce
-from penstock.graph.schema import Schema
+from penstock.graph.ids import child
+from penstock.graph.nodes import AggregateBy, Combine, Node, Port, Reduce
 
 
 def combine_early(plan: Plan) -> Plan:
@@ -19,23 +18,13 @@ def combine_early(plan: Plan) -> Plan:
 
 def _split(node: Node) -> list[Node]:
     if isinstance(node, Reduce):
-        first = Combine(
-            f"{node.name}.combine",
-            node.inputs,
-            (Output(node.output().schema),),
-            node,
-            line=node.line,
-            on_error=node.on_error,
-        )
+        first = _combine(node)
         return [first, replace(node, inputs=(Port(first.name),))]
     if isinstance(node, AggregateBy) and node.runs_python and not node.combined:
-        first = Combine(
-            f"{node.name}.combine", node.inputs, (Output(_parts(node)),), node, line=node.line, on_error=node.on_error
-        )
+        first = _combine(node)
         return [first, replace(node, inputs=(Port(first.name),), combined="pickled")]
     return [node]
 
 
-def _parts(node: AggregateBy) -> Schema:
-    keys = node.output().schema.only(node.keys).fields
-    return Schema((*keys, t.Field("__parts", t.BINARY)), internal=True)
+def _combine(node: AggregateBy | Reduce) -> Combine:
+    return Combine(child(node.name, "combine"), node.inputs, node, line=node.line, on_error=node.on_error)

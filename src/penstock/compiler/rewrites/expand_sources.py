@@ -9,7 +9,8 @@ from typing import Any
 from penstock.compiler.plan import Plan
 from penstock.graph.endpoints.basic import rate
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Map, Node, Output, Port, Source
+from penstock.graph.ids import child
+from penstock.graph.nodes import Map, Node, Port, Source
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,17 @@ def _expand(node: Node) -> list[Node]:
         return [node]
     options = node.endpoint.options
     numbers = rate(options["rows_per_second"], limit=options["limit"])
-    own = {"line": node.line, "searched": node.searched}
-    first = Source(f"{node.name}.numbers", (), (Output(numbers.schema),), numbers, **own)  # type: ignore[arg-type]  # rate has a schema
+    first = Source(child(node.name, "numbers"), (), numbers, line=node.line, searched=node.searched)
     function = FromNumber(options["function"])
     return [
         first,
-        Map(node.name, (Port(first.name),), node.outputs, function, line=node.line, on_error=node.on_error),
+        Map(
+            node.name,
+            (Port(first.name),),
+            function,
+            node.output().schema,
+            outputs=node.outputs,
+            line=node.line,
+            on_error=node.on_error,
+        ),
     ]

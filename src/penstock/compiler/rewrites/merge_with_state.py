@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.compiler.plan import Plan
-from penstock.graph import types as t
-from penstock.graph.aggregates import ROWS
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AggregateBy, Node, Output, Parts, Port
-from penstock.graph.schema import Schema
+from penstock.graph.ids import child
+from penstock.graph.nodes import AggregateBy, Node, Parts, Port
 
 
 def merge_with_state(plan: Plan) -> Plan:
@@ -21,11 +19,5 @@ def merge_with_state(plan: Plan) -> Plan:
 def _split(node: Node) -> list[Node]:
     if not isinstance(node, AggregateBy) or node.runs_python:
         return [node]
-    first = Parts(f"{node.name}.parts", node.inputs, (Output(_schema(node)),), node.keys, node, line=node.line)
+    first = Parts(child(node.name, "parts"), node.inputs, node.keys, of=node, line=node.line)
     return [first, replace(node, inputs=(Port(first.name),), combined="columns")]
-
-
-def _schema(node: AggregateBy) -> Schema:
-    keys = node.output().schema.only(node.keys).fields
-    parts = (f for a in node.aggregates for f in a.part_fields)
-    return Schema((*keys, *parts, t.Field(ROWS, t.BIGINT)), internal=True)

@@ -9,12 +9,12 @@ from typing import Any
 from penstock.compiler.plan import Plan
 from penstock.errors import FlowError
 from penstock.graph import types as t
-from penstock.graph.aggregates import ROWS
 from penstock.graph.duration import micros
 from penstock.graph.expr import Expr
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import LATE, Map, Node, Output, Port, Window, WindowParts
-from penstock.graph.nodes.window import END, GAP, PANE, START
+from penstock.graph.ids import child
+from penstock.graph.nodes import LATE, Map, Node, Port, Window, WindowParts
+from penstock.graph.nodes.window import GAP
 from penstock.graph.schema import Schema
 from penstock.graph.windows import SessionWindow
 
@@ -38,7 +38,7 @@ def window_parts(plan: Plan) -> Plan:
     """The plan of a graph in which windows of native aggregates have a `parts` step before them."""
     graph = plan.graph
     split = [n for n in graph.nodes if isinstance(n, Window) and _splits(graph, n)]
-    moved = {Port(n.name, LATE): Port(f"{n.name}.parts", LATE) for n in split}
+    moved = {Port(n.name, LATE): Port(child(n.name, "parts"), LATE) for n in split}
     nodes = [_rewired(made, moved) for node in graph.nodes for made in _split(graph, node)]
     return Plan(Graph(graph.name, tuple(nodes)), plan.stages)
 
@@ -61,20 +61,10 @@ def _split(graph: Graph, node: Node) -> list[Node]:
         return [node]
     before = _gaps(graph, node)
     read = Port(before[-1].name) if before else node.inputs[0]
-    late = [o for o in node.outputs if o.name == LATE]
     counted = not graph.readers(Port(node.name, LATE))
-    outputs = (Output(_schema(node)), *late)
-    first = WindowParts(f"{node.name}.parts", (read,), outputs, node, counted, line=node.line)
+    first = WindowParts(child(node.name, "parts"), (read,), node, counted, line=node.line)
     rest = replace(node, inputs=(Port(first.name),), outputs=node.outputs[:1], parts=True)
     return [*before, first, rest]
-
-
-def _schema(node: Window) -> Schema:
-    keys = node.output().schema.only(node.keys).fields
-    bounds = (START, END) if isinstance(node.spec, SessionWindow) else (PANE,)
-    parts = (f for a in node.aggregates for f in a.part_fields)
-    times = (t.Field(b, t.BIGINT) for b in bounds)
-    return Schema((*keys, *times, *parts, t.Field(ROWS, t.BIGINT)), internal=True)
 
 
 def _gaps(graph: Graph, node: Window) -> list[Node]:
@@ -84,4 +74,4 @@ def _gaps(graph: Graph, node: Window) -> list[Node]:
     given = graph.output(node.inputs[0]).schema
     schema = Schema((*given.fields, t.Field(GAP, t.BIGINT)), internal=True)
     function = WithGap(node.spec.gap, given.names)
-    return [Map(f"{node.name}.gap", node.inputs, (Output(schema),), function, line=node.line)]
+    return [Map(child(node.name, "gap"), node.inputs, function, schema, line=node.line)]

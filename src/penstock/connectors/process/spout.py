@@ -104,7 +104,7 @@ class SpoutSource(FeedSource):
 
 
 def _node(place: Place) -> Source:
-    return Source(place.step, (), (Output(place.schema),), place.endpoint)
+    return Source(place.step, (), place.endpoint, place.schema, outputs=(Output(place.schema),))
 
 
 def _blamed(failed: RecordFailed) -> StepError:

@@ -1,39 +1,40 @@
-"""A flow as the user writes it: sources first, then steps on the streams they give."""
+"""A flow as the user writes it: sources first, then steps on the streams they emit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
-from penstock.errors import FlowError, LoopError, NameTaken, SchemaError, nearest
-from penstock.frontends.streams.naming import checked_name, names_step
+from penstock.errors import FlowError
+from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.stream import Stream
-from penstock.graph.bootstrap import Bootstrap
+from penstock.frontends.streams.timing import event_time_node
+from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
-from penstock.graph.endpoints.basic import ONLY_WRITTEN
-from penstock.graph.endpoints.delivery import DELIVERIES
+from penstock.graph.compose import add_dead_letters, add_source
+from penstock.graph.duration import Span
 from penstock.graph.endpoints.kafka import partition_of
-from penstock.graph.endpoints.parsing import reading_policy
-from penstock.graph.endpoints.shedding import shedding
+from penstock.graph.endpoints.shedding import Shed, shedding
+from penstock.graph.expr import Expr
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import (
-    DEAD,
-    DEAD_LETTER,
-    DeadLetters,
-    Endpoint,
-    Feedback,
-    Node,
-    Output,
-    Port,
-    Source,
-    on_error_of,
-)
-from penstock.graph.schema import schema_of
+from penstock.graph.nodes import Endpoint, EventTime, Feedback, Sink, Source, on_error_of
+from penstock.graph.nodes.policy import Policy
+from penstock.graph.schema import Form, schema_of
+
+TimeOption: TypeAlias = Span | None
+"""An option of the event time, as `Stream.event_time` takes it: a span, a name, or None."""
 
 
 class Flow:
     """A flow under construction; `flow.graph` is the immutable graph it stands for.
+
+    Args:
+        name: the name of the flow: its state, metrics and ledgers go by it.
+        delivery: the delivery guarantee of the sinks that ask for none: exactly_once, at_least_once or at_most_once.
+        on_error: what steps do with a record they fail on, where they have no policy of their own: 'fail', 'dead_letter', 'skip', or
+            `ps.retry(3, then='dead_letter')`.
+
+    Raises:
+        FlowError: the name has other signs than letters, digits, '-', '_' and '.', or a policy is not one.
 
     >>> from penstock.graph.endpoints.basic import items, console
     >>> flow = Flow("hello")
@@ -42,29 +43,18 @@ class Flow:
     ['names', 'out']
     """
 
-    def __init__(self, name: str, *, delivery: str = "", on_error: Any = None) -> None:
-        self.name = checked_name(name, "a flow")
-        if delivery and delivery not in DELIVERIES:
-            raise FlowError(f"flow {name!r}: no delivery {delivery!r}; {nearest(str(delivery), DELIVERIES)}")
-        self.delivery = delivery
-        self.on_error = None if on_error is None else on_error_of(on_error)
-        self._nodes: dict[str, Node] = {}
-        self._bootstraps: dict[str, Bootstrap] = {}
+    def __init__(self, name: str, *, delivery: str = "", on_error: Policy | None = None) -> None:
+        self.builder = GraphBuilder(name, delivery=delivery, on_error=on_error)
+
+    @property
+    def name(self) -> str:
+        """The name of the flow."""
+        return self.builder.name
 
     @property
     def graph(self) -> Graph:
         """The graph as it stands, checked as a whole."""
-        return Graph(self.name, tuple(map(self._settled, self._nodes.values())), tuple(self._bootstraps.values()))
-
-    def _settled(self, node: Node) -> Node:
-        """A step with what the flow says of all steps, where it says nothing itself."""
-        open_to_it = node.runs_python or node.keyed or isinstance(node, Source)
-        if self.on_error is None or not open_to_it:
-            return node
-        if isinstance(node, Source):
-            searched = self.on_error.action == DEAD_LETTER
-            return replace(node, on_error=node.on_error or self.on_error, searched=searched)
-        return node if node.on_error is not None else replace(node, on_error=self.on_error)
+        return self.builder.graph()
 
     @names_step
     def source(
@@ -72,114 +62,104 @@ class Flow:
         name: str,
         /,
         endpoint: Endpoint,
-        schema: Any = None,
+        schema: Form | None = None,
         *,
-        event_time: Any = None,
-        on_error: Any = None,
-        shed: Any = None,
-        **timing: Any,
+        event_time: str | Expr | None = None,
+        on_error: Policy | None = None,
+        shed: Shed | None = None,
+        **timing: TimeOption,
     ) -> Stream:
-        """Records from outside. `event_time` says when they happened; what `Stream.event_time` takes may follow it.
+        """Records from outside.
 
-        `on_error` says what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'. `shed`, such as
-        `ps.shed(behind=100_000)`, has a topic leave out its oldest records when the flow has fallen too far behind.
+        Args:
+            name: the name of the step.
+            endpoint: what is read, such as `ps.files(...)`.
+            schema: the fields of the records, where the endpoint does not say.
+            event_time: when they happened, as `Stream.event_time` takes it; its options may follow (`lateness`, `idle`, ...).
+            on_error: what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'.
+            shed: has a topic leave out its oldest records when the flow has fallen too far behind: `ps.shed(behind=100_000)`.
+
+        Returns:
+            The stream of the records.
+
+        Raises:
+            FlowError: the endpoint cannot be read, or cannot do what is asked of it.
+            SchemaError: nothing says what the fields are.
         """
-        read = self._source(name, endpoint, schema, on_error, shed)
-        if event_time is not None:
-            return read.event_time(f"{name}.time", event_time, **{**partition_of(endpoint), **timing})
-        if timing:
+        if event_time is None and timing:
             raise FlowError(
                 f"source {name!r} ({user_line()}): {', '.join(timing)} needs event_time='a field' beside it"
             )
-        return read
-
-    def _source(self, name: str, endpoint: Endpoint, schema: Any, on_error: Any, shed: Any) -> Stream:
-        if not isinstance(endpoint, Endpoint):
-            raise FlowError(
-                f"source {name!r} ({user_line()}) needs an endpoint such as ps.files(...), got {endpoint!r}"
-            )
-        if endpoint.kind in ONLY_WRITTEN:
-            raise FlowError(f"source {name!r} ({user_line()}): {endpoint.kind} is a sink; it cannot be read")
-        given = schema_of(schema) if schema is not None else endpoint.schema
-        if given is None:
-            raise SchemaError(
-                f"source {name!r} ({user_line()}): this endpoint has no schema of its own; give schema=..."
-            )
         where = f"source {name!r} ({user_line()})"
-        policy, chosen = reading_policy(where, endpoint, on_error), shedding(where, endpoint, shed)
-        return self.add(Source(name, (), (Output(given),), chosen, line=user_line(), on_error=policy))
+        chosen = shedding(where, endpoint, shed) if shed is not None else endpoint
+        policy = None if on_error is None else on_error_of(on_error)
+        made = Source(
+            name, (), chosen, None if schema is None else schema_of(schema), line=user_line(), on_error=policy
+        )
+        return Stream(self, add_source(self.builder, made, self._time(endpoint, event_time, timing)))
+
+    def _time(
+        self, endpoint: Endpoint, event_time: str | Expr | None, timing: dict[str, TimeOption]
+    ) -> EventTime | None:
+        if event_time is None:
+            return None
+        return event_time_node("", event_time, **{**partition_of(endpoint), **timing})  # type: ignore[arg-type]  # options by name
 
     @names_step
-    def feedback(self, name: str, schema: Any) -> Stream:
-        """The beginning of a loop: a stream that `feed` closes later. What is fed comes back one round later."""
-        return self.add(Feedback(name, (), (Output(schema_of(schema)),), line=user_line()))
+    def feedback(self, name: str, schema: Form) -> Stream:
+        """The beginning of a loop: a stream that `feed` closes later. What is fed comes back one round later.
+
+        Args:
+            name: the name of the step.
+            schema: the fields of the records that will be fed.
+        """
+        return Stream(self, self.builder.add(Feedback(name, (), schema_of(schema), line=user_line())))
 
     @names_step
     def dead_letters(self, name: str, endpoint: Endpoint, *, delivery: str = "") -> None:
-        """Where the records go that steps put aside. Without it they are kept beside the flow's state: `penstock dlq list`."""
-        letters = self.add(DeadLetters(f"{name}.letters", (), (Output(DEAD),), line=user_line()))
-        letters.sink(name, endpoint, delivery=delivery)
+        """Where the records go that steps put aside. Without it they are kept beside the flow's state: `penstock dlq list`.
+
+        Args:
+            name: the name of the sink.
+            endpoint: where dead letters are written.
+            delivery: the delivery guarantee, as of any sink.
+        """
+        add_dead_letters(self.builder, Sink(name, (), endpoint, delivery, line=user_line()))
 
     def feed(self, loop: Stream, stream: Stream) -> None:
-        """Closes a loop: the records of `stream` come out of `loop`, one round later."""
-        node = self._nodes[loop.port.step]
-        if not isinstance(node, Feedback):
-            raise LoopError(
-                f"feed ({user_line()}) needs a stream made by flow.feedback(...); {loop.port} is a {node.kind}"
-            )
-        where = f"feedback {node.name!r} ({user_line()})"
-        if node.fed_by is not None:
-            raise LoopError(f"{where} is fed already, by {node.fed_by}; union the streams first")
-        if not stream.schema.types_equal(node.outputs[0].schema):
-            raise SchemaError(f"{where} carries ({node.outputs[0].schema}); {stream.port} gives ({stream.schema})")
-        self._nodes[node.name] = Feedback(node.name, (), node.outputs, fed_by=stream.port, line=node.line)
+        """Closes a loop: the records of `stream` come out of `loop`, one round later.
 
-    def bootstrap(self, step: str, records: Endpoint | Stream, schema: Any = None) -> None:
+        Raises:
+            LoopError: `loop` was not made by `feedback`, or is fed already.
+            SchemaError: the two have different fields.
+        """
+        self.builder.feed(loop.port, stream.port)
+
+    def bootstrap(self, step: str, records: Endpoint | Stream, schema: Form | None = None) -> None:
         """Says what a step has seen before the flow's first record: bounded records of the form that the step reads.
 
-        `records` is an endpoint, such as `ps.files(...)`, or a stream, of this flow or of another. They pass through the step once,
-        before the first batch of a flow that begins; what it gives for them is dropped.
+        They pass through the step once, before the first batch of a flow that begins; what it emits for them is dropped.
+
+        Args:
+            step: the name of the step.
+            records: an endpoint, such as `ps.files(...)`, or a stream, of this flow or of another.
+            schema: the fields of the endpoint's records, where it does not say; else they are those that the step reads.
+
+        Raises:
+            FlowError: the step has a bootstrap already, keeps nothing, or reads several streams.
+            SchemaError: the records are not of the form that the step reads.
         """
-        if step in self._bootstraps:
-            raise FlowError(f"step {step!r} has a bootstrap already ({self._bootstraps[step].line}); union the streams")
         made = records
         if isinstance(records, Endpoint):
-            reads = self._nodes[step].inputs if step in self._nodes else ()
-            form = schema or records.schema or (self.output(reads[0]).schema if reads else None)
-            made = Flow(self.name).source("records", records, form)
+            made = Flow(self.name).source(
+                "records", records, schema or records.schema or self.builder.form_read_by(step)
+            )
         if not isinstance(made, Stream):
             raise FlowError(f"bootstrap of {step!r} ({user_line()}) needs an endpoint or a stream, got {records!r}")
-        nodes = tuple(made.flow._above(made.port))
-        self._bootstraps[step] = Bootstrap(step, nodes, made.port, user_line())
-
-    def _above(self, port: Port) -> Iterator[Node]:
-        """The steps that a stream comes from, itself among them, in the order they were made."""
-        needed, waiting = set[str](), [port.step]
-        while waiting:
-            name = waiting.pop()
-            if name not in needed:
-                needed.add(name)
-                waiting += [p.step for p in self._nodes[name].inputs]
-        return (n for n in self._nodes.values() if n.name in needed)
-
-    def add(self, node: Node) -> Stream:
-        """Puts a step into the flow and gives its first stream."""
-        checked_name(node.name)
-        if node.name in self._nodes:
-            first = self._nodes[node.name].line
-            raise NameTaken(
-                f"step {node.name!r} ({node.line}) must have a name of its own; the step made at {first} has it. "
-                f"Names are what errors, metrics and state use"
-            )
-        self._nodes[node.name] = node
-        return Stream(self, Port(node.name, node.outputs[0].name)) if node.outputs else Stream(self, Port(node.name))
-
-    def output(self, port: Port) -> Output:
-        """What is known of the stream at a port."""
-        return self._nodes[port.step].output(port.name)
+        self.builder.bootstrap(step, made.flow.builder, made.port)
 
     def __repr__(self) -> str:
-        return f"Flow({self.name!r}, {len(self._nodes)} steps)"
+        return f"Flow({self.name!r}, {len(self.builder)} steps)"
 
     def _repr_svg_(self) -> str | None:
         """The picture a notebook shows; none while the flow is not whole yet."""
@@ -191,7 +171,7 @@ class Flow:
         except FlowError:
             return None
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """What notebooks and consoles may choose from: the picture, and one line of text."""
         drawn = self._repr_svg_()
         return {"text/plain": repr(self)} | ({"image/svg+xml": drawn} if drawn else {})

@@ -2,225 +2,228 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
-from penstock.errors import FlowError, SchemaError
+from penstock.errors import FlowError
 from penstock.frontends.streams.naming import names_step
-from penstock.frontends.streams.sides import Both, check_key
-from penstock.graph import types as t
 from penstock.graph.caller import user_line
-from penstock.graph.duration import micros
-from penstock.graph.logic.broadcast import check_broadcast
-from penstock.graph.nodes import (
-    AsOfJoin,
-    Endpoint,
-    IntervalJoin,
-    JoinStatic,
-    Output,
-    Rules,
-    Timed,
-    WindowJoin,
-    WithBroadcast,
-)
-from penstock.graph.nodes.join import CHANGED
-from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
-from penstock.graph.schema import Schema, returned_schema, schema_of
+from penstock.graph.compose import add_broadcast, add_join
+from penstock.graph.duration import Span, checked_span, micros
+from penstock.graph.logic.broadcast import BroadcastProcess
+from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, WindowJoin
+from penstock.graph.nodes.join import CHANGED, Refresh
+from penstock.graph.schema import Form, form_of
 from penstock.graph.windows import TimeWindow
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
 
-DIRECTIONS = ("backward", "forward", "nearest")
+Within: TypeAlias = Span | tuple[Span, Span] | list[Span]
+"""How far apart in time the records of a join may be: one span for both sides, or two."""
+On: TypeAlias = str | Iterable[str | tuple[str, str]] | Mapping[str, str]
+"""The fields of a join: one, several, or pairs of them."""
+
+
+class JoinSettings(TypedDict):
+    """What every join of two streams has."""
+
+    keys: tuple[str, ...]
+    right_keys: tuple[str, ...]
+    how: str
+    prefix: str
+    line: str
 
 
 class Joining:
     """The joins of a stream."""
 
     @names_step
-    def join(  # noqa: PLR0913 - a join has this much to be told
+    def join(  # noqa: PLR0913 - a join has this many options
         self,
         name: str,
         other: Endpoint | Stream,
-        on: Any,
+        on: On,
         *,
         how: str = "inner",
-        within: Any = None,
+        within: Within | None = None,
         into: str = "",
         prefix: str = "",
-        schema: Any = None,
-        refresh: Any = None,
+        schema: Form | None = None,
+        refresh: Span | Callable[[], object] | None = None,
     ) -> Stream:
         """Each record with what shares its key: rows of a static table, or records of another stream.
 
-        Of a table `how` is inner or left, and the join stays native; `refresh` reads it again: `"5m"` when so much time has passed,
-        `"changed"` when its files have, or a function when what it says has. Of a stream it is inner, left, right or full, and `within` says
-        how far the other record may be in time: `("-5s", "10s")` for up to 5 s before this one and up to 10 s behind it, `"10s"`
-        for up to 10 s to either side. `on` is a field, several, or pairs of fields. `prefix` is put before the other's fields, and `into`
-        names a field for the later of the two times, which is the event time of the result then.
+        Args:
+            name: the name of the step.
+            other: a static table, such as `ps.files(...)`, with which the join stays native; or a stream.
+            on: a field, several, or pairs of fields.
+            how: inner or left; with a stream also right or full.
+            within: how far the other stream's record may be in time: `("-5s", "10s")` for up to 5 s before this one and up to 10 s
+                after it, `"10s"` for up to 10 s to either side.
+            into: a field for the later of the two times, which is the event time of the result then.
+            prefix: is put before the other stream's fields.
+            schema: the fields of a table that does not say.
+            refresh: re-reads a table: `"5m"` when so much time has passed, `"changed"` when its files have, or a function when what it
+                returns has.
+
+        Raises:
+            FlowError: an option is missing, or is of the other kind of join.
+            SchemaError: the fields do not fit together.
         """
         stream = cast("Stream", self)
         if isinstance(other, Endpoint):
             _refuse(within=within, into=into, prefix=prefix)
-            return _static(stream, name, other, on, how, schema, refresh)
+            keys = (on,) if isinstance(on, str) else cast("tuple[str, ...]", tuple(on))
+            table = Endpoint(other.kind, other.options, form_of(schema) or other.schema, True, other.connector)
+            return stream._add(JoinStatic(name, (stream.port,), table, keys, how, _refresh(refresh), line=user_line()))
         _only_tables(schema=schema, refresh=refresh)
-        both = Both(name, stream, other, on, how, prefix)
+        stream._need_stream(other, "a join is with a stream, or with a static table such as ps.files(...)")
         if within is None:
             raise FlowError(
                 "a join of two streams needs within=('-5s', '10s'): how far apart in time their records may be"
             )
         low, high = _interval(within)
-        output = Output(both.schema(after=_time_field(into)), event_time=both.time(into))
-        settings = (*both.settings(), low, high, into)
-        return stream.flow.add(IntervalJoin(name, both.ports(), both.outputs(output), *settings, line=user_line()))
+        join = IntervalJoin(
+            name, (stream.port, other.port), low=low, high=high, into=into, **_settings(on, how, prefix)
+        )
+        return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
     def asof_join(
         self,
         name: str,
         other: Stream,
-        on: Any,
+        on: On,
         *,
         direction: str = "backward",
-        tolerance: Any = None,
+        tolerance: Span | None = None,
         how: str = "left",
         prefix: str = "",
     ) -> Stream:
         """Each record with the one of the other stream that is nearest in time: the newest at or before it.
 
-        `direction` is backward, forward (the first at or behind it) or nearest; the latter two need a `tolerance`, which is how far away
-        the other may be. `how` is left (records without any come out with nulls) or inner. A record comes out when event time has passed
-        far enough that its answer is final.
+        A record comes out when event time has passed far enough that its answer is final.
+
+        Args:
+            name: the name of the step.
+            other: the other stream.
+            on: a field, several, or pairs of fields.
+            direction: backward, forward (the first at or after it) or nearest; the latter two need a `tolerance`.
+            tolerance: how far away the other may be.
+            how: left (records without any come out with nulls) or inner.
+            prefix: is put before the other's fields.
+
+        Raises:
+            FlowError: an option is not one, or a stream has no event time.
+            SchemaError: the fields do not fit together.
         """
         stream = cast("Stream", self)
-        if how not in ("left", "inner"):
-            raise FlowError(f"how is 'left' or 'inner', got {how!r}")
-        span = _tolerance(direction, tolerance)
-        both = Both(name, stream, other, on, how, prefix)
-        output = Output(both.schema(), event_time=both.timed[0])
-        settings = (*both.settings(), direction, span)
-        return stream.flow.add(AsOfJoin(name, both.ports(), both.outputs(output), *settings, line=user_line()))
+        stream._need_stream(other, "a join is with a stream")
+        span = None if tolerance is None else checked_span(tolerance, "tolerance")
+        settings = _settings(on, how, prefix)
+        join = AsOfJoin(name, (stream.port, other.port), direction=direction, tolerance=span, **settings)
+        return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
     def window_join(
-        self, name: str, other: Stream, on: Any, window: Any, *, how: str = "inner", prefix: str = ""
+        self, name: str, other: Stream, on: On, window: TimeWindow, *, how: str = "inner", prefix: str = ""
     ) -> Stream:
-        """The records of both streams that fall into the same window and share their key, given when the window closes.
+        """The records of both streams that fall into the same window and share their key, emitted when the window closes.
 
-        `window` is `ps.tumbling("10s")` or `ps.sliding("60s", every="10s")`; `how` is inner, left, right or full. The result begins with
-        `window_start` and `window_end`.
+        The result begins with `window_start` and `window_end`.
+
+        Args:
+            name: the name of the step.
+            other: the other stream.
+            on: a field, several, or pairs of fields.
+            window: `ps.tumbling("10s")` or `ps.sliding("60s", every="10s")`.
+            how: inner, left, right or full.
+            prefix: is put before the other's fields.
+
+        Raises:
+            FlowError: an option is not one, or a stream has no event time.
+            SchemaError: the fields do not fit together.
         """
         stream = cast("Stream", self)
-        if not isinstance(window, TimeWindow):
-            raise FlowError(
-                f"the windows of a join are ps.tumbling('10s') or ps.sliding('60s', every='10s'), got {window!r}"
-            )
-        both = Both(name, stream, other, on, how, prefix)
-        bounds = [t.Field(n, t.TIMESTAMP) for n in (WINDOW_START, WINDOW_END)]
-        output = Output(both.schema(before=bounds), event_time=Timed(WINDOW_END, -1))
-        settings = (*both.settings(), window)
-        return stream.flow.add(WindowJoin(name, both.ports(), both.outputs(output), *settings, line=user_line()))
+        stream._need_stream(other, "a join is with a stream")
+        join = WindowJoin(name, (stream.port, other.port), window=window, **_settings(on, how, prefix))
+        return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
-    def with_broadcast(self, name: str, rules: Stream, logic: Any, schema: Any = None, *, key: Any) -> Stream:
+    def with_broadcast(
+        self,
+        name: str,
+        rules: Stream,
+        logic: BroadcastProcess | type[BroadcastProcess],
+        schema: Form | None = None,
+        *,
+        key: str | Iterable[str],
+    ) -> Stream:
         """A class of your own, called for each record with all rules at hand; see `penstock.BroadcastProcess`.
 
-        `rules` is a stream, of which the newest record of each `key` (a field, or several) is kept. The rules of a batch take effect before
-        its records.
+        The rules of a batch take effect before its records.
+
+        Args:
+            name: the name of the step.
+            rules: a stream, of which the newest record of each `key` is kept.
+            logic: the class, or an instance.
+            schema: the fields of the records it emits; else the return annotation of `on_event` says.
+            key: a field of the rules, or several.
+
+        Raises:
+            SchemaError: nothing says what it emits, or a key is not there.
         """
         stream = cast("Stream", self)
-        stream._need_stream(rules)
-        stream._need_records(name, "with_broadcast")
-        checked = check_broadcast(name, logic)
-        made = schema_of(schema) if schema is not None else returned_schema(type(checked).on_event, many=True)
-        if made is None:
-            raise SchemaError("it must say what it gives: schema='user string, n bigint'")
+        stream._need_stream(rules, "the rules of a broadcast are a stream")
         keys = (key,) if isinstance(key, str) else tuple(key)
-        for each in keys:
-            check_key(rules.schema.field(each))
-        shape = Schema((t.Field("__key", t.BINARY), t.Field("__rule", t.BINARY)), internal=True)
-        kept = Rules(f"{name}.rules", (rules.port,), (Output(shape),), keys, checked, line=user_line())
-        ports = (stream.port, stream.flow.add(kept).port)
-        output = Output(made, event_time=stream._time_in(made))
-        return stream.flow.add(WithBroadcast(name, ports, (output,), checked, line=user_line()))
+        made = add_broadcast(stream.flow.builder, name, stream.port, rules.port, keys, logic, form_of(schema))
+        return stream._at(made)
 
 
-def _tolerance(direction: str, tolerance: Any) -> int | None:
-    if direction not in DIRECTIONS:
-        raise FlowError(f"direction is one of {', '.join(DIRECTIONS)}, got {direction!r}")
-    if tolerance is None and direction != "backward":
-        raise FlowError(
-            f"direction={direction!r} needs a tolerance such as '10s': without one a record might wait for ever"
-        )
-    return None if tolerance is None else _span(tolerance, "tolerance")
+def pairs_of(on: On) -> tuple[tuple[str, str], ...]:
+    """The fields of the left and the right that must be equal.
+
+    >>> pairs_of("user"), pairs_of(["user", ("id", "order_id")]), pairs_of({"id": "order_id"})
+    ((('user', 'user'),), (('user', 'user'), ('id', 'order_id')), (('id', 'order_id'),))
+    """
+    listed = [on] if isinstance(on, str) else list(on.items() if isinstance(on, Mapping) else on)
+    made = tuple((each, each) if isinstance(each, str) else tuple(each) for each in listed)
+    if not made or any(len(pair) != 2 for pair in made):
+        raise FlowError(f"on is a field, a list of fields, or pairs of them such as {{'id': 'order_id'}}, got {on!r}")
+    return cast("tuple[tuple[str, str], ...]", made)
 
 
-def _refuse(**given: Any) -> None:
-    for what, value in given.items():
+def _settings(on: On, how: str, prefix: str) -> JoinSettings:
+    keys, right = zip(*pairs_of(on), strict=True)
+    return {"keys": keys, "right_keys": right, "how": how, "prefix": prefix, "line": user_line()}
+
+
+def _refuse(**options: object) -> None:
+    for what, value in options.items():
         if value:
             raise FlowError(
                 f"{what} is for joins of two streams; a static table has no times and no fields of the same name"
             )
 
 
-def _only_tables(**given: Any) -> None:
-    for what, value in given.items():
+def _only_tables(**options: object) -> None:
+    for what, value in options.items():
         if value is not None:
             raise FlowError(
                 f"{what} is for joins with a static table; a stream has a schema of its own, and is never stale"
             )
 
 
-def _static(stream: Stream, name: str, table: Endpoint, on: Any, how: str, schema: Any, refresh: Any) -> Stream:
-    """A join with a static table."""
-    keys = (on,) if isinstance(on, str) else tuple(on)
-    given = schema_of(schema) if schema else table.schema
-    made = _table_schema(name, stream.schema, given, keys, how)
-    stream._need_records(name, "join")
-    read = Endpoint(table.kind, table.options, given, True, table.connector)
-    return stream._add(JoinStatic, name, made, read, keys, how, _refresh(table, refresh))
-
-
-def _refresh(table: Endpoint, refresh: Any) -> Any:
+def _refresh(given: Span | Callable[[], object] | None) -> Refresh:
     """When a table is read again."""
-    if refresh is None or callable(refresh):
-        return refresh
-    if refresh != CHANGED:
-        return _span(refresh, "refresh")
-    path = str(table.options.get("path", ""))
-    if table.kind != "files" or "://" in path:
-        raise FlowError(
-            f"refresh='changed' watches files of this machine; for {table.kind} {path}".rstrip()
-            + " give refresh a function that says which version is there, or a time such as '5m'"
-        )
-    return CHANGED
+    if given is None or given == CHANGED or callable(given):
+        return cast("Refresh", given)
+    return checked_span(given, "refresh")
 
 
-def _span(given: Any, what: str) -> int:
-    span = micros(given, what)
-    if span < 0:
-        raise FlowError(f"{what} is a span of time; {given!r} is below zero")
-    return span
-
-
-def _table_schema(name: str, left: Schema, right: Schema | None, keys: tuple[str, ...], how: str) -> Schema:
-    where = f"step {name!r} ({user_line()})"
-    if how not in ("inner", "left"):
-        raise FlowError(f"{where}: how is 'inner' or 'left', got {how!r}")
-    if right is None:
-        raise SchemaError(f"{where}: the table has no schema of its own; give schema=...")
-    for key in keys:
-        mine, theirs = left.field(key), right.field(key)
-        if str(mine.type) != str(theirs.type):
-            raise SchemaError(f"{where}: {key!r} is {mine.type} in the stream and {theirs.type} in the table; cast one")
-    added = tuple(f for f in right.fields if f.name not in keys)
-    both = [f.name for f in added if f.name in left]
-    if both:
-        raise SchemaError(f"{where}: stream and table both have {both[0]!r}; rename one with select first")
-    return Schema(left.fields + added)
-
-
-def _interval(within: Any) -> tuple[int, int]:
-    """How far before and behind this stream's record the other's may be.
+def _interval(within: Within) -> tuple[int, int]:
+    """How far before and after this stream's record the other's may be.
 
     >>> _interval("10s"), _interval(("-5s", "1m")), _interval((0, 2.5))
     ((-10000000, 10000000), (-5000000, 60000000), (0, 2500000))
@@ -237,12 +240,8 @@ def _interval(within: Any) -> tuple[int, int]:
     return low, high
 
 
-def _signed(span: Any) -> int:
+def _signed(span: Span) -> int:
     if isinstance(span, str) and span.strip()[:1] in ("-", "+"):
         size = micros(span.strip()[1:], "within")
         return -size if span.strip()[0] == "-" else size
     return micros(span, "within")
-
-
-def _time_field(into: str) -> list[t.Field]:
-    return [t.Field(into, t.TIMESTAMP)] if into else []

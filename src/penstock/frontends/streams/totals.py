@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.frontends.streams.naming import names_step
-from penstock.graph.expr import Expr, to_sql
+from penstock.graph.aggregates import Written
+from penstock.graph.expr import Call, Expr, as_expr
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
@@ -17,15 +18,26 @@ class Totals:
 
     @names_step
     def count(self, name: str, into: str = "") -> Stream:
-        """How many records there are. The field takes the step's name unless `into` says otherwise."""
+        """How many records there are.
+
+        Args:
+            name: the name of the step.
+            into: the field of the number; else it takes the step's name.
+        """
         return self.aggregate(name, **{into or _field(name): "count(*)"})
 
     @names_step
     def sum(self, name: str, of: str | Expr, into: str = "") -> Stream:
-        """The sum of an expression."""
-        return self.aggregate(name, **{into or _field(name): f"sum({of if isinstance(of, str) else to_sql(of)})"})
+        """The sum of an expression.
 
-    def aggregate(self, name: str, /, **aggregates: Any) -> Stream:
+        Args:
+            name: the name of the step.
+            of: what is summed.
+            into: the field of the sum; else it takes the step's name.
+        """
+        return self.aggregate(name, **{into or _field(name): Call("sum", (as_expr(of),))})
+
+    def aggregate(self, name: str, /, **aggregates: Written) -> Stream:
         """Several aggregates at once."""
         raise NotImplementedError
 

@@ -12,9 +12,6 @@ from penstock.graph.logic.components import DEFAULT, Bolt, Spout
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.graph.schema import Schema
 
-MOST_TASKS = 128
-"""As many tasks as a bolt may have: the state of each has a key group of its own."""
-
 
 @dataclass(frozen=True)
 class Subscription:

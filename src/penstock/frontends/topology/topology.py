@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from penstock.errors import FlowError, NameTaken, SchemaError
 from penstock.frontends.topology.build import build_graph
 from penstock.frontends.topology.declare import (
-    MOST_TASKS,
     BoltDeclared,
     Declared,
     SinkDeclared,
     SpoutDeclared,
     Subscription,
 )
+from penstock.graph.binding import naming
 from penstock.graph.caller import user_line
 from penstock.graph.graph import Graph
+from penstock.graph.ids import checked_name, is_name
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.components import DEFAULT, Bolt, Component, Spout, check_component, streams_of
 from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.nodes.topology import check_tasks
 from penstock.graph.schema import Schema
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
 
 class Topology:
@@ -50,7 +47,9 @@ class Topology:
         """The graph as it stands: every name is looked up now, and the whole is checked."""
         return build_graph(self.name, self._declared)
 
-    def spout(self, name: str, spout: Any, parallelism: int = 1, *, limit: int | None = None) -> None:
+    def spout(
+        self, name: str, spout: Spout | type[Spout] | Endpoint, parallelism: int = 1, *, limit: int | None = None
+    ) -> None:
         """Where tuples come from: a Spout of yours, or an endpoint such as `ps.files(...)`.
 
         `limit` ends a spout after so many tuples. All tasks of a spout run in the driver, in turn.
@@ -67,7 +66,7 @@ class Topology:
             )
         self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
 
-    def bolt(self, name: str, bolt: Any, parallelism: int = 1) -> BoltDeclared:
+    def bolt(self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1) -> BoltDeclared:
         """A step of yours, run as `parallelism` tasks. Say what it reads on what this gives: `.shuffle("lines")`."""
         line, tasks = user_line(), _tasks(name, parallelism)
         made: Bolt = check_component(name, bolt, Bolt, line)
@@ -97,20 +96,13 @@ class Topology:
         return f"Topology({self.name!r}, {len(self._declared)} components)"
 
 
-def _checked(name: str, what: str) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise FlowError(
-            f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}), got {name!r}. "
-            f"The name comes first: topology.bolt('split', Split())"
-        )
-    return name
+def _checked(name: object, what: str) -> str:
+    return checked_name(name, what, "topology.bolt('split', Split())")
 
 
 def _tasks(name: str, parallelism: int) -> int:
-    if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MOST_TASKS:
-        raise FlowError(
-            f"component {name!r} ({user_line()}) runs as 1 to {MOST_TASKS} tasks, got parallelism={parallelism!r}"
-        )
+    with naming("component", name, user_line):
+        check_tasks(parallelism)
     return parallelism
 
 
@@ -125,7 +117,7 @@ def _streams(name: str, component: Component, line: str) -> dict[str, Schema]:
         streams = streams_of(component)
     except SchemaError as error:
         raise SchemaError(f"component {name!r} ({line}): {error}") from None
-    wrong = next((s for s in streams if not _NAME.fullmatch(s) or s == "out"), None)
+    wrong = next((s for s in streams if not is_name(s) or s == "out"), None)
     if wrong is not None:
         raise FlowError(
             f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.', got {wrong!r}. "

@@ -2,7 +2,7 @@
 
 >>> from penstock.graph.schema import schema_of
 >>> total = (col("price") * col("n")).alias("total")
->>> to_sql(total), str(type_of_expr(total, schema_of("price double, n int")))
+>>> to_text(total), str(type_of_expr(total, schema_of("price double, n int")))
 ('price * n AS total', 'double')
 """
 
@@ -11,7 +11,7 @@ from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
 from penstock.graph.expr.infer import columns_of, resolve, type_of_expr
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw, lit
 from penstock.graph.expr.parse import parse
-from penstock.graph.expr.spark_sql import name_of, to_sql
+from penstock.graph.expr.text import Printer, name_of, to_text
 
 __all__ = [
     "AGGREGATES",
@@ -26,6 +26,7 @@ __all__ = [
     "GetField",
     "GetItem",
     "Literal",
+    "Printer",
     "Raw",
     "When",
     "as_expr",
@@ -38,7 +39,7 @@ __all__ = [
     "parse",
     "resolve",
     "sql",
-    "to_sql",
+    "to_text",
     "type_of_expr",
     "when",
 ]

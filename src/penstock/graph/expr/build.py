@@ -1,7 +1,7 @@
 """What users build expressions with: col, lit, fn, when, expr, sql.
 
->>> from penstock.graph.expr.spark_sql import to_sql
->>> to_sql(when(col("n") > 3, "many").otherwise(fn.upper(col("word"))))
+>>> from penstock.graph.expr.text import to_text
+>>> to_text(when(col("n") > 3, "many").otherwise(fn.upper(col("word"))))
 "CASE WHEN n > 3 THEN 'many' ELSE upper(word) END"
 """
 

@@ -19,7 +19,7 @@ from penstock.graph.expr.coerce import Typed, can_cast, cast_to, common_of
 from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS, Misfit
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw
 from penstock.graph.expr.parse import KEYWORDS
-from penstock.graph.expr.spark_sql import name_of, to_sql
+from penstock.graph.expr.text import name_of, to_text
 from penstock.graph.schema import Schema
 
 
@@ -79,7 +79,7 @@ class _Resolver:
         """A cast that was asked for."""
         inner = self.resolve(expr.expr)
         if not can_cast(inner.type, expr.type):
-            raise ExpressionError(f"{to_sql(expr)}: a value of type {inner.type} cannot become {expr.type}")
+            raise ExpressionError(f"{to_text(expr)}: a value of type {inner.type} cannot become {expr.type}")
         return inner if inner.type == expr.type else Typed("cast", expr.type, (inner,), expr.try_)
 
     def case(self, expr: Case) -> Typed:
@@ -87,13 +87,13 @@ class _Resolver:
         whens = [(self.resolve(given), self.resolve(then)) for given, then in expr.whens]
         for given, _ in whens:
             if given.type != t.BOOLEAN:
-                raise ExpressionError(f"{to_sql(expr)}: a condition must be boolean, got {given.type}")
+                raise ExpressionError(f"{to_text(expr)}: a condition must be boolean, got {given.type}")
         otherwise = Typed("literal", t.NULL) if expr.otherwise is None else self.resolve(expr.otherwise)
         values = [*(then for _, then in whens), otherwise]
         kind = common_of(v.type for v in values)
         if kind is None:
             came = ", ".join(str(v.type) for v in values)
-            raise ExpressionError(f"{to_sql(expr)}: all values must share a type, got {came}; cast them")
+            raise ExpressionError(f"{to_text(expr)}: all values must share a type, got {came}; cast them")
         parts = [part for given, then in whens for part in (given, cast_to(then, kind))]
         return Typed("case", kind, (*parts, cast_to(otherwise, kind)))
 
@@ -105,12 +105,12 @@ class _Resolver:
         if isinstance(inner.type, t.Map):
             return self._item(expr, inner, Typed("literal", t.STRING, (), name))
         if not isinstance(inner.type, t.Struct):
-            raise ExpressionError(f"{to_sql(expr)}: only a struct has fields, got {inner.type}")
+            raise ExpressionError(f"{to_text(expr)}: only a struct has fields, got {inner.type}")
         for field in inner.type.fields:
             if field.name == name:
                 return Typed("field", field.type, (inner,), name)
         names = [f.name for f in inner.type.fields]
-        raise ExpressionError(f"{to_sql(expr)}: no field {name!r}; {nearest(name, names)}")
+        raise ExpressionError(f"{to_text(expr)}: no field {name!r}; {nearest(name, names)}")
 
     def item(self, expr: GetItem) -> Typed:
         """An item of an array or a map; a text picks a field of a struct."""
@@ -128,8 +128,8 @@ class _Resolver:
                 return Typed("item", inner.type.value, (inner, fitting))
         wanted = inner.type.key if isinstance(inner.type, t.Map) else "a whole number"
         if not isinstance(inner.type, t.Array | t.Map):
-            raise ExpressionError(f"{to_sql(expr)}: [...] needs an array or a map, got {inner.type}")
-        raise ExpressionError(f"{to_sql(expr)}: the key must be {wanted}, got {key.type}")
+            raise ExpressionError(f"{to_text(expr)}: [...] needs an array or a map, got {inner.type}")
+        raise ExpressionError(f"{to_text(expr)}: the key must be {wanted}, got {key.type}")
 
     def _map_key(self, wanted: t.DataType, key: Typed) -> Typed | None:
         from_null = key.type == t.NULL
@@ -140,13 +140,13 @@ class _Resolver:
         """A function or an operator."""
         if expr.name in AGGREGATES or expr.star or expr.distinct:
             raise ExpressionError(
-                f"{to_sql(expr)}: {expr.name} is an aggregate; it belongs in aggregate(), where there is a group to work on"
+                f"{to_text(expr)}: {expr.name} is an aggregate; it belongs in aggregate(), where there is a group to work on"
             )
         function = FUNCTIONS.get(expr.name)
         if function is None:
             raise ExpressionError(
                 f"unknown function {expr.name!r}; {nearest(expr.name, _spoken())}\n"
-                f'to hand it to Spark as it is, write ps.sql("{to_sql(expr)}", type="...")'
+                f'to hand it to Spark as it is, write ps.sql("{to_text(expr)}", type="...")'
             )
         self._check_count(expr, function.least, function.most)
         if expr.name == "struct":
@@ -154,14 +154,14 @@ class _Resolver:
         try:
             args, kind = function.rule(tuple(self.resolve(arg) for arg in expr.args))
         except Misfit as misfit:
-            raise ExpressionError(f"{to_sql(expr)}: {misfit}") from None
+            raise ExpressionError(f"{to_text(expr)}: {misfit}") from None
         return Typed("call", kind, args, function.name)
 
     def _check_count(self, expr: Call, least: int, most: int | None) -> None:
         count = len(expr.args)
         if count < least or (most is not None and count > most):
             wanted = f"{least}" if least == most else f"at least {least}" if most is None else f"{least} to {most}"
-            raise ExpressionError(f"{to_sql(expr)}: {expr.name} takes {wanted} arguments, got {count}")
+            raise ExpressionError(f"{to_text(expr)}: {expr.name} takes {wanted} arguments, got {count}")
 
     def _struct(self, expr: Call) -> Typed:
         args = tuple(self.resolve(arg) for arg in expr.args)

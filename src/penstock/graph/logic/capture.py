@@ -20,10 +20,14 @@ _STAY_HOME = {
 def check_function(step: str, function: Any, line: str, arguments: int = 1) -> None:
     """Refuses what is not callable, takes the wrong number of arguments, or holds what must stay in the driver."""
     if not callable(function):
-        raise FlowError(f"step {step!r} ({line}) needs a function, got {function!r}")
+        raise FlowError(f"step {step!r}{_at(line)} needs a function, got {function!r}")
     _check_arguments(step, function, line, arguments)
     for name, held in _held(function):
         _check_held(step, line, name, held)
+
+
+def _at(line: str) -> str:
+    return f" ({line})" if line else ""
 
 
 def _check_arguments(step: str, function: Any, line: str, arguments: int) -> None:
@@ -36,7 +40,7 @@ def _check_arguments(step: str, function: Any, line: str, arguments: int) -> Non
     except TypeError as error:
         shown = getattr(function, "__qualname__", repr(function))
         raise FlowError(
-            f"step {step!r} ({line}) calls its function with {arguments} argument{'s' if arguments > 1 else ''}; "
+            f"step {step!r}{_at(line)} calls its function with {arguments} argument{'s' if arguments > 1 else ''}; "
             f"{shown}{signature} does not take that ({error})"
         ) from None
 
@@ -60,11 +64,11 @@ def _check_held(step: str, line: str, name: str, held: Any) -> None:
     for kind in type(held).__mro__:
         if kind.__module__.startswith("pyspark") and kind.__name__ in _STAY_HOME:
             raise CaptureError(
-                f"step {step!r} ({line}): its function uses {name!r}, a {type(held).__name__}, but it runs on workers: "
+                f"step {step!r}{_at(line)}: its function uses {name!r}, a {type(held).__name__}, but it runs on workers: "
                 f"{_STAY_HOME[kind.__name__]}"
             )
     if type(held).__name__ in ("lock", "RLock", "TextIOWrapper", "BufferedReader", "BufferedWriter", "socket"):
         raise CaptureError(
-            f"step {step!r} ({line}): its function uses {name!r}, a {type(held).__name__}, which cannot travel to a worker; "
+            f"step {step!r}{_at(line)}: its function uses {name!r}, a {type(held).__name__}, which cannot travel to a worker; "
             f"make it inside the function, or in on_open of a process step"
         )

@@ -1,7 +1,7 @@
 """The steps a flow is made of, a file per family."""
 
-from penstock.graph.nodes.base import LATE, Node, Output, Port, Timed, label
-from penstock.graph.nodes.endpoint import Endpoint, Sink, Source
+from penstock.graph.nodes.base import LATE, OUT, Inputs, Node, Output, Port, Timed, label
+from penstock.graph.nodes.endpoint import DeadLetters, Endpoint, Sink, Source
 from penstock.graph.nodes.exchange import GROUPINGS, Grouping, Repartition
 from penstock.graph.nodes.join import (
     LATE_RIGHT,
@@ -13,10 +13,11 @@ from penstock.graph.nodes.join import (
     WindowJoin,
     WithBroadcast,
 )
-from penstock.graph.nodes.keyed import AggregateBy, Combine, Fold, Keyed, Parts, Process, Reduce, TimedProcess
+from penstock.graph.nodes.keyed import AggregateBy, Aggregating, Combine, Fold, Keyed, Parts, Process, Reduce
 from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Net, Sort, Term, Top
-from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, DeadLetters, OnError, on_error_of, retry
+from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
+    OTHERWISE,
     AsRecords,
     Branch,
     Explode,
@@ -31,8 +32,8 @@ from penstock.graph.nodes.stateless import (
     WithColumns,
 )
 from penstock.graph.nodes.time import BAD, EventTime
-from penstock.graph.nodes.topology import Bolt, Route
-from penstock.graph.nodes.window import Window, WindowParts
+from penstock.graph.nodes.topology import Bolt, Given, Route
+from penstock.graph.nodes.window import Window, WindowParts, Windows
 
 __all__ = [
     "BAD",
@@ -41,7 +42,10 @@ __all__ = [
     "GROUPINGS",
     "LATE",
     "LATE_RIGHT",
+    "OUT",
+    "OTHERWISE",
     "AggregateBy",
+    "Aggregating",
     "AsOfJoin",
     "AsRecords",
     "AsTable",
@@ -59,8 +63,10 @@ __all__ = [
     "Filter",
     "FlatMap",
     "Fold",
+    "Given",
     "Grouping",
     "Held",
+    "Inputs",
     "IntervalJoin",
     "JoinStatic",
     "Keyed",
@@ -84,13 +90,13 @@ __all__ = [
     "StreamJoin",
     "Term",
     "Timed",
-    "TimedProcess",
     "Top",
     "Union",
     "Where",
     "Window",
     "WindowJoin",
     "WindowParts",
+    "Windows",
     "WithBroadcast",
     "WithColumns",
     "label",

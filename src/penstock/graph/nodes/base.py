@@ -1,25 +1,37 @@
-"""What every step of a flow is: a frozen record of its name, its inputs and its own settings."""
+"""What every step of a flow is: a frozen record of its name, its inputs and its own settings, which knows what comes out of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self, TypeAlias
 
+from penstock.errors import ExpressionError, NotYet, SchemaError
+from penstock.graph import types as t
+from penstock.graph.expr import Column, Expr, to_text, type_of_expr
+from penstock.graph.ids import owner_of
+from penstock.graph.nodes.policy import FAIL, OnError
 from penstock.graph.schema import Schema
 
 LATE = "late"
 """The output of records that came too late; where nobody reads it, they are counted."""
+OUT = "out"
+"""The main output."""
+
+Shown: TypeAlias = str | int | float | bool | None
+Settings: TypeAlias = dict[str, Shown]
+"""The settings of a step as people and tools read them."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """The address of a stream: the step that gives it, and which of its outputs."""
+    """The address of a stream: the step that emits it, and which of its outputs."""
 
     step: str
-    name: str = "out"
+    name: str = OUT
 
     def __str__(self) -> str:
-        return self.step if self.name == "out" else f"{self.step}.{self.name}"
+        return self.step if self.name == OUT else f"{self.step}.{self.name}"
 
 
 @dataclass(frozen=True)
@@ -32,7 +44,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Output:
-    """A stream as a step gives it.
+    """A stream as a step emits it.
 
     `updates` names the key fields when each record replaces the earlier one of the same key (a running total),
     and is None for a stream of independent records; `removes` names the boolean field that is true in a row which takes its key
@@ -40,23 +52,88 @@ class Output:
     """
 
     schema: Schema
-    name: str = "out"
+    name: str = OUT
     updates: tuple[str, ...] | None = None
     event_time: Timed | None = None
     removes: str = ""
 
+    @property
+    def key_fields(self) -> tuple[str, ...]:
+        """The fields that say which row an update replaces: the key, and the one that takes a row out."""
+        return (*(self.updates or ()), *([self.removes] if self.removes else []))
+
+    def time_in(self, schema: Schema) -> Timed | None:
+        """The event time of a stream that is made of this one: kept while its column is there."""
+        timed = self.event_time
+        if timed is None or timed.column not in schema or schema.field(timed.column).type != t.TIMESTAMP:
+            return None
+        return timed
+
+    def with_schema(self, schema: Schema) -> Output:
+        """The same stream with other fields, by a step that makes one record of each; the key of running totals must stay.
+
+        Raises:
+            SchemaError: a key field is not there any more.
+        """
+        for key in self.key_fields:
+            if key not in schema:
+                raise self._lost(f"the key field {key!r} must stay")
+        return Output(schema, updates=self.updates, event_time=self.time_in(schema), removes=self.removes)
+
+    def selected(self, schema: Schema, written: Mapping[str, Expr]) -> Output:
+        """The same stream with fields filled by expressions. Event time and keys are followed where their fields are renamed.
+
+        Raises:
+            SchemaError: a key field of running totals is left out or changed.
+        """
+        updates = None if self.updates is None else tuple(self._followed(k, written) for k in self.updates)
+        removes = self._followed(self.removes, written) if self.removes else ""
+        column = follow(self.event_time.column, written) if self.event_time else None
+        timed = replace(self.event_time, column=column) if self.event_time and column else None
+        return Output(schema, updates=updates, event_time=timed, removes=removes)
+
+    def _followed(self, key: str, written: Mapping[str, Expr]) -> str:
+        name = follow(key, written)
+        if name is None:
+            wrong = f" as it is, got {to_text(written[key])}" if key in written else ""
+            raise self._lost(f"the key field {key!r} must stay{wrong}")
+        return name
+
+    def _lost(self, wrong: str) -> SchemaError:
+        return SchemaError(
+            f"it reads running totals by {', '.join(self.updates or ())}; {wrong}, or say .as_records('name') before it"
+        )
+
+
+def follow(field: str, written: Mapping[str, Expr]) -> str | None:
+    """The name under which a field goes on among expressions: its own, else the first that is nothing but the field.
+
+    >>> from penstock.graph.expr import as_expr
+    >>> follow("a", {"b": as_expr("a"), "c": as_expr("a + 1")}), follow("a", {"a": as_expr("a + 1")})
+    ('b', None)
+    """
+    same = [name for name, value in written.items() if isinstance(value, Column) and value.name == field]
+    return field if field in same else next(iter(same), None)
+
+
+Inputs: TypeAlias = tuple[Output, ...]
+"""The streams that a step reads, in the order of its ports."""
+
 
 @dataclass(frozen=True)
 class Node:
-    """A step. Subclasses add their settings as fields and say where they run."""
+    """A step. Subclasses add their settings as fields, and say what they derive from their inputs and where they run.
+
+    `outputs` is what `derive` says; whoever makes a node may leave it out.
+    """
 
     name: str
     inputs: tuple[Port, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[Output, ...] = field(default=(), kw_only=True)
     line: str = field(default="", kw_only=True, compare=False)
     parallelism: int | None = field(default=None, kw_only=True)
-    on_error: Any = field(default=None, kw_only=True)
-    """What happens to a record the step fails on, a `policy.OnError`; None means what the flow says."""
+    on_error: OnError | None = field(default=None, kw_only=True)
+    """What happens to a record the step fails on; None means what the flow says."""
 
     kind: ClassVar[str] = "node"
     python: ClassVar[bool] = False
@@ -65,6 +142,50 @@ class Node:
     """Whether the step does something when time moves, so that it may have work without records."""
     ordered: ClassVar[bool] = False
     """Whether a keyed step needs the records of a key in the order they came."""
+    over_totals: ClassVar[bool] = False
+    """Whether the step can follow running totals, whose records replace each other."""
+    noun: ClassVar[str] = "step"
+    """What errors call it."""
+
+    def bound(self, given: Inputs) -> Self:
+        """The step over these streams: checked, with the settings and the outputs that follow from them.
+
+        Raises:
+            FlowError: a setting does not fit the streams. The message does not name the step; the builder does.
+        """
+        self._check_records(given)
+        made = self.resolve(given)
+        made.check(given)
+        return replace(made, outputs=made.derive(given))
+
+    def resolve(self, given: Inputs) -> Self:
+        """The step with the settings that follow from its inputs, such as where their event time is."""
+        return self
+
+    def check(self, given: Inputs) -> None:
+        """Refuses settings that do not fit each other or the inputs; the settings are resolved by now."""
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The streams that come out, from those that go in and the step's own settings."""
+        raise NotImplementedError
+
+    def _check_records(self, given: Inputs) -> None:
+        for port, stream in zip(self.inputs, given, strict=True):
+            if stream.updates is not None and not self.over_totals:
+                raise NotYet(
+                    f"{self.kind} over the running totals of {port.step!r} would need their old values taken back, which is not "
+                    f"there yet. To treat each update as a record of its own, say .as_records('name') before it"
+                )
+
+    @property
+    def where(self) -> str:
+        """The step as errors call it: what it is, its name, and the user's line."""
+        return f"{self.noun} {owner_of(self.name)!r}{f' ({self.line})' if self.line else ''}"
+
+    @property
+    def error_action(self) -> str:
+        """What is done with a record that the step fails on, after any retries: 'fail', 'dead_letter' or 'skip'."""
+        return FAIL if self.on_error is None else self.on_error.action
 
     @property
     def runs_python(self) -> bool:
@@ -73,29 +194,29 @@ class Node:
 
     @property
     def stores(self) -> dict[str, str]:
-        """What the step keeps from batch to batch: stores by name, each of "values" (one per key) or "rows" (in time)."""
+        """What the step keeps from batch to batch: stores by id, each of "values" (one per key) or "rows" (in time)."""
         return {self.name: "values"} if self.keyed else {}
 
     @property
     def hold(self) -> int:
-        """How far behind its own watermark the step may give records, in microseconds."""
+        """How far its own watermark the records it emits may be behind, in microseconds."""
         return 0
 
-    def keys_of(self, place: int) -> tuple[str, ...]:
-        """The key fields of the input at a place."""
+    def keys_of(self, input: int) -> tuple[str, ...]:
+        """The key fields of one of its inputs."""
         keys: tuple[str, ...] = getattr(self, "keys", ())
         return keys
 
-    def output(self, port: str = "out") -> Output:
+    def output(self, port: str = OUT) -> Output:
         """The output of that name."""
         return next(o for o in self.outputs if o.name == port)
 
-    def settings(self) -> dict[str, Any]:
-        """What the step was told, for people and tools to read."""
+    def settings(self) -> Settings:
+        """The options of the step, for people and tools to read."""
         return {}
 
 
-def label(function: Any) -> str:
+def label(function: object) -> str:
     """How a user's function or class is shown: its module and qualified name.
 
     >>> label(len)
@@ -103,3 +224,23 @@ def label(function: Any) -> str:
     """
     target = function if hasattr(function, "__qualname__") else type(function)
     return f"{target.__module__}:{target.__qualname__}"
+
+
+def typed(name: str, written: Expr, schema: Schema) -> t.Field:
+    """The field that an expression over the fields of a stream makes."""
+    return t.Field(name, type_of_expr(written, schema))
+
+
+def need_boolean(what: str, written: Expr, schema: Schema) -> None:
+    """Refuses a condition that is not true or false."""
+    if type_of_expr(written, schema) != t.BOOLEAN:
+        raise ExpressionError(f"{what} needs a boolean; {to_text(written)} is not")
+
+
+def check_key(field: t.Field) -> None:
+    """Refuses what cannot be a key: numbers that are not exact, and values that are made of others."""
+    if field.type in (t.FLOAT, t.DOUBLE) or isinstance(field.type, t.Map | t.Array | t.Struct):
+        raise SchemaError(
+            f"a key is a plain value; {field.name!r} is {field.type}. Pick a part of it or cast it, such as "
+            f"key_by(k='cast({field.name} as string)')"
+        )

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from penstock.graph.nodes.base import Node
+from penstock.errors import FlowError, SchemaError
+from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Shown
+from penstock.graph.nodes.policy import DEAD
 from penstock.graph.schema import Schema
 
 
@@ -23,12 +25,12 @@ class Endpoint:
     bounded: bool = True
     connector: Any = None
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> Settings:
         """The options as people may see them: callables by name, long lists by length, secrets not at all."""
         return {k: _shown(k, v) for k, v in self.options.items() if v is not None}
 
 
-def _shown(name: str, value: Any) -> Any:
+def _shown(name: str, value: object) -> Shown:
     if any(word in name.lower() for word in ("password", "secret", "token", "credential")):
         return "***"
     if callable(value):
@@ -40,34 +42,72 @@ def _shown(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Source(Node):
-    """Records come in. `on_error` says what happens to those that cannot be read."""
+    """Records come in. `on_error` says what happens to those that cannot be read; `schema` counts for more than the endpoint's own."""
 
     endpoint: Endpoint
+    schema: Schema | None = None
     searched: bool = field(default=False, kw_only=True)
     """Whether records that break a batch and name no step are looked for, and become dead letters of their source."""
+    by_flow: bool = field(default=False, kw_only=True)
+    """Whether its error policy is that of the whole flow, which does not ask whether this source reads text."""
     kind: ClassVar[str] = "source"
+    noun: ClassVar[str] = "source"
+
+    def check(self, given: Inputs) -> None:
+        """It is an endpoint."""
+        if not isinstance(self.endpoint, Endpoint):
+            raise FlowError(f"{self.where} needs an endpoint such as ps.files(...), got {self.endpoint!r}")
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """Records of its schema."""
+        schema = self.schema or self.endpoint.schema
+        if schema is None:
+            raise SchemaError("this endpoint has no schema of its own; give schema=...")
+        return (Output(schema),)
 
     @property
     def runs_python(self) -> bool:
         """A source is Python only where a function of the user makes its records."""
         return self.endpoint.kind == "generate"
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The endpoint's kind and options, and what is done with records that cannot be read."""
-        unread = {"on_error": str(self.on_error)} if self.on_error is not None else {}
+        unread: Settings = {"on_error": str(self.on_error)} if self.on_error is not None else {}
         return {"from": self.endpoint.kind, **self.endpoint.shown(), **unread}
 
 
 @dataclass(frozen=True)
 class Sink(Node):
-    """Records go out. `delivery` says how surely; empty means as surely as the sink can."""
+    """Records go out. `delivery` is the guarantee asked for; empty means the best that the sink can hold."""
 
     endpoint: Endpoint
     delivery: str = ""
     kind: ClassVar[str] = "sink"
+    noun: ClassVar[str] = "sink"
+    over_totals: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """It is an endpoint."""
+        if not isinstance(self.endpoint, Endpoint):
+            raise FlowError(f"{self.where} needs an endpoint such as ps.console(), got {self.endpoint!r}")
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """Nothing comes out."""
+        return ()
+
+    def settings(self) -> Settings:
         """The endpoint's kind and options, and the delivery asked for."""
-        delivery = {"delivery": self.delivery} if self.delivery else {}
-        refused = {"on_error": str(self.on_error)} if self.on_error is not None else {}
+        delivery: Settings = {"delivery": self.delivery} if self.delivery else {}
+        refused: Settings = {"on_error": str(self.on_error)} if self.on_error is not None else {}
         return {"to": self.endpoint.kind, **self.endpoint.shown(), **delivery, **refused}
+
+
+@dataclass(frozen=True)
+class DeadLetters(Node):
+    """Where dead letters come out of the flow; only sinks may read it."""
+
+    kind: ClassVar[str] = "dead_letters"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """Dead letters, of whatever step."""
+        return (Output(DEAD),)

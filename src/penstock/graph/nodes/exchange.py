@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
 
-from penstock.graph.nodes.base import Node, label
+from penstock.errors import FlowError
+from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, label
 
 GROUPINGS = (
     "shuffle",
@@ -20,13 +22,20 @@ GROUPINGS = (
 )
 
 
+class Chooser(Protocol):
+    """A class of the user's that chooses the task, or the tasks, of a record."""
+
+    def choose(self, values: tuple[object, ...]) -> object:
+        """A task, or a list of tasks."""
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Which tasks of the next step get a record."""
 
     kind: str
     fields: tuple[str, ...] = ()
-    chooser: Any = None
+    chooser: Chooser | Callable[..., object] | None = None
 
     def __str__(self) -> str:
         if self.kind == "custom":
@@ -45,7 +54,19 @@ class Repartition(Node):
 
     fields: tuple[str, ...] = ()
     kind: ClassVar[str] = "repartition"
+    over_totals: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """There is at least one task, and the fields are there."""
+        if self.parallelism is None or self.parallelism < 1:
+            raise FlowError(f"at least one task is needed, got {self.parallelism}")
+        for name in self.fields:
+            given[0].schema.field(name)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The same stream."""
+        return (replace(given[0], name=OUT),)
+
+    def settings(self) -> Settings:
         """The number of tasks and the fields."""
         return {"tasks": self.parallelism, "by": ", ".join(self.fields) or "turns"}

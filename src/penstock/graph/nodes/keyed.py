@@ -2,40 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
-from penstock.graph.aggregates import Aggregate
-from penstock.graph.nodes.base import Node, Timed, label
+from penstock.errors import FlowError, SchemaError
+from penstock.graph import types as t
+from penstock.graph.aggregates import ROWS, Aggregate, AggregateCall
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.process import Process as ProcessLogic
+from penstock.graph.logic.process import check_logic, minds_time
+from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Timed, check_key, label
+from penstock.graph.nodes.stateless import RowFunction, Sides, outputs_with_sides
+from penstock.graph.schema import Schema, returned_schema
+
+MOST_TASKS = 128
+"""As many tasks as a keyed step may have: each owns at least one of the key groups."""
 
 
 @dataclass(frozen=True)
 class Keyed(Node):
     """The base of the keyed steps: `keys` are fields of the input, in the input's order."""
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] = ()
     keyed: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """The keys are fields with plain values, and the tasks can share the key groups evenly."""
+        for key in self.keys:
+            check_key(given[0].schema.field(key))
+        check_parallelism(self.parallelism)
+
+    def settings(self) -> Settings:
         """The key."""
         return {"key": ", ".join(self.keys)}
 
+    def key_fields(self, given: Inputs) -> tuple[t.Field, ...]:
+        """The fields of the key."""
+        return given[0].schema.only(self.keys).fields if self.keys else ()
+
+
+def check_parallelism(tasks: object) -> None:
+    """Refuses a number of tasks that cannot share the key groups evenly."""
+    if tasks is None:
+        return
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or not 0 < tasks <= MOST_TASKS or tasks & (tasks - 1):
+        raise FlowError(f"parallelism is 1, 2, 4, ... or {MOST_TASKS}, got {tasks!r}")
+
 
 @dataclass(frozen=True)
-class AggregateBy(Keyed):
-    """Running aggregates per key: native before the shuffle, merged with what was there before."""
+class Aggregating(Keyed):
+    """The base of steps with aggregates: `calls` as they are written, `aggregates` as they are over the input."""
 
-    aggregates: tuple[Aggregate, ...]
+    calls: tuple[AggregateCall, ...] = field(default=(), kw_only=True)
+    aggregates: tuple[Aggregate, ...] = field(default=(), kw_only=True)
+
+    def over(self, given: Inputs) -> Self:
+        """The step with its aggregates over the fields of its input."""
+        stream = given[0]
+        time = stream.event_time.column if stream.event_time else ""
+        return replace(self, aggregates=tuple(call.over(stream.schema, time) for call in self.calls))
+
+    def aggregate_fields(self) -> tuple[t.Field, ...]:
+        """The fields that the aggregates fill."""
+        return tuple(t.Field(a.name, a.type) for a in self.aggregates)
+
+    def check_aggregates(self) -> None:
+        """There is an aggregate, and none has the name of a key."""
+        if not self.aggregates:
+            raise FlowError("aggregate needs at least one, such as n='count(*)'")
+        check_names(self.keys, (a.name for a in self.aggregates), "aggregate")
+
+
+def check_names(keys: tuple[str, ...], names: Iterable[str], what: str) -> None:
+    """Refuses a result that has the name of a key."""
+    for name in names:
+        if name in keys:
+            raise SchemaError(f"{name!r} is a key already; name the {what} otherwise")
+
+
+@dataclass(frozen=True)
+class AggregateBy(Aggregating):
+    """Running aggregates per key: native before the shuffle, merged with what was there before.
+
+    `combined` says in which form parts of the aggregates come in, where the compiler has put a step before this one that makes them.
+    """
+
     combined: str = ""
     kind: ClassVar[str] = "aggregate"
+
+    def resolve(self, given: Inputs) -> Self:
+        """The aggregates over the fields of the input."""
+        return self if self.combined else self.over(given)
+
+    def check(self, given: Inputs) -> None:
+        """Key and aggregates fit the input."""
+        super().check(given)
+        self.check_aggregates()
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key and the totals, emitted again whenever they change."""
+        return (Output(Schema(self.key_fields(given) + self.aggregate_fields()), updates=self.keys),)
 
     @property
     def runs_python(self) -> bool:
         """Python when one of the aggregates is the user's own, or when parts are merged with kept state."""
         return bool(self.combined) or any(a.own is not None for a in self.aggregates)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key and the aggregates by name."""
         return {**super().settings(), **{a.name: str(a) for a in self.aggregates}}
 
@@ -44,26 +118,46 @@ class AggregateBy(Keyed):
 class Reduce(Keyed):
     """A Python function that folds two records of a key into one."""
 
-    function: Callable[..., Any]
+    function: RowFunction = field(kw_only=True)
     kind: ClassVar[str] = "reduce"
     python: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """The key fits the input, and the function takes two records."""
+        super().check(given)
+        check_function(self.name, self.function, self.line, arguments=2)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The record of each key, emitted again whenever it changes."""
+        return (Output(given[0].schema, updates=self.keys),)
+
+    def settings(self) -> Settings:
         """The key and the function."""
         return {**super().settings(), "function": label(self.function)}
 
 
 @dataclass(frozen=True)
 class Fold(Keyed):
-    """A Python function that takes a record into the running value of its key."""
+    """A Python function that takes a record into the running value of its key; `schema` is that of the value."""
 
-    init: Any
-    function: Callable[..., Any]
+    init: object = field(kw_only=True)
+    function: RowFunction = field(kw_only=True)
+    schema: Schema = field(kw_only=True)
     kind: ClassVar[str] = "fold"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """The key fits the input, the function takes two arguments, and the value's fields are not keys."""
+        super().check(given)
+        check_function(self.name, self.function, self.line, arguments=2)
+        check_names(self.keys, self.schema.names, "value")
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key and the value, emitted again whenever it changes."""
+        return (Output(Schema(self.key_fields(given) + self.schema.fields), updates=self.keys),)
+
+    def settings(self) -> Settings:
         """The key and the function."""
         return {**super().settings(), "init": repr(self.init), "function": label(self.function)}
 
@@ -72,22 +166,33 @@ class Fold(Keyed):
 class Process(Keyed):
     """The user's own class, with state per key. `event_time` says where that of its records is."""
 
-    logic: Any
+    logic: ProcessLogic = field(kw_only=True)
+    schema: Schema | None = field(default=None, kw_only=True)
+    sides: Sides = field(default=(), kw_only=True)
     event_time: Timed | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "process"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    @property
+    def timed(self) -> bool:  # type: ignore[override]  # a process's class decides
+        """Whether its class sets timers, or forgets state after a time."""
+        return minds_time(self.logic)
+
+    def resolve(self, given: Inputs) -> Self:
+        """An instance of the user's class, and where the event time is."""
+        return replace(self, logic=check_logic(self.name, self.logic), event_time=given[0].event_time)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """What `schema` says or the return annotation of `on_event`, and the side outputs."""
+        made = self.schema or returned_schema(type(self.logic).on_event, many=True)
+        if made is None:
+            raise SchemaError(f"{self.where} must say what it emits: schema='user string, n bigint'")
+        return outputs_with_sides(given[0], made, self.sides)
+
+    def settings(self) -> Settings:
         """The key and the class."""
         return {**super().settings(), "class": label(self.logic)}
-
-
-@dataclass(frozen=True)
-class TimedProcess(Process):
-    """The same with timers, or with state that is forgotten after a time."""
-
-    timed: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -98,11 +203,23 @@ class Combine(Node):
     kind: ClassVar[str] = "combine"
     python: ClassVar[bool] = True
 
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """Records of a reduce; of aggregates the key and the parts."""
+        if isinstance(self.of, Reduce):
+            return (Output(given[0].schema),)
+        parts = (*self.of.key_fields(given), t.Field("__parts", t.BINARY))
+        return (Output(Schema(parts, internal=True)),)
+
 
 @dataclass(frozen=True)
 class Parts(Keyed):
     """The native half of a live aggregate: a `groupBy` over one batch; the compiler puts it in."""
 
-    of: AggregateBy
+    of: AggregateBy = field(kw_only=True)
     kind: ClassVar[str] = "parts"
     keyed: ClassVar[bool] = False
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key, the parts of each aggregate, and how many records they were made of."""
+        parts = (f for a in self.of.aggregates for f in a.part_fields)
+        return (Output(Schema((*self.key_fields(given), *parts, t.Field(ROWS, t.BIGINT)), internal=True)),)

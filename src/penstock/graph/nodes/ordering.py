@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
-from penstock.graph.aggregates import Aggregate
+from penstock.errors import FlowError, NotYet, SchemaError
+from penstock.graph import types as t
 from penstock.graph.duration import shown
-from penstock.graph.nodes.base import Timed
-from penstock.graph.nodes.keyed import Keyed
+from penstock.graph.ids import child
+from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed
+from penstock.graph.nodes.keyed import Aggregating, Keyed
+from penstock.graph.schema import Schema
 
 OP = "op"
 """The field of a changelog that says what happened to a row."""
@@ -28,22 +32,73 @@ class Term:
         return f"{self.column} desc" if self.descending else self.column
 
 
+def terms_of(by: str) -> tuple[Term, ...]:
+    """The fields of an order such as `score desc, name`.
+
+    Raises:
+        FlowError: it is not written as an order is.
+
+    >>> terms_of("n desc, s")
+    (Term(column='n', descending=True), Term(column='s', descending=False))
+    """
+    return tuple(map(_term, by.split(","))) if by.strip() else ()
+
+
+def _term(text: str) -> Term:
+    words = text.split()
+    if not 1 <= len(words) <= 2 or words[1:] not in ([], ["asc"], ["desc"]):
+        raise FlowError(f"an order is of fields, each with asc or desc after it if you like, got {text.strip()!r}")
+    return Term(words[0], words[1:] == ["desc"])
+
+
+def _check_terms(terms: Iterable[Term], schema: Schema) -> None:
+    for term in terms:
+        kind = schema.field(term.column).type
+        if isinstance(kind, t.Array | t.Map | t.Struct):
+            raise SchemaError(
+                f"an order is of plain values; {term.column!r} is {kind}. Take a part of it with with_columns first"
+            )
+
+
+def _time_of(node: Node, given: Inputs, what: str) -> Timed:
+    """Where the event time of the input is, which must have one."""
+    if given[0].event_time is None:
+        raise FlowError(
+            f"{what} needs to know when the records of {str(node.inputs[0])!r} happened: say event_time='a field' at the source, or "
+            f".event_time('name', 'a field') before it"
+        )
+    return given[0].event_time
+
+
+def _with_late(given: Inputs) -> tuple[Output, ...]:
+    return (Output(given[0].schema, event_time=given[0].event_time), Output(given[0].schema, LATE))
+
+
 @dataclass(frozen=True)
 class Distinct(Keyed):
     """The first record of each key to come; with `within`, again when so much event time lies between."""
 
-    timed_by: Timed | None = None
-    within: int | None = None
+    within: int | None = field(default=None, kw_only=True)
+    timed_by: Timed | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "distinct"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+
+    def resolve(self, given: Inputs) -> Self:
+        """Where the event time is, if a span of it is asked for."""
+        timed = None if self.within is None else _time_of(self, given, "distinct within a time")
+        return replace(self, timed_by=timed)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The same stream, with fewer records; and the late ones, where records can be late."""
+        return _with_late(given)[: 1 if self.timed_by is None else 2]
 
     @property
     def stores(self) -> dict[str, str]:
         """The keys that were seen, each with the time of its kept record."""
         return {self.name: "rows"}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key and the span."""
         return super().settings() | ({} if self.within is None else {"within": shown(self.within)})
 
@@ -52,9 +107,22 @@ class Distinct(Keyed):
 class Held(Keyed):
     """The base of steps that hold records until event time has passed them, then look at them in order of time."""
 
-    timed_by: Timed
+    timed_by: Timed = field(default=Timed(""), kw_only=True)
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+
+    def resolve(self, given: Inputs) -> Self:
+        """Where the event time is."""
+        return replace(self, timed_by=_time_of(self, given, self.needs_time))
+
+    @property
+    def needs_time(self) -> str:
+        """What errors say needs event time."""
+        return self.kind
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The records, and the late ones."""
+        return _with_late(given)
 
     @property
     def stores(self) -> dict[str, str]:
@@ -66,70 +134,126 @@ class Held(Keyed):
 class DistinctInTime(Held):
     """The earliest record of each key, by event time; with `within`, again when so much event time lies between."""
 
-    within: int | None = None
+    within: int | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "distinct"
+
+    @property
+    def needs_time(self) -> str:
+        """What errors say needs event time."""
+        return "distinct with eager=False" if self.within is None else "distinct within a time"
 
     @property
     def kept(self) -> str:
         """The store of the keys that were seen."""
-        return f"{self.name}@kept"
+        return child(self.name, "kept")
 
     @property
     def stores(self) -> dict[str, str]:
         """The records that wait, and the keys that were seen with the time of their kept record."""
         return {self.name: "rows", self.kept: "rows"}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key and the span."""
         return super().settings() | ({} if self.within is None else {"within": shown(self.within)})
 
 
 @dataclass(frozen=True)
 class Sort(Held):
-    """The records of each key in order: of event time, or within spans of event time by `by` alone."""
+    """The records of each key in order: of event time, or within spans of event time by `by` alone. Without a key, all in one task."""
 
-    by: tuple[Term, ...] = ()
-    span: int = 0
+    by: tuple[Term, ...] = field(default=(), kw_only=True)
+    span: int = field(default=0, kw_only=True)
     kind: ClassVar[str] = "sort"
+
+    def resolve(self, given: Inputs) -> Self:
+        """Where the event time is; without a key there is one task."""
+        made = super().resolve(given)
+        return made if made.keys else replace(made, parallelism=1)
+
+    def check(self, given: Inputs) -> None:
+        """The order is of plain fields."""
+        super().check(given)
+        _check_terms(self.by, given[0].schema)
+        if self.span and not self.by:
+            raise FlowError("sort within a span needs an order, such as by='score desc'")
 
     @property
     def hold(self) -> int:
-        """Records of a span are given when all of it has passed."""
+        """Records of a span are emitted when all of it has passed."""
         return self.span
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key, the order and the span."""
         key = super().settings() if self.keys else {}
-        by = {"by": ", ".join(map(str, self.by))} if self.by else {}
+        by: Settings = {"by": ", ".join(map(str, self.by))} if self.by else {}
         return key | by | ({"within": shown(self.span)} if self.span else {})
 
 
 @dataclass(frozen=True)
 class Top(Keyed):
-    """The first `n` records of each key in an order, as a table by key and rank whose changes are given."""
+    """The first `n` records of each key in an order, as a table by key and rank whose changes are emitted."""
 
-    n: int
-    by: tuple[Term, ...]
+    n: int = field(kw_only=True)
+    by: tuple[Term, ...] = field(kw_only=True)
+    into: str = field(default="rank", kw_only=True)
     kind: ClassVar[str] = "top"
     python: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """There is a number and an order, and the rank has a name of its own."""
+        super().check(given)
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise FlowError(f"top needs a whole number of records per key, at least 1, got {self.n!r}")
+        if not self.by:
+            raise FlowError("top needs an order, such as by='score desc'")
+        _check_terms(self.by, given[0].schema)
+        if self.into in given[0].schema:
+            raise SchemaError(
+                f"top puts the rank into {self.into!r}, which is a field already; say into='another name'"
+            )
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The fields and the rank, a table by key and rank."""
+        schema = Schema((*given[0].schema.fields, t.Field(self.into, t.INT)))
+        return (Output(schema, updates=(*self.keys, self.into)),)
+
+    def settings(self) -> Settings:
         """The key, how many, and the order."""
         return {**super().settings(), "n": self.n, "by": ", ".join(map(str, self.by))}
 
 
 @dataclass(frozen=True)
 class Changelog(Keyed):
-    """The changes of a table: each row with what happened to it. `before` says whether old rows are given too."""
+    """The changes of a table: each row with what happened to it. `before` says whether old rows are emitted too.
 
-    before: bool
-    removed: str = ""
+    The key, and the field that takes rows out, are those of the table.
+    """
+
+    before: bool = field(default=True, kw_only=True)
+    removed: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "changelog"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+    over_totals: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
-        """The key, and whether old rows are given."""
+    def resolve(self, given: Inputs) -> Self:
+        """The key of the table."""
+        if given[0].updates is None:
+            raise FlowError(
+                f"changelog emits the changes of running totals (count, sum, aggregate, reduce, top ...); {self.inputs[0]} emits "
+                f"records of their own"
+            )
+        return replace(self, keys=given[0].updates, removed=given[0].removes)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """What happened, and the row."""
+        if OP in given[0].schema:
+            raise SchemaError(f"changelog adds a field {OP!r}, which is there already; rename it with select first")
+        fields = [f for f in given[0].schema.fields if f.name != self.removed]
+        return (Output(Schema((t.Field(OP, t.STRING), *fields))),)
+
+    def settings(self) -> Settings:
+        """The key, and whether old rows are emitted."""
         return {**super().settings(), "before": self.before}
 
 
@@ -137,29 +261,67 @@ class Changelog(Keyed):
 class AsTable(Keyed):
     """A table from the changes of one: the last of each key in a batch counts. `op` is the field that says what happened."""
 
-    op: str
+    op: str = field(default=OP, kw_only=True)
     kind: ClassVar[str] = "as_table"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+
+    def check(self, given: Inputs) -> None:
+        """What happened is a text."""
+        super().check(given)
+        kind = given[0].schema.field(self.op).type
+        if kind != t.STRING:
+            raise SchemaError(f"{self.op!r} says what happened, as a text; it is {kind}")
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The table by its key, and whether a row is gone."""
+        return (_table([f for f in given[0].schema.fields if f.name != self.op], self.keys),)
 
     @property
     def stores(self) -> dict[str, str]:
         """Nothing: the table is what comes out."""
         return {}
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key, and the field that says what happened."""
         return {**super().settings(), "op": self.op}
 
 
 @dataclass(frozen=True)
-class Net(Keyed):
+class Net(Aggregating):
     """Aggregates over the changes of a table: what is taken back counts against. Keys without rows are removed."""
 
-    aggregates: tuple[Aggregate, ...]
     kind: ClassVar[str] = "net"
     python: ClassVar[bool] = True
 
-    def settings(self) -> dict[str, Any]:
+    def resolve(self, given: Inputs) -> Self:
+        """The aggregates over the fields of the changes."""
+        return self.over(given)
+
+    def check(self, given: Inputs) -> None:
+        """Every aggregate can take a value back."""
+        super().check(given)
+        self.check_aggregates()
+        for each in self.aggregates:
+            if each.own is not None or any(part.merge != "add" for part in each.recipe.parts):
+                raise NotYet(
+                    f"{each} over the running totals cannot take old values back; count, count_if, sum and avg can. To treat each update "
+                    f"as a record of its own, say .as_records('name') before it"
+                )
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key and the totals, and whether the key is gone."""
+        return (_table([*self.key_fields(given), *self.aggregate_fields()], self.keys),)
+
+    def settings(self) -> Settings:
         """The key and the aggregates by name."""
         return {**super().settings(), **{a.name: str(a) for a in self.aggregates}}
+
+
+def _table(fields: list[t.Field], keys: tuple[str, ...]) -> Output:
+    """A table by key from which rows can be removed."""
+    if REMOVED in {f.name for f in fields}:
+        raise SchemaError(
+            f"a field {REMOVED!r} is added, to say when a key is gone; yours of that name must have another"
+        )
+    return Output(Schema((*fields, t.Field(REMOVED, t.BOOLEAN))), updates=keys, removes=REMOVED)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TypeAlias
 
 from penstock.errors import FlowError, nearest
 from penstock.graph import types as t
-from penstock.graph.duration import micros, shown
-from penstock.graph.nodes.base import Node
+from penstock.graph.duration import Span, micros, shown
 from penstock.graph.schema import Schema
 
 FAIL, DEAD_LETTER, SKIP = "fail", "dead_letter", "skip"
@@ -47,7 +46,11 @@ class OnError:
         return f"{again}{self.action}"
 
 
-def retry(times: int, backoff: Any = "100ms", then: str = FAIL) -> OnError:
+Policy: TypeAlias = str | OnError
+"""An error policy as the user writes it: a word, or what `retry` returns."""
+
+
+def retry(times: int, backoff: Span = "100ms", then: str = FAIL) -> OnError:
     """Tries a record again so many times, with a pause that doubles, before `then` is done.
 
     >>> retry(3, "1s", then="skip").backoff
@@ -58,17 +61,10 @@ def retry(times: int, backoff: Any = "100ms", then: str = FAIL) -> OnError:
     return replace(on_error_of(then), retries=times, backoff=micros(backoff, "the backoff of a retry"))
 
 
-def on_error_of(given: Any) -> OnError:
+def on_error_of(given: Policy) -> OnError:
     """A policy from what the user wrote: a word, or what `retry` gives."""
     if isinstance(given, OnError):
         return given
     if given not in ACTIONS:
         raise FlowError(f"no error policy {given!r}; {nearest(str(given), ACTIONS)}, or ps.retry(times, backoff)")
     return OnError(str(given))
-
-
-@dataclass(frozen=True)
-class DeadLetters(Node):
-    """Where dead letters come out of the flow; only sinks may read it."""
-
-    kind: ClassVar[str] = "dead_letters"

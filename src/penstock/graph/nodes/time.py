@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
+from penstock.errors import SchemaError
+from penstock.graph import types as t
 from penstock.graph.duration import shown
-from penstock.graph.expr import Expr, to_sql
-from penstock.graph.nodes.base import Node
+from penstock.graph.expr import Cast, Expr, to_text, type_of_expr
+from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Timed
 
 BAD = "bad"
-"""The output of records whose event time is missing, unreadable, or far ahead of the clock."""
+"""The output of records whose event time is missing, unreadable, or far in the future."""
 
 
 @dataclass(frozen=True)
 class EventTime(Node):
     """Reads the event time of each record, and says how far event time has come; native.
 
-    `time` gives the timestamp that lands in `column`. Records may come up to `lateness` behind those before them. A record
-    more than `max_lead` in front of the clock is bad, so that it cannot move time. A partition (value of `partition`) that has been
+    `time` is the timestamp that lands in `column`; a text is read as one. Records may be up to `lateness` older than those before them. A record
+    more than `max_lead` in the future is bad, so that it cannot move time. A partition (value of `partition`) that has been
     quiet for `idle` does not hold time back any more; None means that it always does. All spans are microseconds.
     """
 
@@ -30,7 +32,34 @@ class EventTime(Node):
     partition: str = ""
     kind: ClassVar[str] = "event_time"
 
-    def settings(self) -> dict[str, Any]:
+    def resolve(self, given: Inputs) -> Self:
+        """What is not a timestamp yet is read as one; what cannot be read is bad."""
+        kind = type_of_expr(self.time, given[0].schema)
+        _check_type(self.time, kind)
+        return self if kind == t.TIMESTAMP else replace(self, time=Cast(self.time, t.TIMESTAMP, True))
+
+    def check(self, given: Inputs) -> None:
+        """The partition is a field."""
+        if self.partition:
+            given[0].schema.field(self.partition)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The stream with its time, and the bad records as they were."""
+        schema = given[0].schema
+        made = schema.with_fields((t.Field(self.column, t.TIMESTAMP),))
+        return Output(made, event_time=Timed(self.column)), Output(schema, BAD)
+
+    def settings(self) -> Settings:
         """The expression and the spans."""
-        idle = {} if self.idle is None else {"idle": shown(self.idle)}
-        return {self.column: to_sql(self.time), "lateness": shown(self.lateness), **idle}
+        idle: Settings = {} if self.idle is None else {"idle": shown(self.idle)}
+        return {self.column: to_text(self.time), "lateness": shown(self.lateness), **idle}
+
+
+def _check_type(written: Expr, kind: t.DataType) -> None:
+    if kind in t.INTEGERS:
+        raise SchemaError(
+            f"event time is a timestamp; {to_text(written)} is {kind}. Say what it counts: timestamp_millis({to_text(written)}) "
+            f"or timestamp_seconds({to_text(written)}), with into='ts'"
+        )
+    if kind not in (t.TIMESTAMP, t.TIMESTAMP_NTZ, t.DATE, t.STRING):
+        raise SchemaError(f"event time is a timestamp, or a text to be read as one; {to_text(written)} is {kind}")

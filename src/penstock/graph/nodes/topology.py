@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
+from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
-from penstock.graph.nodes.base import Node, label
+from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.components import DEFAULT, Component, check_component, streams_of
+from penstock.graph.logic.components import Bolt as BoltLogic
+from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, label
 from penstock.graph.nodes.exchange import Grouping
+from penstock.graph.nodes.keyed import MOST_TASKS
 from penstock.graph.schema import Schema
 
 SEQUENCE = t.Field("__seq", t.BIGINT)
@@ -16,6 +21,8 @@ TASK = t.Field("__task", t.INT)
 """The task a tuple is meant for, where its producer decides that."""
 ROOTS = t.Field("__roots", t.BINARY)
 """The roots a tuple stems from, eight bytes each."""
+NOTHING = Schema((t.Field("__nothing", t.BOOLEAN),), internal=True)
+"""The output of a bolt that emits nothing."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +32,13 @@ class Bolt(Node):
     A bolt runs as `parallelism` tasks. What a task keeps in its instance is saved with each batch.
     """
 
-    logic: Any
+    logic: BoltLogic
     groupings: tuple[Grouping, ...]
     origins: tuple[tuple[str, str], ...] = ()
     peers: tuple[tuple[str, int], ...] = ()
     kind: ClassVar[str] = "bolt"
     python: ClassVar[bool] = True
+    noun: ClassVar[str] = "bolt"
 
     @property
     def keyed(self) -> bool:  # type: ignore[override]  # a bolt's class decides
@@ -42,12 +50,48 @@ class Bolt(Node):
         """How many tasks it runs as."""
         return self.parallelism or 1
 
+    def resolve(self, given: Inputs) -> Self:
+        """An instance of the user's class."""
+        return replace(self, logic=check_component(self.name, self.logic, BoltLogic, self.line))
+
+    def check(self, given: Inputs) -> None:
+        """It reads something, in a way that fits the streams."""
+        check_function(self.name, type(self.logic).process, self.line, arguments=2)
+        check_tasks(self.parallelism)
+        if not given:
+            raise FlowError(f"{self.where} reads nothing; subscribe it to a stream, such as .shuffle('lines')")
+        for number, (grouping, stream) in enumerate(zip(self.groupings, given, strict=True)):
+            self._check_grouping(number, grouping, stream.schema)
+
+    def _check_grouping(self, number: int, grouping: Grouping, schema: Schema) -> None:
+        of = self._stream(number)
+        if grouping.kind == "direct" and TASK.name not in schema:
+            raise FlowError(
+                f"direct grouping needs a direct stream, and {of} is not one; say direct = ({self._origin(number)[1]!r},) "
+                f"in its class, and emit(..., task=n)"
+            )
+        if TASK.name in schema and not grouping.by_column:
+            raise _direct(of)
+        check_grouping(grouping, of, schema)
+
+    def _origin(self, number: int) -> tuple[str, str]:
+        port = self.inputs[number]
+        return self.origins[number] if self.origins else (port.step, DEFAULT if port.name == OUT else port.name)
+
+    def _stream(self, number: int) -> str:
+        component, stream = self._origin(number)
+        return f"stream {stream!r} of {component!r}"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The streams that its class declares; root ids go on where an input carries them."""
+        return component_outputs(self.logic, any(ROOTS.name in stream.schema for stream in given))
+
     def stays_with(self, producer: Node) -> bool:
         """Whether tuples need not move: each task of the producer hands them to its own twin here."""
         alone = len(self.inputs) == 1 and self.groupings[0].kind == "local_or_shuffle"
         return alone and isinstance(producer, Bolt) and producer.tasks == self.tasks
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The class, its tasks and how each input reaches them."""
         names = self.origins or tuple((str(p), "") for p in self.inputs)
         routes = {_origin(*o): str(g) for o, g in zip(names, self.groupings, strict=True)}
@@ -67,14 +111,77 @@ class Route(Node):
     origin: tuple[str, str]
     kind: ClassVar[str] = "route"
     python: ClassVar[bool] = True
+    noun: ClassVar[str] = "bolt"
 
-    def settings(self) -> dict[str, Any]:
+    def check(self, given: Inputs) -> None:
+        """The grouping fits the stream."""
+        of = f"stream {self.origin[1]!r} of {self.origin[0]!r}"
+        if TASK.name in given[0].schema:
+            raise _direct(of)
+        check_grouping(self.grouping, of, given[0].schema)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The stream, and the task of each tuple."""
+        return (Output(with_hidden(given[0].schema, TASK)),)
+
+    def settings(self) -> Settings:
         """The grouping and the number of tasks."""
         return {"grouping": str(self.grouping), "tasks": self.tasks}
 
 
+@dataclass(frozen=True)
+class Given(Node):
+    """A step that runs elsewhere; only its outputs are known."""
+
+    known: tuple[Output, ...] = field(default=())
+    kind: ClassVar[str] = "given"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """What is known."""
+        return self.known
+
+
+def component_outputs(logic: Component, rooted: bool, *beside: t.Field) -> tuple[Output, ...]:
+    """The streams of a spout or bolt, with what they carry beside their fields.
+
+    Args:
+        logic: the user's instance.
+        rooted: whether its tuples carry root ids.
+        beside: what every stream carries beside.
+    """
+    roots = [ROOTS] if rooted else []
+    made = [
+        Output(
+            with_hidden(schema, *beside, *([TASK] if stream in logic.direct else []), *roots),
+            OUT if stream == DEFAULT else stream,
+        )
+        for stream, schema in streams_of(logic).items()
+    ]
+    return tuple(made) or (Output(NOTHING),)
+
+
+def check_grouping(grouping: Grouping, of: str, schema: Schema) -> None:
+    """Refuses to group by fields that are not there, or that have no hash."""
+    try:
+        kinds = [schema.field(f).type for f in grouping.fields]
+    except SchemaError as error:
+        raise SchemaError(f"{of}: {error}") from None
+    if any(isinstance(k, t.Map) for k in kinds):
+        raise SchemaError("a map has no hash, so tuples cannot be grouped by one; pick a part of it")
+
+
+def check_tasks(tasks: object) -> None:
+    """Refuses a number of tasks that a component cannot run as."""
+    if tasks is not None and (isinstance(tasks, bool) or not isinstance(tasks, int) or not 1 <= tasks <= MOST_TASKS):
+        raise FlowError(f"it runs as 1 to {MOST_TASKS} tasks, got parallelism={tasks!r}")
+
+
+def _direct(of: str) -> FlowError:
+    return FlowError(f"{of} is direct, its producer names the task; subscribe with .direct(...)")
+
+
 def with_hidden(schema: Schema, *fields: t.Field) -> Schema:
-    """A schema with fields of Penstock's own behind those of the user."""
+    """A schema with fields of Penstock's own after those of the user."""
     new = tuple(f for f in fields if f.name not in schema.names)
     return Schema(schema.fields + new, internal=True) if new else schema
 

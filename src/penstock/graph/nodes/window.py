@@ -2,43 +2,203 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
-from penstock.graph.aggregates import Aggregate
+from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph import types as t
+from penstock.graph.aggregates import ROWS
 from penstock.graph.duration import shown
-from penstock.graph.nodes.base import Node, Timed, label
-from penstock.graph.nodes.keyed import Keyed
-from penstock.graph.windows import CountWindow, Early, SessionWindow, TimeWindow, WindowSpec
+from penstock.graph.expr import Expr, to_text, type_of_expr
+from penstock.graph.logic.capture import check_function
+from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed, label
+from penstock.graph.nodes.keyed import Aggregating
+from penstock.graph.nodes.stateless import RowFunction
+from penstock.graph.schema import Schema
+from penstock.graph.windows import (
+    CountWindow,
+    Early,
+    EveryInterval,
+    EveryRecords,
+    GlobalWindow,
+    SessionWindow,
+    TimeWindow,
+    WindowSpec,
+)
 
 WINDOW_START, WINDOW_END, WINDOW_NUMBER = "window_start", "window_end", "window"
 PANE, START, END, GAP = "__pane", "__start", "__end", "__gap"
 """The fields of parts: where a pane begins; from when to when a piece of a session is; the gap of a record."""
 APPEND, UPDATE, COMPLETE = "append", "update", "complete"
+EVENT, PROCESSING = "event", "processing"
 
 
 @dataclass(frozen=True)
-class Window(Keyed):
-    """Aggregates, or a fold by `function`, per key and window.
+class Windows:
+    """Which windows, and when their results are emitted; checked when it is made.
 
-    `time` says where the event time is; None means that windows go by the clock. Records may come `lateness` behind the end of their
-    window. `mode` says when results are given: once when the window ends (and what changes later), whenever they change, or all that
-    are kept. `parts` says what comes in: records, or parts of aggregates that a native step made before the shuffle.
+    Args:
+        spec: the windows, such as `ps.tumbling("10s")`.
+        lateness: microseconds for which a window is kept after its end, for corrections.
+        early: when results are emitted before the end, if at all.
+        accumulate: whether a result holds all so far, and not only what is new since the last one.
+        mode: "append", "update" or "complete".
+        clock: "event" time, or "processing" time.
+
+    Raises:
+        FlowError: two of them do not go together.
     """
 
     spec: WindowSpec
-    aggregates: tuple[Aggregate, ...]
-    function: Callable[..., Any] | None
-    time: Timed | None
     lateness: int = 0
     early: Early | None = None
     accumulate: bool = True
     mode: str = APPEND
-    parts: bool = False
+    clock: str = EVENT
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.spec, TimeWindow | SessionWindow | CountWindow | GlobalWindow):
+            raise FlowError(
+                f"window takes a kind of windows: ps.tumbling('10s'), ps.sliding('60s', every='10s'), ps.session('5m'), "
+                f"ps.count_window(100) or ps.global_window(), got {self.spec!r}"
+            )
+        if self.mode not in (APPEND, UPDATE, COMPLETE):
+            raise FlowError(f"mode is append, update or complete; {nearest(self.mode, (APPEND, UPDATE, COMPLETE))}")
+        if self.clock not in (EVENT, PROCESSING):
+            raise FlowError(f"clock is 'event' or 'processing', got {self.clock!r}")
+        if self.early is not None and not isinstance(self.early, EveryInterval | EveryRecords):
+            raise FlowError(f"early is ps.every_interval('5s') or ps.every_records(100), got {self.early!r}")
+        self._check_together()
+        self._check_lateness()
+
+    def _check_together(self) -> None:
+        if self.early is not None and self.mode != APPEND:
+            raise FlowError(f"mode={self.mode!r} emits what changed after every batch; leave out early")
+        if not self.accumulate and self.mode == COMPLETE:
+            raise FlowError("mode='complete' emits whole results; it cannot go with accumulate=False")
+        if isinstance(self.spec, CountWindow) and (self.early or self.lateness or self.mode != APPEND):
+            raise FlowError("a count window is emitted when it is full; early, lateness and mode do not go with it")
+        if isinstance(self.spec, GlobalWindow) and self.early is None and self.mode == APPEND:
+            raise FlowError(
+                "a window over all time never ends, so it would emit nothing; say early=ps.every_interval('5s'), "
+                "early=ps.every_records(100) or mode='update'"
+            )
+
+    def _check_lateness(self) -> None:
+        if isinstance(self.spec, GlobalWindow) and self.lateness:
+            raise FlowError("nothing is late for a window over all time; leave out lateness")
+        if self.clock == PROCESSING and self.lateness:
+            raise FlowError("nothing is late in processing time; leave out lateness, or go by event time")
+
+    @property
+    def over_time(self) -> bool:
+        """Whether the windows are spans of time that end."""
+        return isinstance(self.spec, TimeWindow | SessionWindow)
+
+    @property
+    def changing(self) -> bool:
+        """Whether a result may be emitted again for the same window, in place of the earlier one."""
+        several = self.mode != APPEND or bool(self.lateness) or self.early is not None
+        return several and self.accumulate and not isinstance(self.spec, CountWindow)
+
+    def bounds(self) -> tuple[t.Field, ...]:
+        """The fields that say which window a result is of."""
+        if isinstance(self.spec, CountWindow):
+            return (t.Field(WINDOW_NUMBER, t.BIGINT),)
+        if isinstance(self.spec, GlobalWindow):
+            return ()
+        return (t.Field(WINDOW_START, t.TIMESTAMP), t.Field(WINDOW_END, t.TIMESTAMP))
+
+
+@dataclass(frozen=True)
+class Window(Aggregating):
+    """Aggregates, or a fold by `function`, per key and window.
+
+    `time` is where the event time is; None means processing time. Records may be `lateness` later than the end of their
+    window. `mode` says when results are emitted: once when the window ends (and what changes later), whenever they change, or all that
+    are kept. `parts` says what comes in: records, or parts of aggregates that a native step made before the shuffle.
+    """
+
+    windows: Windows = field(kw_only=True)
+    function: RowFunction | None = field(default=None, kw_only=True)
+    time: Timed | None = field(default=None, kw_only=True)
+    parts: bool = field(default=False, kw_only=True)
     kind: ClassVar[str] = "window"
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+
+    @property
+    def spec(self) -> WindowSpec:
+        """The windows."""
+        return self.windows.spec
+
+    @property
+    def lateness(self) -> int:
+        """For how long a window is kept after its end, in microseconds."""
+        return self.windows.lateness
+
+    @property
+    def early(self) -> Early | None:
+        """When results are emitted before the end."""
+        return self.windows.early
+
+    @property
+    def accumulate(self) -> bool:
+        """Whether a result holds all so far."""
+        return self.windows.accumulate
+
+    @property
+    def mode(self) -> str:
+        """When results are emitted."""
+        return self.windows.mode
+
+    def resolve(self, given: Inputs) -> Self:
+        """The aggregates over the fields of the input, and where its event time is."""
+        return self if self.parts else replace(self.over(given), time=self._time(given[0]))
+
+    def _time(self, given: Output) -> Timed | None:
+        if not self.windows.over_time or self.windows.clock == PROCESSING:
+            return None
+        if given.event_time is None:
+            raise FlowError(
+                f"windows over time need to know when records happened, and {self.inputs[0]} does not say. Give its source "
+                f"event_time='a timestamp field', put .event_time('time', 'field') before it, or say clock='processing' to go by processing time"
+            )
+        return given.event_time
+
+    def check(self, given: Inputs) -> None:
+        """Key, aggregates or function, and the gap of sessions fit the input."""
+        super().check(given)
+        if self.function is None:
+            self.check_aggregates()
+        else:
+            check_function(self.name, self.function, self.line, arguments=2)
+        if not self.parts:
+            self._check_gap(given[0].schema)
+
+    def _check_gap(self, schema: Schema) -> None:
+        gap = self.spec.gap if isinstance(self.spec, SessionWindow) else None
+        if isinstance(gap, Expr):
+            kind = type_of_expr(gap, schema)
+            if not t.is_numeric(kind):
+                raise SchemaError(f"the gap of a session is a number of seconds; {to_text(gap)} is {kind}")
+        elif callable(gap):
+            check_function(self.name, gap, self.line)
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key, the bounds of the window and the results; and the late records, where records can be late."""
+        bounds = self.windows.bounds()
+        schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
+        timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
+        updates = (*self.keys, *(f.name for f in bounds)) if self.windows.changing else None
+        late = Output(given[0].schema, LATE, event_time=given[0].event_time)
+        main = Output(schema, updates=updates, event_time=timed)
+        return (main,) if self.time is None or self.parts else (main, late)
+
+    def _results(self, schema: Schema) -> tuple[t.Field, ...]:
+        if self.function is None:
+            return self.aggregate_fields()
+        return tuple(f for f in schema.fields if f.name not in self.keys)
 
     @property
     def ordered(self) -> bool:  # type: ignore[override]  # known when the windows are
@@ -67,9 +227,9 @@ class Window(Keyed):
         """Corrections may come as late as late records may."""
         return self.lateness
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """The key, the windows, what is aggregated, and when it is given."""
-        made: dict[str, Any] = {**super().settings(), "windows": str(self.spec)}
+        made: Settings = {**super().settings(), "windows": str(self.spec)}
         made |= {a.name: str(a) for a in self.aggregates}
         if self.function is not None:
             made["function"] = label(self.function)
@@ -90,3 +250,20 @@ class WindowParts(Node):
     counted: bool = True
     """Whether late records come as parts too, to be counted; else they have an output of their own."""
     kind: ClassVar[str] = "parts"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key, where the pane or the piece of a session is, the parts, and how many records they were made of; and the late records."""
+        bounds = (START, END) if isinstance(self.of.spec, SessionWindow) else (PANE,)
+        parts = (f for a in self.of.aggregates for f in a.part_fields)
+        times = (t.Field(b, t.BIGINT) for b in bounds)
+        schema = Schema((*self.of.key_fields(given), *times, *parts, t.Field(ROWS, t.BIGINT)), internal=True)
+        late = tuple(o for o in self.of.outputs if o.name == LATE)
+        return (Output(schema), *late)
+
+
+def _with_bounds(keys: tuple[t.Field, ...], bounds: tuple[t.Field, ...], results: tuple[t.Field, ...]) -> Schema:
+    own = {f.name for f in bounds}
+    taken = next((f.name for f in (*keys, *results) if f.name in own), None)
+    if taken:
+        raise SchemaError(f"{taken!r} is the name of a field that windows add; rename yours with select first")
+    return Schema(keys + bounds + results)

@@ -21,10 +21,8 @@ def describe_graph(graph: Graph) -> Description:
     """What a graph says of itself, before it is compiled.
 
     >>> from penstock.graph.endpoints.basic import console, items
-    >>> from penstock.graph.nodes import Output
-    >>> names = items(["ada"], "name string")
-    >>> read = Source("names", (), (Output(names.schema),), names)
-    >>> described = describe_graph(Graph("hello", (read, Sink("out", (Port("names"),), (), console()))))
+    >>> read = Source("names", (), items(["ada"], "name string"))
+    >>> described = describe_graph(Graph("hello", (read, Sink("out", (Port("names"),), console()))))
     >>> [(s["name"], s["runs"]) for s in described["steps"]]
     [('names', 'source'), ('out', 'sink')]
     >>> described["streams"][0]["schema"]

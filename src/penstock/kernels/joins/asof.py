@@ -39,7 +39,7 @@ class AsOfJoinKernel(StreamJoinKernel):
         super().open(context)
         self.last = None
         if self.node.tolerance is None:
-            self.last = Last(self.node, self.schemas[RIGHT], context.state(f"{self.node.name}@last"))
+            self.last = Last(self.node, self.schemas[RIGHT], context.state(self.node.last))
 
     def barrier(self) -> Out:
         """The left rows whose answer is sure."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, LATE_RIGHT
+from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.joins.output import Joined
@@ -26,7 +27,7 @@ class StreamJoinKernel(Kernel):
 
     def open(self, context: Context) -> None:
         """Finds what is kept of each side."""
-        names = (f"{self.node.name}@left", f"{self.node.name}@right")
+        names = (self.node.store(LEFT), self.node.store(RIGHT))
         self.sides = [Side(self.node, side, context.table(name)) for side, name in enumerate(names)]
 
     def begin(self, times: Times) -> None:

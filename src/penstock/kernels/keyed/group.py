@@ -22,8 +22,8 @@ class PartGroups:
     def __init__(self, of: AggregateBy | Window, by: list[str], merges: dict[str, str] | None = None) -> None:
         self.of, self.by = of, by
         self.merging = Rows(of)
-        self.merging.merges |= {name: (Part("", how), None) for name, how in (merges or {}).items()}
-        self.merging.merges[ROWS] = (Part("", "add"), None)
+        self.merging.merges |= {name: (Part(how), None) for name, how in (merges or {}).items()}
+        self.merging.merges[ROWS] = (Part("add"), None)
         self.waiting: list[pa.Table] = []
         self.many = 0
 

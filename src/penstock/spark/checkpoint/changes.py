@@ -15,6 +15,7 @@ from penstock.compiler.plan import Plan
 from penstock.compiler.state_schemas import schema_of_state
 from penstock.compiler.times import Timeline
 from penstock.errors import CheckpointError, StateError, nearest
+from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Node, Source
 from penstock.graph.state.schema import StateSchema
 from penstock.spark.checkpoint.sparklog import SparkLog
@@ -129,10 +130,10 @@ def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
         )
     stores = [s for s in kept.files if kept.files[s] and _reasons(kept, wanted, s)]
     sources = [n for n, k in kept.sources if k != "ticks" and (n, k) not in wanted.sources] if kept.version >= 0 else []
-    lost = [_store_text(kept, wanted, s) for s in stores if not {s, s.split("@")[0]} & set(drop)]
+    lost = [_store_text(kept, wanted, s) for s in stores if not {s, owner_of(s)} & set(drop)]
     lost += [_source_text(kept, wanted, s) for s in sources if s not in drop]
     if lost:
-        names = dict.fromkeys([*(s.split("@")[0] for s in stores), *sources])
+        names = dict.fromkeys([*(owner_of(s) for s in stores), *sources])
         raise StateError(_refusal(kept, lost, [n for n in names if n not in drop]))
     places = tuple(_place(s, kept.sources) for s in wanted.sources)
     return Change(places, kept.sources != wanted.sources, tuple(stores))
@@ -175,7 +176,7 @@ def _step_of(store: str) -> str:
     >>> _step_of("pairs@last"), _step_of("counts")
     ('pairs', 'counts')
     """
-    return store.split("@", maxsplit=1)[0]
+    return owner_of(store)
 
 
 def _reasons(kept: Kept, wanted: Wanted, store: str) -> list[str]:

@@ -53,7 +53,7 @@ class Seen:
 
     @property
     def _skips(self) -> bool:
-        return bool(self.node.on_error.action == SKIP)
+        return self.node.error_action == SKIP
 
     def _letter(self, row: Any, place: str) -> Letter:
         options = self.node.endpoint.options
@@ -78,7 +78,7 @@ def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
     seen = Seen(node, Observation())
     at.unread[node.name] = seen
     whole = f"struct({', '.join(names)})"
-    if node.on_error.action == SKIP:
+    if node.error_action == SKIP:
         noted = f"count(if({UNREAD} is null, null, {whole})) as many"
     else:
         told = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"

@@ -14,6 +14,7 @@ from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
 from penstock.errors import PenstockError
 from penstock.faults import passing
+from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Endpoint, Source
 from penstock.graph.run import RunSpec
 from penstock.kernels.watermarks import BatchTimes
@@ -304,7 +305,7 @@ class LiveRun:
         return [last] if waiting == [last["batchId"]] else list(self.query.recentProgress)
 
     def _completed(self, report: BatchReport, progress: Any) -> BatchReport:
-        names = [n.name.removesuffix(".numbers") for n in self.sources.nodes]
+        names = [owner_of(n.name) for n in self.sources.nodes]
         rows = {n: int(s["numInputRows"]) for n, s in zip(names, progress["sources"], strict=False)}
         lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
         times = {k: v / 1000 for k, v in progress["durationMs"].items()}

@@ -10,6 +10,7 @@ from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes import AggregateBy, Parts, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.sql import part_sql, result_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,10 +29,10 @@ def parts(at: Lowering, node: Parts) -> None:
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
     """The whole of a bounded aggregate."""
-    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *(a.result_sql() for a in node.aggregates))
+    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *(result_sql(a) for a in node.aggregates))
     at.give(Port(node.name), made)
 
 
 def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts, *more: str) -> DataFrame:
-    made = [f.expr(part) for part in (*(p for each in node.aggregates for p in each.part_sql()), *more)]
+    made = [f.expr(part) for part in (*(p for each in node.aggregates for p in part_sql(each)), *more)]
     return at.input(reads).groupBy(*map(quote, node.keys)).agg(*made)

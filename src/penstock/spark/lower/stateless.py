@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from functools import reduce
 
-from penstock.graph.expr import Expr, to_sql
+from penstock.graph.expr import Expr
 from penstock.graph.nodes import AsRecords, Branch, Explode, Port, Select, Union, Where, WithColumns
 from penstock.graph.types import Field, quote
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.sql import to_sql
 
 
 def select(at: Lowering, node: Select) -> None:

@@ -8,10 +8,10 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from penstock.graph import types as t
-from penstock.graph.expr import to_sql
 from penstock.graph.nodes import BAD, EventTime, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.sql import to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

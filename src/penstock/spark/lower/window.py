@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from penstock.graph.aggregates import ROWS
-from penstock.graph.expr import Expr, to_sql
+from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, Port, Window, WindowParts
 from penstock.graph.nodes.window import END, GAP, PANE, START
 from penstock.graph.types import quote
 from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.sql import part_sql, to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,6 +77,6 @@ def _grouped(frame: DataFrame, node: WindowParts) -> DataFrame:
     else:
         by, bounds = [_BUCKET, _OWN_GAP], [f"min({_AT}) as {START}", f"max({_AT}) + {_OWN_GAP} as {END}"]
         panes = frame.selectExpr("*", f"{_AT} - pmod({_AT}, {_OWN_GAP}) as {_BUCKET}")
-    parts = [sql for a in node.of.aggregates for sql in a.part_sql()]
+    parts = [sql for a in node.of.aggregates for sql in part_sql(a)]
     made = panes.groupBy(*keys, *by).agg(*map(f.expr, [*bounds, *parts, f"count(*) as {ROWS}"]))
     return made.selectExpr(*map(quote, node.output().schema.names))

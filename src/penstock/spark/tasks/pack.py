@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from penstock.compiler.plan import Plan, Stage
 from penstock.errors import CaptureError
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Node
+from penstock.graph.nodes import Given, Node
 from penstock.spark.tasks.worker import Work
 
 
@@ -65,11 +65,6 @@ def _part(graph: Graph, stage: Stage) -> Graph:
     before = [_bare(graph.node(p.step)) for p in stage.inputs]
     unique = {n.name: n for n in before}
     return Graph(graph.name, (*unique.values(), *stage.nodes))
-
-
-@dataclass(frozen=True)
-class Given(Node):
-    """A step that runs elsewhere; only its outputs are known."""
 
 
 def _bare(node: Node) -> Node:

@@ -1,0 +1,198 @@
+"""Steps that are made of several: each function adds them to a builder and returns the port of the result.
+
+What the user did not name is named after the user's step, by `penstock.graph.ids.child`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from penstock.errors import SchemaError
+from penstock.graph import types as t
+from penstock.graph.aggregates import AggregateCall
+from penstock.graph.builder import GraphBuilder
+from penstock.graph.expr import Expr, col, lit, name_of
+from penstock.graph.ids import child
+from penstock.graph.logic.broadcast import BroadcastProcess
+from penstock.graph.logic.components import DEFAULT, Spout, streams_of
+from penstock.graph.nodes import (
+    AggregateBy,
+    AsRecords,
+    Branch,
+    Changelog,
+    DeadLetters,
+    Distinct,
+    DistinctInTime,
+    Endpoint,
+    EventTime,
+    Net,
+    Node,
+    Port,
+    Rules,
+    Select,
+    Sink,
+    Source,
+    StreamJoin,
+    WithBroadcast,
+    WithColumns,
+)
+from penstock.graph.nodes.base import check_key, typed
+from penstock.graph.nodes.stateless import Columns
+from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
+from penstock.graph.schema import Schema
+
+J = TypeVar("J", bound=StreamJoin)
+
+
+@dataclass(frozen=True)
+class KeyedInput:
+    """A stream seen by key: fields, and keys that are computed of them.
+
+    Args:
+        port: the stream.
+        keys: the names of the keys, in order.
+        computed: the expressions of those that are not fields.
+    """
+
+    port: Port
+    keys: tuple[str, ...]
+    computed: Columns = ()
+
+    def check(self, builder: GraphBuilder) -> None:
+        """Refuses keys that are not there, or that are no plain values."""
+        schema = builder.output(self.port).schema
+        named = dict(self.computed)
+        for key in self.keys:
+            check_key(typed(key, named[key], schema) if key in named else schema.field(key))
+
+    def stream(self, builder: GraphBuilder, name: str) -> Port:
+        """The stream with the computed keys as fields, by a native step that is made for the keyed one."""
+        if not self.computed:
+            return self.port
+        return builder.add(WithColumns(child(name, "key"), (self.port,), self.computed))
+
+
+def add_source(builder: GraphBuilder, source: Source, event_time: EventTime | None = None) -> Port:
+    """A source, with the event time of its records if one is given; its name and inputs are filled in."""
+    port = builder.add(source)
+    if event_time is None:
+        return port
+    return builder.add(replace(event_time, name=child(source.name, "time"), inputs=(port,)))
+
+
+def event_time_column(time: Expr, into: str) -> str:
+    """The field in which an event time lands: `into`, or the field that it is read from."""
+    return into or name_of(time)
+
+
+def add_dead_letters(builder: GraphBuilder, sink: Sink) -> None:
+    """A sink for the records that steps put aside."""
+    letters = builder.add(DeadLetters(child(sink.name, "letters"), ()))
+    builder.add(replace(sink, inputs=(letters,)))
+
+
+def add_aggregate(builder: GraphBuilder, name: str, keyed: KeyedInput, calls: tuple[AggregateCall, ...]) -> Port:
+    """Aggregates per key: of records, or of running totals, whose old values are taken back."""
+    if builder.output(keyed.port).updates is None:
+        return builder.add(AggregateBy(name, (keyed.stream(builder, name),), keyed.keys, calls=calls))
+    changes = builder.add(Changelog(child(name, "changes"), (keyed.port,)))
+    read = replace(keyed, port=changes).stream(builder, name)
+    return builder.add(Net(name, (read,), keyed.keys, calls=calls))
+
+
+def add_distinct(builder: GraphBuilder, name: str, keyed: KeyedInput, within: int | None, eager: bool | None) -> Port:
+    """One record of each key: the first to come (eager), or the earliest by event time."""
+    port = keyed.stream(builder, name)
+    node = Distinct if (within is None if eager is None else eager) else DistinctInTime
+    return builder.add(node(name, (port,), keyed.keys, within=within))
+
+
+def add_join(builder: GraphBuilder, join: J) -> Port:
+    """A join of two streams; a stream that is joined with itself is read a second way."""
+    left, right = join.inputs
+    if left == right:
+        known = builder.output(right)
+        right = builder.add(AsRecords(child(join.name, "again"), (right,), known.event_time))
+    return builder.add(replace(join, inputs=(left, right)))
+
+
+def add_broadcast(
+    builder: GraphBuilder,
+    name: str,
+    events: Port,
+    rules: Port,
+    keys: tuple[str, ...],
+    logic: BroadcastProcess | type[BroadcastProcess],
+    schema: Schema | None,
+) -> Port:
+    """The user's class over events, with the newest rule of each key at hand."""
+    kept = builder.add(Rules(child(name, "rules"), (rules,), keys, logic=logic))  # type: ignore[arg-type]  # a class becomes an instance
+    return builder.add(WithBroadcast(name, (events, kept), logic, schema))  # type: ignore[arg-type]  # a class becomes an instance
+
+
+def spout_nodes(name: str, spout: Spout, tasks: int, limit: int | None, line: str) -> list[Node]:
+    """A spout: a source, and, where it has several streams, a step for each of them."""
+    outputs = {o.name: o for o in component_outputs(spout, spout.reliable, SEQUENCE)}
+    streams = streams_of(spout)
+    tagged = list(streams) != [DEFAULT]
+    schema = _tagged(streams, [o.schema for o in outputs.values()]) if tagged else outputs["out"].schema
+    options = {"spout": spout, "tasks": tasks, "limit": limit}
+    endpoint = Endpoint("spout", options, schema, bounded=not spout.endless or limit is not None)
+    source = Source(name, (), endpoint, line=line, parallelism=tasks)
+    if not tagged:
+        return [source]
+    conditions = tuple((s, col("__stream") == lit(s)) for s in streams)
+    made: list[Node] = [source, Branch(child(name, "streams"), (Port(name),), conditions, line=line)]
+    for stream, known in streams.items():
+        fields = outputs["out" if stream == DEFAULT else stream].schema.names
+        picked = {n: col(stream).field(n) if n in known.names else col(n) for n in fields}
+        made.append(picked_fields(child(name, stream), Port(child(name, "streams"), stream), picked, line))
+    return made
+
+
+def _tagged(streams: Mapping[str, Schema], schemas: Iterable[Schema]) -> Schema:
+    """The records of a spout with several streams: which stream, a struct for each, and what they carry beside."""
+    structs = tuple(t.Field(s, t.Struct(schema.fields)) for s, schema in streams.items())
+    beside = {f.name for schema in schemas for f in schema.fields if f.name.startswith("__")}
+    ordered = [f for f in (SEQUENCE, TASK, ROOTS) if f.name in beside]
+    return Schema((t.Field("__stream", t.STRING), *structs, *ordered), internal=True)
+
+
+def picked_fields(name: str, port: Port, columns: Mapping[str, Expr], line: str) -> Select:
+    """A step that picks fields of a stream."""
+    return Select(name, (port,), tuple(columns.items()), line=line)
+
+
+def dropped(schema: Schema, names: Iterable[str]) -> Columns:
+    """The fields of a stream without some, which must be there.
+
+    Raises:
+        SchemaError: one is not there, or none is left.
+    """
+    gone = {schema.field(name).name for name in names}
+    kept = tuple((n, col(n)) for n in schema.names if n not in gone)
+    if not kept:
+        raise SchemaError(f"drop leaves no field of ({schema})")
+    return kept
+
+
+def renamed(schema: Schema, names: Mapping[str, str]) -> Columns:
+    """The fields of a stream in their order, some under another name.
+
+    Args:
+        schema: the fields.
+        names: the new name of each field that gets one.
+
+    Raises:
+        SchemaError: a field is not there.
+    """
+    for name in names:
+        schema.field(name)
+    return tuple((names.get(n, n), col(n)) for n in schema.names)
+
+
+def star(schema: Schema) -> Columns:
+    """All fields of a stream, as `*` says."""
+    return tuple((n, col(n)) for n in schema.names)

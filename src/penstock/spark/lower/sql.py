@@ -1,0 +1,107 @@
+"""Expressions and aggregates as Spark SQL."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from penstock.graph.aggregates import Aggregate
+from penstock.graph.expr import Expr, Printer
+from penstock.graph.types import quote
+
+_RESERVED_TEXT = """
+    all any both collate cross current_date current_time current_timestamp current_user date distinct except exists
+    filter for full group having inner intersect interval join lateral leading left localtime natural on order outer
+    overlaps right select semi anti session_user some table timestamp timestamp_ltz timestamp_ntz trailing union
+    unique user using where window with within
+"""
+
+
+class SparkPrinter(Printer):
+    """Writes expressions as Spark reads them."""
+
+    reserved: ClassVar[frozenset[str]] = Printer.reserved | frozenset(_RESERVED_TEXT.split())
+
+
+_SPARK = SparkPrinter()
+
+
+def to_sql(expr: Expr) -> str:
+    """The expression as Spark SQL.
+
+    >>> from penstock.graph.expr import as_expr
+    >>> to_sql(as_expr("`table` + 1"))
+    '`table` + 1'
+    """
+    return _SPARK.text(expr)
+
+
+_DOUBLE = "cast({0} as double)"
+_PAIR = "named_struct('o', {1}, 'v', {0})"
+_KNOWN = " filter (where {1} is not null)"
+_SET = "sort_array(collect_set({0}))"
+_MOMENTS = f"named_struct('n', count({{0}}), 'mean', avg({_DOUBLE}), 'm2', var_pop({_DOUBLE}) * count({{0}}))"
+
+_PARTS: dict[str, tuple[str, ...]] = {
+    "count": ("count({0})",),
+    "count_if": ("count_if({0})",),
+    "sum": ("sum({0})",),
+    "min": ("min({0})",),
+    "max": ("max({0})",),
+    "avg": (f"sum({_DOUBLE})", "count({0})"),
+    "bool_and": ("bool_and({0})",),
+    "bool_or": ("bool_or({0})",),
+    "min_by": (f"min({_PAIR}){_KNOWN}",),
+    "max_by": (f"max({_PAIR}){_KNOWN}",),
+    "collect_set": (_SET,),
+    "count_distinct": (_SET,),
+    "collect_list": ("sort_array(collect_list({0}))",),
+    "collect_list_by": (f"sort_array(collect_list({_PAIR}) filter (where {{0}} is not null))",),
+    "top": ("slice(sort_array(collect_list({0}), false), 1, {n})",),
+    "percentile": (f"sort_array(collect_list({_DOUBLE}))",),
+    "approx_count_distinct": ("hll_sketch_agg({0}, 12)",),
+    "approx_percentile": (f"kll_sketch_agg_double({_DOUBLE})",),
+    "stddev_samp": (_MOMENTS,),
+    "stddev_pop": (_MOMENTS,),
+    "var_samp": (_MOMENTS,),
+    "var_pop": (_MOMENTS,),
+}
+"""The parts of each aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number."""
+
+_FINISH: dict[str, str] = {
+    "first": "{0}",
+    "ratio": "case when {1} > 0 then {0} / {1} end",
+    "value": "{0}.v",
+    "values": "transform({0}, x -> x.v)",
+    "size": "size({0})",
+    "percentile": "case when size({0}) > 0 then "
+    "(1 - pmod((size({0}) - 1) * {n}, 1)) * element_at({0}, cast(floor((size({0}) - 1) * {n}) as int) + 1) + "
+    "pmod((size({0}) - 1) * {n}, 1) * element_at({0}, cast(ceil((size({0}) - 1) * {n}) as int) + 1) end",
+    "hll": "hll_sketch_estimate({0})",
+    "kll": "case when kll_sketch_get_n_double({0}) > 0 then kll_sketch_get_quantile_double({0}, {n}) end",
+    "stddev_samp": "case when {0}.n > 1 then sqrt({0}.m2 / ({0}.n - 1)) end",
+    "stddev_pop": "case when {0}.n > 0 then sqrt({0}.m2 / {0}.n) end",
+    "var_samp": "case when {0}.n > 1 then {0}.m2 / ({0}.n - 1) end",
+    "var_pop": "case when {0}.n > 0 then {0}.m2 / {0}.n end",
+}
+"""The result of each way to finish, over the parts, with `{0}`, `{1}` for the parts and `{n}` for the number."""
+
+
+def part_sql(aggregate: Aggregate) -> list[str]:
+    """The parts of an aggregate as native aggregates, each under the name of its field."""
+    written = [*map(to_sql, aggregate.arguments)] or ["*"]
+    made = [part.format(*written, n=_number(aggregate)) for part in _PARTS[aggregate.call]]
+    fields = aggregate.part_fields
+    return [f"cast({sql} as {x.type}) as {quote(x.name)}" for sql, x in zip(made, fields, strict=True)]
+
+
+def result_sql(aggregate: Aggregate) -> str:
+    """The result of an aggregate as a native expression over the fields of its parts."""
+    names = [quote(x.name) for x in aggregate.part_fields]
+    made = _FINISH[aggregate.recipe.finish].format(*names, n=_number(aggregate))
+    return f"cast({made} as {aggregate.type}) as {quote(aggregate.name)}"
+
+
+def _number(aggregate: Aggregate) -> str:
+    if aggregate.number is None:
+        return ""
+    return str(int(aggregate.number)) if aggregate.call == "top" else f"{aggregate.number!r}D"
