@@ -372,6 +372,19 @@ def test_a_window_closes_on_quiet_input_by_the_idle_clock(flow_driver: Any) -> N
     assert driver.barrier()["out"] == [("a", at(0), at(10), 1)]
 
 
+def test_late_records_of_windows_in_a_time_zone_with_allowed_lateness(same: Case) -> None:
+    """Before the first record there is no time from which the allowed lateness could be taken off."""
+    if same.runtime == "bounded":
+        pytest.skip("nothing is late in a bounded run")
+    flow, stream = clicks("zone")
+    windows = stream.key_by("user").window(ps.tumbling("10s", timezone="Europe/Berlin"), lateness="5s").count("n")
+    windows.sink("out", ps.console())
+    windows.side("late").sink("late", ps.console())
+    results = run(same, flow, LATE)
+    assert [row[0:2] for row in plain(results["late"])] == [("a", at(7))]
+    assert sum(row[-1] for row in results["out"]) == 4
+
+
 def test_late_records_that_nobody_reads_are_counted(flow_driver: Any) -> None:
     flow, stream = clicks("counted")
     stream.key_by("user").window(ps.tumbling("10s")).count("w").sink("out", ps.console())

@@ -69,8 +69,8 @@ class TimeWindow:
 
     def open_from(self, mark: int) -> int:
         """Where, on the wall, the first window begins that has not ended when event time stands at `mark`."""
-        if mark in (NEVER, FOREVER):
-            return mark
+        if not NEVER < mark < FOREVER:  # before the first record, also less an allowed lateness
+            return NEVER if mark <= NEVER else FOREVER
         start = self.first_in(self.wall(mark) - self.size)
         while self.time(start + self.size) <= mark:
             start += self.every
