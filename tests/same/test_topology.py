@@ -433,6 +433,23 @@ def test_fewer_tasks_without_a_merge_are_refused(penstock_spark: Any, tmp_path: 
         more_words(counting(2), penstock_spark, tmp_path, "abcd", "abcdabcd")
 
 
+@pytest.mark.spark
+def test_more_tasks_of_a_fields_grouped_bolt_are_refused(penstock_spark: Any, tmp_path: Path) -> None:
+    """Keys would go to other tasks, and what was kept for them would not."""
+
+    def grouped(tasks: int) -> Topology:
+        top = Topology("parallel")
+        top.spout("words", ps.items([], "word string"))
+        top.bolt("count", Count, parallelism=tasks).fields("words", "word")
+        top.sink("out", ps.console(), from_="count")
+        return top
+
+    more_words(grouped(2), penstock_spark, tmp_path, "abcd")
+    with pytest.raises(StateError, match=r"(?s)it had 2 tasks, and has now 4: fields.word. sends keys.*--drop-state count"):
+        more_words(grouped(4), penstock_spark, tmp_path, "abcd", "abcdabcd")
+    assert sorted(more_words(grouped(2), penstock_spark, tmp_path, "abcd", "ab")["out"]) == [("a", 2), ("b", 2)]
+
+
 class Flaky(Sentences):
     """Breaks at the third line, the first time."""
 
