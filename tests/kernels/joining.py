@@ -15,6 +15,7 @@ from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
 from penstock.state.memory import MemoryState, MemoryTable
+from penstock.state.memory_timers import MemoryTimers
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 US = datetime.timedelta(microseconds=1)
@@ -49,6 +50,7 @@ class Run:
         self.tables = {f"join@{side}": MemoryTable() for side in SIDES}
         self.states = {"join@last": MemoryState()}
         self.stood = NEVER
+        self.wake = NEVER
         self.out: dict[str, list[Any]] = {"out": [], "late": [], "late_right": []}
 
     def schema(self, side: int) -> Any:
@@ -56,7 +58,9 @@ class Run:
 
     def open(self) -> Any:
         kernel = kernel_of(self.node, self.graph)
-        kernel.open(Context(table=self.tables.__getitem__, state=self.states.__getitem__))
+        kernel.open(
+            Context(table=self.tables.__getitem__, state=self.states.__getitem__, timers=lambda _: MemoryTimers())
+        )
         return kernel
 
     def batch(self, left: list[Any], right: list[Any], watermark: int) -> list[Any]:
@@ -69,8 +73,9 @@ class Run:
                 chunk = Chunk.of(self.schema(side), part)
                 chunk.places = [0] * len(part) if self.one_place else None
                 list(kernel.take(chunk, side))
-        for name, chunk in kernel.barrier():
+        for name, chunk in kernel.advance(kernel.times):
             self.out[name] += [tuple(map(plain, row)) for row in chunk.values()]
+        self.wake = kernel.wake("event")
         for table in self.tables.values():
             table.settle()
         self.stood = watermark

@@ -61,7 +61,7 @@ def kernel_over(schema: str, own: type[ps.Aggregator] = Listed) -> CombineOwnKer
 
 
 def parts(kernel: CombineOwnKernel) -> dict[str, list[str]]:
-    [(_, chunk)] = kernel.barrier()
+    [(_, chunk)] = kernel.advance(kernel.times)
     return {key: pickle.loads(part)[0] for key, part in chunk.values()}
 
 
@@ -83,14 +83,14 @@ def test_the_record_that_fails_is_named() -> None:
     kernel = kernel_over("word string")
     kernel.take(Chunk.of(schema_of("word string"), BAD))
     with pytest.raises(RecordFailed) as failed:
-        list(kernel.barrier())
+        list(kernel.advance(kernel.times))
     assert failed.value.record.word == "bad"
     assert failed.value.at is None
 
 
 def _whole_batch(kernel: CombineOwnKernel, chunk: Chunk) -> None:
     kernel.take(chunk)
-    list(kernel.barrier())
+    list(kernel.advance(kernel.times))
 
 
 @pytest.mark.parametrize("schema", ["word string", "word string, n int"])

@@ -83,7 +83,7 @@ def test_nothing_comes_out_further_behind_than_the_step_says(direction: str, tol
 def test_an_answer_waits_until_it_is_final() -> None:
     run = asof_run("backward", None)
     assert run.batch([(1, 7, 100)], [(1, 8, 90)], 100) == []
-    assert run.tables["join@left"].wakes == 101
+    assert run.wake == 101
     assert run.batch([], [(1, 9, 100)], 101) == [(1, 7, 100, 9, 100)]
 
 

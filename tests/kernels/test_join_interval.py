@@ -96,7 +96,7 @@ def test_a_row_waits_until_no_match_can_come_and_not_longer() -> None:
     run = interval_run("left", -5, 10)
     run.batch([(1, 7, 100)], [], 110)
     assert run.out["out"] == []
-    assert run.tables["join@left"].wakes == 111
+    assert run.wake == 111
     run.batch([], [], 111)
     assert run.out["out"] == [(1, 7, 100, None, None)]
     run.batch([], [], 200)
@@ -125,9 +125,9 @@ def test_a_second_barrier_in_a_batch_sees_what_the_first_saw() -> None:
     kernel = run.open()
     kernel.begin(Times(NEVER, 50))
     kernel.take(Chunk.of(run.schema(0), [(1, 1, moment(60))]), 0)
-    assert list(kernel.barrier()) == []
+    assert list(kernel.advance(kernel.times)) == []
     kernel.take(Chunk.of(run.schema(1), [(1, 2, moment(61))]), 1)
-    assert [len(chunk) for _, chunk in kernel.barrier()] == [1]
+    assert [len(chunk) for _, chunk in kernel.advance(kernel.times)] == [1]
 
 
 @settings(max_examples=200, deadline=None)

@@ -69,6 +69,6 @@ def test_rows_are_kept_as_long_as_a_window_of_theirs_is_open(window: TimeWindow,
 def test_a_window_is_given_when_it_closes_and_asks_to_be_woken_for_that() -> None:
     run = Run(lambda left, right: left.window_join("join", right, "k", TimeWindow(10, 10)))
     assert run.batch([(1, 7, 101)], [(1, 8, 109)], 109) == []
-    assert run.tables["join@left"].wakes == 110
+    assert run.wake == 110
     assert run.batch([], [], 110) == [(100, 110, 1, 7, 101, 8, 109)]
     assert run.batch([], [], 120) == []

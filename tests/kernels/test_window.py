@@ -20,6 +20,7 @@ from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.windows.window import Folding, gap_getter
 from penstock.state.memory import MemoryState, MemoryTable
+from penstock.state.memory_timers import MemoryTimers
 
 SECOND = 1_000_000
 BASE = to_micros(to_moment(1_700_000_000 * SECOND))
@@ -51,18 +52,19 @@ class Host:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.table, self.state = graph, MemoryTable(), MemoryState()
+        self.timers = MemoryTimers()
         self.out: list[Any] = []
         self.late = 0
 
     def kernel(self, times: Times) -> Kernel:
         made = kernel_of(self.graph.node("w"), self.graph)
-        made.open(Context(state=lambda _: self.state, table=lambda _: self.table))
+        made.open(Context(state=lambda _: self.state, table=lambda _: self.table, timers=lambda _: self.timers))
         made.begin(times)
         return made
 
     def batch(self, chunks: list[Chunk], times: Times) -> None:
         kernel = self.kernel(times)
-        for port, chunk in [*(given for each in chunks for given in kernel.take(each)), *kernel.barrier()]:
+        for port, chunk in [*(given for each in chunks for given in kernel.take(each)), *kernel.advance(kernel.times)]:
             self.late += len(chunk) if port == LATE else 0
             self.out += chunk.values() if port == "out" else ()
         self.late += kernel.counters.late

@@ -16,6 +16,7 @@ import penstock as ps
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.timers import CLOCKS
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
@@ -23,6 +24,7 @@ from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
 from penstock.state import file as statefile
 from penstock.state.memory import MemoryState
+from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 
@@ -40,11 +42,14 @@ def place(key: Any) -> int:
     return hash(key) & ~127
 
 
-def batch(graph: Graph, state: Any, rows: list[Any], times: Times) -> list[str]:
-    """One batch over a state; what came out."""
+def batch(
+    graph: Graph, state: Any, rows: list[Any], times: Times, timers: Any = None, wakes: dict[str, int] | None = None
+) -> list[str]:
+    """One batch over a state; what came out. `wakes` gets when the step next has work."""
     node = graph.node("step")
     pipeline = Pipeline([kernel_of(node, graph)], [Port("step")])
-    pipeline.open(Context(state=lambda name: state))
+    kept = state.timers(times) if isinstance(state, FileState) else timers or MemoryTimers()
+    pipeline.open(Context(state=lambda name: state, timers=lambda name: kept))
     pipeline.begin(lambda step: times)
     port = node.inputs[0]
     names = graph.output(port).schema.names
@@ -57,6 +62,8 @@ def batch(graph: Graph, state: Any, rows: list[Any], times: Times) -> list[str]:
         made += [r.text for _, c in pipeline.take(port, chunk) for r in c.rows()]
     made += [r.text for _, c in pipeline.barrier() for r in c.rows()]
     pipeline.close()
+    if wakes is not None:
+        wakes |= {clock: pipeline.wake(clock) for clock in CLOCKS}
     return made
 
 
@@ -95,7 +102,12 @@ class Everything(ps.Process):
 @pytest.mark.parametrize("keys", [("k",), ("k", "n")])
 def test_files_and_a_dict_give_the_same(tmp_path: Path, seed: int, keys: tuple[str, ...]) -> None:
     rolled = random.Random(seed)
-    graph, store, memory = flow_of(Everything, keys), StateStore(tmp_path, run="r"), MemoryState()
+    graph, store, memory, timers = (
+        flow_of(Everything, keys),
+        StateStore(tmp_path, run="r"),
+        MemoryState(),
+        MemoryTimers(),
+    )
     late, clock = NEVER, 0
     for version in range(12):
         ahead = max(late, 0) + rolled.randint(0, 20) * SECOND
@@ -103,14 +115,19 @@ def test_files_and_a_dict_give_the_same(tmp_path: Path, seed: int, keys: tuple[s
         times = Times(late, watermark, clock, now)
         rows = [_row(rolled, max(late, 0)) for _ in range(rolled.randint(0, 25))]
         files = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
-        assert sorted(batch(graph, files, rows, times)) == sorted(batch(graph, memory, rows, times))
-        files.save()
+        noted, asked = dict[str, int](), dict[str, int]()
+        made = batch(graph, files, rows, times, wakes=noted)
+        assert sorted(made) == sorted(batch(graph, memory, rows, times, timers, asked))
+        files.save(noted)
         wakes = store.publish(version)
-        asked = {"event": memory.wakes["@event"], "clock": memory.wakes["@clock"]}
-        for which, wake in (("event", wakes.event.get("step")), ("clock", wakes.clock.get("step"))):
-            assert wake is None or wake <= asked[which], "a step is woken no later than it must be"
-            assert wake is not None or asked[which] == FOREVER
+        assert noted == asked, "a step is woken when it must be, and not sooner"
+        assert wakes.event.get("step", FOREVER) == asked["event"]
+        assert wakes.clock.get("step", FOREVER) == asked["processing"]
         late, clock = watermark, now
+
+
+def _soon(time: int) -> int | None:
+    return time if time < FOREVER else None
 
 
 def _row(rolled: random.Random, late: int) -> Any:

@@ -120,11 +120,13 @@ def _all(parts: Any) -> list[Any]:
     return sorted((r for part in parts for r in shown(part)), key=repr)
 
 
-def test_what_is_added_can_be_read_from_the_next_batch_on(tmp_path: Path) -> None:
+def test_what_is_added_can_be_read_at_once(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     table = tables(store, 0, 1)[0]
     table.add(rows_of([(1, 10, 0)]))
-    assert table.span(NEVER, FOREVER) is None
+    assert shown(table.span(NEVER, FOREVER)) == shown(table.at(np.array([1]))) == [(1, 10, 0)]
+    assert table.at(np.array([2])) is None
+    assert table.first(5) == 10
     commit(store, 0, [table])
     assert whole(store, 0) == [(1, 10, 0)]
 
@@ -224,9 +226,9 @@ def test_a_row_of_a_group_that_the_task_does_not_own_is_refused(tmp_path: Path) 
 def test_the_note_says_when_the_step_wants_to_run_again(tmp_path: Path) -> None:
     store = StateStore(tmp_path, run="r")
     first, second = tables(store, 0, 2)
-    first.wake(70)
-    first.wake(60)
-    commit(store, 0, [first, second])
+    first.save({"event": 60, "processing": FOREVER})
+    second.save()
+    store.publish(0)
     notes = [read_note(tmp_path / "files/0-r/step" / f"{t}.json") for t in (0, 1)]
     assert [n["event"] for n in notes] == [60, None]
     assert notes[1] == {"file": None, "older": [], "event": None, "clock": None}

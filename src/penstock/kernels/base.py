@@ -1,7 +1,27 @@
 """What a kernel is: the work of a step, in plain Python, that does not know its host.
 
-A host (the local runtime, a Spark stage, later a resident task) opens a kernel, gives it chunks, tells it of time
-and of barriers, and takes what comes out. Spark, the clock, files and offsets are not visible from inside.
+Three hosts call kernels: the local runtime, a Spark stage, and (later) a resident task that passes on record by record. Spark,
+the clock, files and offsets are not visible from inside. A host calls
+
+    open(context) begin(times) ( take(chunk, input) | advance(times) )* barrier() ... close()
+
+and these hold:
+
+1. Chunks may be of any size, and `advance` may be called at any moment between two of them, any number of times, with the same times
+   too. How a stream is cut changes neither the records that come out nor what is kept; steps that emit running totals
+   emit fewer or more of them, and the last one of each key is the same.
+2. After `advance(times)` nothing is held back that follows from the records taken so far and from those times. A kernel may emit in
+   `take` already; it must not where its answer is sure only when time has moved.
+3. Event time stands still between two calls of `begin` or `advance`. A record is late if its time is before `times.late`, the previous watermark,
+   of the last of them. A host that goes on after `advance` says so with `begin`: then `late` is where time has moved to. Time never goes back.
+4. What `advance` emits reaches the next kernel as records that are not late, if that one has not been advanced yet. So a host advances the
+   kernels of a pass one after the other, the first ones first (`Pipeline.advance`).
+5. After `barrier()` the state, the tables and the timers that `context` has given are complete: a kernel that is opened over them anew goes
+   on where this one was. Between two barriers a kernel may keep what it likes in itself.
+6. `wake(clock)` is the earliest time at which `advance` would have something to do although no record arrives.
+
+A batch host calls `begin` with the times of the batch, `take` for its records, then `advance` with the same times and `barrier`: so
+event time moves between batches only, as decision 7 says.
 """
 
 from __future__ import annotations
@@ -16,7 +36,8 @@ from penstock.errors import Failure
 from penstock.graph.nodes import Node
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.table import TimeTable
-from penstock.graph.times import Times
+from penstock.graph.state.timers import EVENT, STEP, Timers
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.counts import StepCounts
 from penstock.kernels.records.chunk import Chunk
 
@@ -37,12 +58,16 @@ class Context:
     now: Callable[[], float] = lambda: 0.0
     state: Callable[[str], KeyedState] = _nothing
     table: Callable[[str], TimeTable] = _nothing
+    timers: Callable[[str], Timers] = _nothing
     scratch: Callable[[], KeyedState] = lambda: _nothing("scratch")
     """State that lives for one batch."""
 
 
 class Kernel:
-    """The base of all kernels. `take` and `barrier` give (output name, chunk) pairs."""
+    """The base of all kernels. `take`, `advance` and `barrier` emit (output name, chunk) pairs.
+
+    The module says what holds between a kernel and its host.
+    """
 
     arrow = False
     """Whether it takes records as Arrow batches."""
@@ -51,6 +76,10 @@ class Kernel:
     guarded = False
     """Whether the pass goes on without a record that the step fails on; the host says so."""
     times = Times()
+    since = NEVER
+    """To where event time has moved; kernels that read rows of a span of time move it on when they advance."""
+    timers: Timers | None = None
+    """The timers of the step, if it has any; it takes them from its context."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -60,18 +89,35 @@ class Kernel:
         """Called once, before anything else."""
 
     def begin(self, times: Times) -> None:
-        """The beginning of a batch, with its times."""
+        """Says where time stands for the records that follow (`late`, `now`), and to where it will move (`watermark`)."""
+        self.move(times)
+        self.since = times.late
+
+    def move(self, times: Times) -> None:
+        """Takes in new times."""
         self.times = times
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Records of the input at place `source`."""
+        """Takes records of the input number `source`, and emits what is sure already."""
         raise NotImplementedError
 
-    def barrier(self) -> Out:
-        """The end of a batch: event time moves to `times.watermark`, what was held back comes out, and the state is
-        complete.
-        """
+    def advance(self, times: Times) -> Out:
+        """Moves time from `times.late` to `times.watermark`, and processing time to `times.now`; emits all that is due or held back."""
+        self.move(times)
         return ()
+
+    def barrier(self) -> Out:
+        """Completes the state, as far as `advance` has not."""
+        return ()
+
+    def wake_at(self, time: int) -> None:
+        """Sets the one timer of a step whose rows stand in a table: when event time has work for them; FOREVER is never."""
+        assert self.timers is not None, "open takes the timers from the context"
+        self.timers.set(STEP, EVENT, time)
+
+    def wake(self, clock: str) -> int:
+        """The earliest time by a clock at which the step has work although no record arrives; FOREVER when there is none."""
+        return FOREVER if self.timers is None else self.timers.next(clock)
 
     def close(self) -> None:
         """Called once, after the last record."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.graph.nodes import LATE, LATE_RIGHT, Node, Port
 from penstock.graph.nodes.policy import FAIL
-from penstock.graph.times import Times
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.counts import PassCounts, StepCounts
 from penstock.kernels.errors.guard import Guard, Letter
@@ -82,10 +82,20 @@ class Pipeline:
                 yield port, chunk
             yield from self.take(port, chunk)
 
-    def barrier(self) -> Iterator[tuple[Port, Chunk]]:
-        """Ends a batch: every kernel gives what it held back, the first ones first."""
+    def advance(self, times: Callable[[str], Times]) -> Iterator[tuple[Port, Chunk]]:
+        """Moves time: every kernel emits what is due or held back, the first ones first."""
         for kernel in self.kernels:
+            yield from self._on(kernel, kernel.advance(times(kernel.node.name)))
+
+    def barrier(self) -> Iterator[tuple[Port, Chunk]]:
+        """Ends a batch: time moves as `begin` said, and every kernel completes its state, the first ones first."""
+        for kernel in self.kernels:
+            yield from self._on(kernel, kernel.advance(kernel.times))
             yield from self._on(kernel, kernel.barrier())
+
+    def wake(self, clock: str) -> int:
+        """The earliest time by a clock at which some step has work although no record arrives; FOREVER when there is none."""
+        return min((kernel.wake(clock) for kernel in self.kernels), default=FOREVER)
 
     def counts(self) -> PassCounts:
         """What each step has counted so far."""

@@ -18,7 +18,7 @@ from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Endpoint, JoinStatic, Node, Port, Sink, Source
 from penstock.graph.row import Row
-from penstock.graph.state.layout import CLOCK, EVENT
+from penstock.graph.state.timers import EVENT, PROCESSING
 from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
@@ -38,6 +38,7 @@ from penstock.local.clock import Clock
 from penstock.local.oracle import direct
 from penstock.local.program import Program, compiled
 from penstock.state.memory import MemoryState, MemoryTable
+from penstock.state.memory_timers import MemoryTimers
 
 Record: TypeAlias = Any  # a user's record may be anything that fits the schema
 Tables = Callable[[Endpoint], Iterable[Record]]
@@ -55,6 +56,7 @@ class Committed:
     results: dict[str, list[Row]] = field(default_factory=dict)
     tables: Snapshots = field(default_factory=dict)
     times: StoredTimes = field(default_factory=StoredTimes)
+    timers: Snapshots = field(default_factory=dict)
 
 
 class LocalRun:
@@ -86,10 +88,13 @@ class LocalRun:
         kept = self.committed
         self.states: dict[str, MemoryState] = {}
         self.tables_kept: dict[str, MemoryTable] = {}
+        self.timers: dict[str, MemoryTimers] = {}
         for step, snapshot in kept.states.items():
             self._state(step).restore(snapshot)
         for name, snapshot in kept.tables.items():
             self._table(name).restore(snapshot)
+        for step, snapshot in kept.timers.items():
+            self._timers(step).restore(snapshot)
         self.keeper.restore(kept.times)
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
@@ -103,10 +108,14 @@ class LocalRun:
         ports = [p for s in graph.sinks for p in s.inputs] + [n.fed_by for n in graph.loops if n.fed_by]
         made = Pipeline([self._kernel(n) for n in self.program.steps], ports)
         try:
-            made.open(Context(now=self.clock, state=self._state, table=self._table, scratch=MemoryState))
+            made.open(self._context())
         except RecordFailed as failed:
             raise StepError(failed.failure("before the first record")) from failed.error
         return made
+
+    def _context(self) -> Context:
+        kept = (self._state, self._table, self._timers)
+        return Context(0, 1, self.clock, *kept, scratch=MemoryState)
 
     def _kernel(self, node: Node) -> Kernel:
         graph = self.program.graph
@@ -119,6 +128,9 @@ class LocalRun:
 
     def _table(self, name: str) -> MemoryTable:
         return self.tables_kept.setdefault(name, MemoryTable())
+
+    def _timers(self, step: str) -> MemoryTimers:
+        return self.timers.setdefault(step, MemoryTimers())
 
     @property
     def now(self) -> int:
@@ -240,11 +252,13 @@ class LocalRun:
         self._begin()
 
     def _is_due(self) -> bool:
-        event = {name: state.wakes.get(EVENT, FOREVER) for name, state in self.states.items()}
-        event |= {name: table.wakes for name, table in self.tables_kept.items()}
-        clock = {name: state.wakes.get(CLOCK, FOREVER) for name, state in self.states.items()}
-        wakes = Wakes({n: t for n, t in event.items() if t < FOREVER}, clock)
+        wakes = Wakes(self._wakes(EVENT), self._wakes(PROCESSING))
         return self.keeper.is_due(wakes, self.now, self.timeline.store_watermark)
+
+    def _wakes(self, clock: str) -> dict[str, int]:
+        """When the step of each store next has work."""
+        times = {store: k.wake(clock) for k in self.pipeline.kernels for store in k.node.stores}
+        return {store: time for store, time in times.items() if time < FOREVER}
 
     def history(self) -> None:
         """Ends the only batch of a run over what is past. Its records move no time: what they open is for the flow to end."""
@@ -253,8 +267,6 @@ class LocalRun:
 
     def _batch(self) -> None:
         """Results that were held come out, loops run until they are quiet, time moves, and all is committed."""
-        for table in self.tables_kept.values():
-            table.wakes = FOREVER
         self._flush()
         for _ in range(ROUNDS):
             if not any(self.looped.values()):
@@ -322,7 +334,8 @@ class LocalRun:
         done = {s: [*self.committed.results.get(s, []), *rows] for s, rows in self.results.items()}
         states = {step: self._snapshot(step, state) for step, state in self.states.items()}
         tables = {name: table.snapshot() for name, table in self.tables_kept.items()}
-        self.committed = Committed(states, dict(self.offsets), done, tables, self.times)
+        timers = {step: each.snapshot() for step, each in self.timers.items()}
+        self.committed = Committed(states, dict(self.offsets), done, tables, self.times, timers)
         self.results = {s: [] for s in self.results}
         self.pending = []
 

@@ -22,7 +22,6 @@ class MemoryState:
         self.near, self.get = self.kept, self.kept.get
         self.touched: dict[Any, None] = {}
         self.layout: Layout | None = None
-        self.wakes: dict[str, int] = {}
 
     def describe(self, layout: Layout) -> None:
         """Remembers the columns."""
@@ -43,21 +42,6 @@ class MemoryState:
         """All that is kept."""
         return iter(self.kept.items())
 
-    def due(self, column: str, after: int, until: int) -> list[Any]:
-        """The keys that wait for a time up to `until`."""
-        at = self._place(column)
-        return [key for key, value in self.kept.items() if value[at] is not None and value[at] <= until]
-
-    def wake(self, column: str, after: int) -> None:
-        """Notes the earliest time."""
-        at = self._place(column)
-        times = (value[at] for value in self.kept.values() if value[at] is not None and value[at] > after)
-        self.wakes[column] = min(times, default=FOREVER)
-
-    def _place(self, column: str) -> int:
-        assert self.layout is not None, "describe comes first"
-        return self.layout.index(column)
-
     def snapshot(self) -> bytes:
         """The keys and values, pickled."""
         return pickle.dumps(self.kept)
@@ -67,7 +51,6 @@ class MemoryState:
         self.kept.clear()
         self.kept.update(pickle.loads(snapshot))
         self.touched.clear()
-        self.wakes = {}
 
 
 class MemoryTable:
@@ -76,7 +59,6 @@ class MemoryTable:
     def __init__(self, rows: pa.Table | None = None, horizon: int = NEVER) -> None:
         self.rows, self.horizon = rows, horizon
         self.new: list[pa.RecordBatch] = []
-        self.wakes = FOREVER
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Keeps rows."""
@@ -85,6 +67,7 @@ class MemoryTable:
 
     def span(self, begin: int, end: int) -> pa.Table | None:
         """The rows of a span of time."""
+        self._gather()
         if self.rows is None:
             return None
         return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
@@ -107,23 +90,25 @@ class MemoryTable:
         """Puts other rows in the place of all."""
         self.rows, self.new = rows, []
 
-    def wake(self, time: int) -> None:
-        """Notes when the step wants to run again."""
-        self.wakes = min(self.wakes, time)
-
     def settle(self) -> None:
-        """The end of a batch: what was added can be read, what was forgotten is gone."""
-        kept = [] if self.rows is None else [self.rows]
-        both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
-        whole = pa.concat_tables(both) if both else None
-        self.new, self.rows = [], None if whole is None else some(whole, times_of(whole) >= self.horizon)
+        """The end of a batch: what was forgotten is gone."""
+        self._gather()
+        if self.rows is not None:
+            self.rows = some(self.rows, times_of(self.rows) >= self.horizon)
 
     def snapshot(self) -> bytes:
-        """The rows that can be read after this batch, and how far rows are forgotten."""
+        """The rows, and how far rows are forgotten."""
         self.settle()
         return pickle.dumps((self.rows, self.horizon))
 
     def restore(self, snapshot: bytes) -> None:
         """Takes the rows of a snapshot."""
         self.rows, self.horizon = pickle.loads(snapshot)
-        self.new, self.wakes = [], FOREVER
+        self.new = []
+
+    def _gather(self) -> None:
+        """Puts what was added to the rest."""
+        if self.new:
+            kept = [] if self.rows is None else [self.rows]
+            both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
+            self.new, self.rows = [], pa.concat_tables(both)

@@ -9,7 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import StateError
+from penstock.graph.times import FOREVER
 from penstock.state.file import put_safely
+
+TaskWakes = Mapping[str, int]
+"""When a task next has work although no record arrives, by clock."""
+
+
+def wake_note(wakes: TaskWakes | None) -> dict[str, int | None]:
+    """What a task notes of when it next has work.
+
+    >>> wake_note({"event": 5, "processing": FOREVER})
+    {'event': 5, 'clock': None}
+    """
+    times = {"event": (wakes or {}).get("event", FOREVER), "clock": (wakes or {}).get("processing", FOREVER)}
+    return {clock: time if time < FOREVER else None for clock, time in times.items()}
 
 
 def put_note(path: Path, note: Mapping[str, Any]) -> None:

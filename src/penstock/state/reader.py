@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from penstock.errors import StateError, nearest
-from penstock.graph.state.layout import CLOCK, EVENT
 from penstock.graph.state.schema import StateSchema
 from penstock.graph.state.table import PLACE as ROW_PLACE
 from penstock.graph.state.table import TIME
@@ -25,6 +24,8 @@ from penstock.state.merge import merged, owned
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
+from penstock.state.time_index import without_index
+from penstock.state.timers import COLUMNS
 from penstock.state.values import StepFiles, groups_of
 
 _TRIES = 5
@@ -121,7 +122,7 @@ class OpenState:
     def _values(self, files: list[StateFile]) -> pa.Table:
         parts = []
         for file in files:
-            whole = map_file(str(self.folder / "state" / file.path), file).whole()
+            whole = without_index(map_file(str(self.folder / "state" / file.path), file).whole())
             parts.append(whole.filter(pa.array(owned(whole, file.groups))))
         return shown(merged(parts, _ALL, last=True))
 
@@ -173,7 +174,7 @@ def _value(batch: pa.RecordBatch, part: str) -> Any:
     names = batch.schema.names
     typed = batch.column(columns.VALUE + part) if columns.VALUE + part in names else None
     pickled = batch.column(columns.PICKLED + part) if columns.PICKLED + part in names else None
-    if typed is not None and part in (EVENT, CLOCK):
+    if typed is not None and columns.VALUE + part in COLUMNS.values():
         return typed.cast(pa.timestamp("us", "UTC"))
     if pickled is None or not pickled.is_valid().true_count:
         return typed if typed is not None else pa.nulls(batch.num_rows)

@@ -18,12 +18,21 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.state.layout import KEY_GROUPS
-from penstock.graph.state.table import places_of, some, times_of, within
+from penstock.graph.state.table import TIME, places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
-from penstock.state.file import StateFile, close_removed, files_from_json, files_to_json, open_file, write_file
+from penstock.state.file import (
+    OpenFile,
+    StateFile,
+    close_removed,
+    files_from_json,
+    files_to_json,
+    open_file,
+    write_file,
+)
 from penstock.state.memory import MemoryTable
 from penstock.state.merge import bits
-from penstock.state.notes import put_note
+from penstock.state.notes import TaskWakes, put_note, wake_note
+from penstock.state.time_index import TimeIndex, is_index, with_index, without_index
 from penstock.state.values import StepFiles, groups_of
 
 _MERGE_MOST = 1 << 30
@@ -46,7 +55,6 @@ class FileTable:
         self.moved = False
         self.new: list[pa.Table] = []
         self.instead: MemoryTable | None = None
-        self.wakes = FOREVER
 
     def _known_horizons(self) -> Any:
         """Behind which time the rows of each key group are forgotten."""
@@ -62,7 +70,7 @@ class FileTable:
         return int(self.horizons[self.mine].min())
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Keeps rows; they can be read from the next batch on."""
+        """Keeps rows."""
         if rows.num_rows:
             self.new.append(self._owned(pa.Table.from_batches([rows])))
 
@@ -70,7 +78,12 @@ class FileTable:
         """The rows of a span of time."""
         if self.instead is not None:
             return self._shown(self.instead.span(begin, end))
-        return together(part for f in self._of_time(begin, end) if (part := self._span_of(f, begin, end)) is not None)
+        kept = (self._span_of(f, begin, end) for f in self._of_time(begin, end))
+        return together(part for part in (*kept, *self._new_of(begin, end)) if part is not None)
+
+    def _new_of(self, begin: int, end: int) -> Iterator[pa.Table | None]:
+        """The rows of a span of time that this batch has added."""
+        return (self._shown(some(rows, within(times_of(rows), begin, end))) for rows in self.new)
 
     def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows at some places in a span of time."""
@@ -78,20 +91,22 @@ class FileTable:
             return self._shown(self.instead.at(places, begin, end))
         asked = np.unique(np.asarray(places, np.int64))
         found = (self._at_of(f, asked, begin, end) for f in self._of_time(begin, end))
-        return together(part for part in found if part is not None)
+        new = (some(rows, np.isin(places_of(rows), asked)) for rows in self._new_of(begin, end) if rows is not None)
+        return together(part for part in (*found, *new) if part is not None)
 
     def first(self, begin: int) -> int:
         """The earliest time at or behind `begin`; a file tells it unread when all of its rows are."""
         if self.instead is not None:
             return self.instead.first(begin)
         begin = max(begin, self.horizon)
-        return min((self._first_of(f, begin) for f in self._of_time(begin, FOREVER)), default=FOREVER)
+        mine = [int(times_of(rows).min()) for rows in self._new_of(begin, FOREVER) if rows is not None]
+        return min([*mine, *(self._first_of(f, begin) for f in self._of_time(begin, FOREVER))], default=FOREVER)
 
     def _first_of(self, file: StateFile, begin: int) -> int:
-        if file.low >= begin:
-            return file.low
-        times = times_of(open_file(Path(self.files.base), file).whole())
-        return int(times[times >= begin].min(initial=FOREVER))
+        return file.low if file.low >= begin else self._index(file).earliest(begin)
+
+    def _index(self, file: StateFile) -> TimeIndex:
+        return TimeIndex(open_file(Path(self.files.base), file), TIME)
 
     def forget(self, before: int) -> None:
         """Drops rows by their time."""
@@ -104,24 +119,27 @@ class FileTable:
         self.instead = MemoryTable(None if rows is None else self._owned(rows))
         self.new = []
 
-    def wake(self, time: int) -> None:
-        """Notes when the step wants to run again."""
-        self.wakes = min(self.wakes, time)
-
     def _of_time(self, begin: int, end: int) -> Iterator[StateFile]:
         begin = max(begin, self.horizon)
         return (f for f in self.chain if f.high >= begin and f.low < end)
 
     def _span_of(self, file: StateFile, begin: int, end: int) -> pa.Table | None:
-        rows = open_file(Path(self.files.base), file).whole()
+        index = self._index(file)
+        at = index.between(max(begin, self.horizon) - 1, end - 1)
+        if len(at) * 4 < file.rows:
+            return self._shown(taken(index.file, at), file)
+        rows = self._whole(file)
         flags = within(times_of(rows), max(begin, self.horizon), end)
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
+
+    def _whole(self, file: StateFile) -> pa.RecordBatch:
+        return without_index(open_file(Path(self.files.base), file).whole())
 
     def _at_of(self, file: StateFile, places: Any, begin: int, end: int) -> pa.Table | None:
         here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
         if not len(here):
             return None
-        rows = open_file(Path(self.files.base), file).whole()
+        rows = self._whole(file)
         found = picked(rows, rows_at(places_of(rows), here))
         return None if found is None else self._shown(some(found, within(times_of(found), begin, end)))
 
@@ -144,14 +162,13 @@ class FileTable:
             )
         return rows
 
-    def save(self) -> None:
-        """Writes what changed, and the note that tells the driver of it."""
+    def save(self, wakes: TaskWakes | None = None) -> None:
+        """Writes what changed, and the note that tells the driver of it, and when the task next has work."""
         file, older = self._settle()
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
-            "event": self.wakes if self.wakes < FOREVER else None,
-            "clock": None,
+            **wake_note(wakes),
         }
         path = Path(self.files.base) / self.files.folder / f"{self.task}.json"
         put_note(path, note)
@@ -164,7 +181,7 @@ class FileTable:
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
         self.chain = files_from_json(snapshot)
-        self.horizons, self.wakes = self._known_horizons(), FOREVER
+        self.horizons = self._known_horizons()
         self.new, self.instead, self.moved = [], None, False
 
     def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
@@ -227,14 +244,13 @@ class FileTable:
                 f"(--parallelism) or smaller batches"
             )
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.rows"
-        size, crc = write_file(Path(self.files.base) / path, batches[0])
+        size, crc = write_file(Path(self.files.base) / path, with_index(batches[0], [TIME]))
         low, high = extent(ordered)
         return StateFile(path, size, crc, ordered.num_rows, self.groups, low, high, self.horizon)
 
     def _nothing(self) -> pa.Table:
         """No rows, in the form of the newest file: written to say how far rows are forgotten."""
-        rows = open_file(Path(self.files.base), self.chain[-1]).whole()
-        return pa.Table.from_batches([rows.slice(0, 0)])
+        return pa.Table.from_batches([self._whole(self.chain[-1]).slice(0, 0)])
 
 
 def extent(rows: pa.Table) -> tuple[int, int]:
@@ -253,6 +269,12 @@ def rows_at(mine: Any, places: Any) -> Any:
     many = behind - first
     start = np.cumsum(many) - many
     return np.repeat(first - start, many) + np.arange(int(many.sum()))
+
+
+def taken(file: OpenFile, at: Any) -> pa.Table | None:
+    """Some rows of a file, of which only the regions are read in which they stand; None when there are none."""
+    names = [n for n in file.batch.schema.names if not is_index(n)]
+    return pa.table({name: file.taken(name, at) for name in names}) if len(at) else None
 
 
 def picked(rows: pa.RecordBatch, at: Any) -> pa.Table | None:

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
-from penstock.graph.state.layout import CLOCK, EVENT, KEY_GROUPS, Column, Layout
-from penstock.graph.times import FOREVER
+from penstock.graph.state.layout import KEY_GROUPS, Column, Layout
+from penstock.graph.times import Times
 from penstock.state import columns
 from penstock.state.file import (
     PLACE,
@@ -31,7 +31,9 @@ from penstock.state.file import (
     write_file,
 )
 from penstock.state.merge import bits, merged, owned
-from penstock.state.notes import put_note
+from penstock.state.notes import TaskWakes, put_note, wake_note
+from penstock.state.time_index import TimeIndex, with_index, without_index
+from penstock.state.timers import ALL, COLUMNS, FileTimers
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 """What a step keeps that says nothing else: an object for each of its tasks."""
@@ -68,12 +70,17 @@ class FileState:
         self.near: dict[Any, Any] = {}
         self.places: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
-        self.wakes: dict[str, int] = {}
+        self.waits: FileTimers | None = None
         self.get = self.near.get
 
     def describe(self, layout: Layout) -> None:
         """Says how keys and values look."""
         self.layout = layout
+
+    def timers(self, times: Times) -> FileTimers:
+        """The timers of its keys; `times` says up to where they have fired."""
+        self.waits = FileTimers(self, times)
+        return self.waits
 
     def prepare(self, keys: list[Any], places: list[int] | None) -> None:
         """Looks up the keys that are not near yet, all at once."""
@@ -138,6 +145,8 @@ class FileState:
         ]
         named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
         self.near.update(zip(named, columns.assembled(self.layout, parts), strict=True))
+        if self.waits is not None:
+            self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
     def put(self, key: Any, value: Any) -> None:
         """Keeps a value for a key."""
@@ -164,50 +173,35 @@ class FileState:
             if key not in self.touched:
                 yield key, self.near.setdefault(key, value)
 
-    def due(self, column: str, after: int, until: int) -> list[Any]:
-        """The keys that may wait for a time in `(after, until]`, brought near."""
-        for file in self.chain:
-            batch, times = self._times(file, column)
-            if batch is not None:
-                rows = np.flatnonzero((times > after) & (times <= until) & owned(batch, file.groups & self.groups))
-                some = batch.take(pa.array(rows))
-                self.prepare(columns.decode_keys(self.layout, some), some.column(PLACE).to_pylist())
-        at = self.layout.index(column)
-        return [k for k, value in self.near.items() if value[at] is not None and value[at] <= until]
+    def indexes(self, column: str) -> Iterator[tuple[TimeIndex, StateFile]]:
+        """The index by time of a column in each file."""
+        return ((TimeIndex(open_file(Path(self.files.base), file), column), file) for file in self.chain)
 
-    def wake(self, column: str, after: int) -> None:
-        """Notes the earliest time behind `after` for which a key waits; some key may not wait any more."""
-        at = self.layout.index(column)
-        waits = [self.near[k][at] for k in self.touched if k in self.near]
-        times = [w for w in waits if w is not None and w > after]
-        for file in self.chain:
-            batch, kept = self._times(file, column)
-            if batch is not None:
-                ahead = kept[(kept > after) & owned(batch, file.groups & self.groups)]
-                times += [int(ahead.min())] if len(ahead) else []
-        self.wakes[column] = min(times, default=FOREVER)
-
-    def _times(self, file: StateFile, column: str) -> tuple[pa.RecordBatch | None, Any]:
+    def bring(self, file: StateFile, rows: Any) -> None:
+        """Brings the keys in some rows of a file near, as far as they are the task's."""
+        if not len(rows):
+            return
         opened = open_file(Path(self.files.base), file)
-        if columns.VALUE + column not in opened.batch.schema.names:
-            return None, None
-        batch = opened.whole()
-        return batch, batch.column(columns.VALUE + column).fill_null(FOREVER).to_numpy()
+        places = opened.taken(PLACE, rows).to_numpy(zero_copy_only=False)
+        mine = bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]
+        rows, places = rows[mine], places[mine]
+        named = [columns.KEY + c.name for c in self.layout.keys]
+        keys = pa.RecordBatch.from_arrays([opened.taken(name, rows) for name in named], named)
+        self.prepare(columns.decode_keys(self.layout, keys), places.tolist())
 
     def _whole(self, file: StateFile) -> pa.RecordBatch:
         """A file, without the groups for which it does not count any more."""
-        whole = open_file(Path(self.files.base), file).whole()
+        whole = without_index(open_file(Path(self.files.base), file).whole())
         return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
 
-    def save(self) -> None:
-        """Writes what changed, and the note that tells the driver that the task is done."""
+    def save(self, wakes: TaskWakes | None = None) -> None:
+        """Writes what changed, and the note that tells the driver that the task is done, and when it next has work."""
         base = Path(self.files.base)
         file, older = self._settle()
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
-            "event": self._wake(EVENT),
-            "clock": self._wake(CLOCK),
+            **wake_note(wakes),
         }
         put_note(base / self.files.folder / f"{self.task}.json", note)
 
@@ -219,8 +213,10 @@ class FileState:
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
         self.chain = files_from_json(snapshot)
-        for each in (self.near, self.places, self.touched, self.wakes):
+        for each in (self.near, self.places, self.touched):
             each.clear()
+        if self.waits is not None:
+            self.waits.reset()
 
     def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
         """Writes what changed; gives the new file, if there is one, and those that it replaces."""
@@ -231,14 +227,10 @@ class FileState:
         self.touched.clear()
         return file, older
 
-    def _wake(self, column: str) -> int | None:
-        time = self.wakes.get(column, FOREVER)
-        return time if time < FOREVER else None
-
     def _write(self, base: Path) -> tuple[StateFile, list[StateFile]]:
         batch, older = self._written()
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
-        size, crc = write_file(base / path, batch)
+        size, crc = write_file(base / path, with_index(batch, COLUMNS.values()))
         return StateFile(path, size, crc, batch.num_rows, self.groups), older
 
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
@@ -257,17 +249,26 @@ class FileState:
         order = np.argsort(places)
         touched = list(self.touched)
         keys = [touched[i] for i in order.tolist()]
-        here = [k in self.near for k in keys]
+        waits = self.waits.timers if self.waits is not None else {}
+        here = [k in self.near or k in waits for k in keys]
         gone = not all(here)
-        values = [self.near[k] for k in keys if k in self.near]
+        nothing = self._nothing()
+        values = [self.near.get(k, nothing) for k, is_here in zip(keys, here, strict=True) if is_here]
         made = columns.encode_values(self.layout, values, self.dumps)
         if gone:
             made = [(name, _spread(array, here)) for name, array in made]
             made.append((columns.GONE, pa.array([not h for h in here], pa.bool_())))
+        if self.waits is not None:
+            made += self.waits.columns(keys)
         named = [columns.KEY + c.name for c in self.layout.keys]
         names = [PLACE, *named, *(name for name, _ in made)]
         arrays = [pa.array(places[order]), *columns.encode_keys(self.layout, keys), *(array for _, array in made)]
         return pa.RecordBatch.from_arrays(arrays, names)
+
+    def _nothing(self) -> Any:
+        """The value of a key that has timers alone."""
+        defaults = tuple(c.default for c in self.layout.values)
+        return defaults[0] if self.layout.single else defaults
 
 
 def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:

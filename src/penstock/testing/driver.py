@@ -124,7 +124,8 @@ class Driver:
             past.push(source.name, *_read(source))
         past.history()
         past.close()
-        return Committed(states=past.committed.states, tables=past.committed.tables)
+        made = past.committed
+        return Committed(states=made.states, tables=made.tables, timers=made.timers)
 
     def _table(self, endpoint: Endpoint) -> Iterable[Record]:
         """The rows of a static table: those the test gave for a join, else those of the endpoint."""

@@ -120,6 +120,10 @@ class Process:
         only where the stream has an event time.
         """
         _check_clock(clock)
+        if name.startswith("@"):
+            raise ValueError(
+                f"the name of a timer does not start with '@', got {name!r}: such names are Penstock's own"
+            )
         if not has_timers(self):
             raise TypeError(f"{type(self).__qualname__} sets a timer but has no on_timer(self, timer)")
         if clock == "event" and self._timeless:

@@ -42,12 +42,6 @@ class KeyedState(Protocol):
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept."""
 
-    def due(self, column: str, after: int, until: int) -> list[Any]:
-        """The keys that may wait for a time in `(after, until]`, brought near. Some may not wait any more."""
-
-    def wake(self, column: str, after: int) -> None:
-        """Says that the step wants a batch at the earliest time behind `after` for which a key waits."""
-
     def snapshot(self) -> bytes:
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
 

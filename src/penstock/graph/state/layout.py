@@ -1,8 +1,8 @@
 """How the keys and values of a store look, as columns.
 
 >>> import pyarrow as pa
->>> Layout((Column("word", pa.string()),), (Column("n", pa.int64()), Column("last"))).index("last")
-1
+>>> Layout((Column("word", pa.string()),), (Column("n", pa.int64()), Column("last"))).bare
+False
 """
 
 from __future__ import annotations
@@ -16,13 +16,10 @@ from penstock.graph.logic.cells import Packed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABSENT", "CLOCK", "EVENT", "KEY_GROUPS", "Absent", "Column", "Layout", "Packed"]
+__all__ = ["ABSENT", "KEY_GROUPS", "Absent", "Column", "Layout", "Packed"]
 
 KEY_GROUPS = 128
 """Keys belong to key groups, tasks own groups; their number never changes."""
-
-EVENT, CLOCK = "@event", "@clock"
-"""The columns that hold the earliest time for which a key waits, in event time and in processing time."""
 
 
 class Absent:
@@ -60,13 +57,11 @@ class Layout:
     """How the keys and the values of a store look.
 
     A key is a tuple, unless it is `bare`: then it is the one part itself. A value is a tuple too, unless it is `single`.
+    `timers` says that keys may have timers, which are kept beside their values.
     """
 
     keys: tuple[Column, ...]
     values: tuple[Column, ...]
     single: bool = False
     bare: bool = False
-
-    def index(self, name: str) -> int:
-        """The index of a column in a value."""
-        return next(at for at, column in enumerate(self.values) if column.name == name)
+    timers: bool = False

@@ -21,7 +21,7 @@ class TimeTable(Protocol):
     """The rows of one step, as far as the task at hand owns them."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Keeps rows, which have the fields `__place` and `__time` among others. They can be read from the next batch on."""
+        """Keeps rows, which have the fields `__place` and `__time` among others. They can be read at once."""
 
     def span(self, begin: int, end: int) -> pa.Table | None:
         """The rows with `begin <= __time < end`, in no order; None when there are none."""
@@ -37,9 +37,6 @@ class TimeTable(Protocol):
 
     def replace(self, rows: pa.Table | None) -> None:
         """Puts rows in the place of all that is kept; for steps that keep little."""
-
-    def wake(self, time: int) -> None:
-        """Says that the step wants a batch when event time reaches `time`, although no record may come."""
 
     def snapshot(self) -> bytes:
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""

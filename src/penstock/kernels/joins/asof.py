@@ -18,7 +18,7 @@ from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import PLACE, TIME
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Context, Out
 from penstock.kernels.joins.rows import Rows, equal, found, together
 from penstock.kernels.joins.sides import moved
@@ -41,8 +41,9 @@ class AsOfJoinKernel(StreamJoinKernel):
         if self.node.tolerance is None:
             self.last = Last(self.node, self.schemas[RIGHT], context.state(self.node.last))
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The left rows whose answer is sure."""
+        self.move(times)
         fresh = [side.fresh(self.times.late) for side in self.sides]
         yield from self.too_late(fresh)
         left, right = (each.rows for each in fresh)
@@ -51,7 +52,7 @@ class AsOfJoinKernel(StreamJoinKernel):
             yield "out", self.joined.alone(lone, LEFT)
         yield from self._answers(left, right)
         self._keep(left, right)
-        self.since = self.times.watermark
+        self.since = times.watermark
 
     def _answers(self, left: Rows | None, right: Rows | None) -> Iterator[tuple[str, Chunk]]:
         before, behind = self.node.reach
@@ -91,9 +92,7 @@ class AsOfJoinKernel(StreamJoinKernel):
             passed = None if right is None else right.where(right.times < watermark)
             self.last.keep(together(passed, other.span(self.since, watermark)))
         other.keep(right, moved(watermark, -behind + (before or 0)))
-        first = mine.first(moved(watermark, -behind))
-        if first < FOREVER:
-            mine.table.wake(first + behind + 1)
+        self.wake_at(moved(mine.first(moved(watermark, -behind)), behind + 1))
 
 
 def _span(left: Rows, right: Rows) -> int:

@@ -57,8 +57,9 @@ class RulesKernel(KeyedKernel):
                 raise RecordFailed(self.node, row, at, error) from error
         return ()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """All rules."""
+        self.move(times)
         made = [(pickle.dumps(key, 5), kept) for key, kept in self.state.items()]
         yield "out", Chunk(self.node.output().schema, rows=made)
 
@@ -91,8 +92,9 @@ class BroadcastKernel(Kernel):
         else:
             yield "out", self._judged(chunk)
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """What the events that waited give."""
+        self.times = times
         waiting, self.waiting = self.waiting, []
         for chunk in waiting:
             yield "out", self._judged(chunk)

@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock.graph.nodes import IntervalJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
-from penstock.graph.times import FOREVER
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Out
 from penstock.kernels.joins.output import moments
 from penstock.kernels.joins.rows import Rows, matched, pairs, together
@@ -34,8 +34,9 @@ class IntervalJoinKernel(StreamJoinKernel):
 
     node: IntervalJoin
 
-    def barrier(self) -> Out:
-        """The pairs that the batch completes, and the rows that the movement of time leaves without a match."""
+    def advance(self, times: Times) -> Out:
+        """The pairs that the new records complete, and the rows that the movement of time leaves without a match."""
+        self.move(times)
         fresh = [side.fresh(self.times.late) for side in self.sides]
         yield from self.too_late(fresh)
         new = [each.rows for each in fresh]
@@ -48,7 +49,7 @@ class IntervalJoinKernel(StreamJoinKernel):
         for side, rows in enumerate(new):
             self.sides[side].keep(rows, self._horizon(side))
         self._wake()
-        self.since = self.times.watermark
+        self.since = times.watermark
 
     def _reach(self, side: int) -> tuple[int, int]:
         """How far behind a row of a side its matches on the other side may be."""
@@ -98,10 +99,10 @@ class IntervalJoinKernel(StreamJoinKernel):
             yield from self._alone(side, old.where(~matched(old, others, low, high)))
 
     def _wake(self) -> None:
-        """Rows that wait for their judgement want a batch when it is due."""
-        for side in (LEFT, RIGHT):
-            if self.node.outer(side):
-                high = self._reach(side)[1]
-                first = self.sides[side].first(moved(self.times.watermark, -high))
-                if first < FOREVER:
-                    self.sides[side].table.wake(first + high + 1)
+        """Sets the timer of the rows that wait for their judgement."""
+        self.wake_at(min((self._judgement(side) for side in (LEFT, RIGHT) if self.node.outer(side)), default=FOREVER))
+
+    def _judgement(self, side: int) -> int:
+        """When the next row of a side is judged."""
+        high = self._reach(side)[1]
+        return moved(self.sides[side].first(moved(self.times.watermark, -high)), high + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.nodes.join import StreamJoin
-from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of, within
+from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.hashing.key_hash import key_hashes
-from penstock.kernels.joins.rows import Rows, one_batch, together
+from penstock.kernels.joins.rows import Rows, one_batch
 from penstock.kernels.records.chunk import Chunk
 
 
@@ -47,14 +46,9 @@ class Side:
         self.keys, self.timed = node.keys_of(side), node.timed_by[side]
         self.table = table
         self.waiting: list[tuple[pa.RecordBatch, list[int] | None]] = []
-        self.early: list[Rows] = []
-
-    def begin(self) -> None:
-        """A batch begins: what the last one added can be read from the table now."""
-        self.early = []
 
     def gather(self, chunk: Chunk) -> None:
-        """Takes records in; they are looked at when the batch ends."""
+        """Takes records in; they are looked at many at a time."""
         if len(chunk):
             self.waiting.append((chunk.batch(), chunk.places))
 
@@ -84,7 +78,6 @@ class Side:
     def keep(self, rows: Rows | None, horizon: int) -> None:
         """Keeps what is not behind the horizon, and forgets what is."""
         if rows is not None:
-            self.early.append(rows)
             kept = rows.where(rows.times >= horizon)
             if kept is not None:
                 self.table.add(kept.batch)
@@ -96,19 +89,12 @@ class Side:
         if other is None:
             return None
         begin, end = int(other.times.min()) + low, int(other.times.max()) + high + 1
-        kept = Rows.of(self.table.at(np.unique(other.places), begin, end), self.keys)
-        return together(kept, *self._early(begin, end))
+        return Rows.of(self.table.at(np.unique(other.places), begin, end), self.keys)
 
     def span(self, begin: int, end: int) -> Rows | None:
         """The kept rows of a span of time."""
-        kept = Rows.of(self.table.span(begin, end), self.keys) if begin < end else None
-        return together(kept, *self._early(begin, end))
+        return Rows.of(self.table.span(begin, end), self.keys) if begin < end else None
 
     def first(self, begin: int) -> int:
-        """The earliest time at or behind `begin` of the kept rows, those of this batch among them."""
-        mine = [int(rows.times[rows.times >= begin].min(initial=FOREVER)) for rows in self.early]
-        return min([self.table.first(begin), *mine])
-
-    def _early(self, begin: int, end: int) -> Iterator[Rows | None]:
-        """Rows that came in an earlier round of this batch."""
-        return (rows.where(within(rows.times, begin, end)) for rows in self.early)
+        """The earliest time at or after `begin` of the kept rows."""
+        return self.table.first(begin)

@@ -8,7 +8,6 @@ from typing import Any
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, LATE_RIGHT
 from penstock.graph.nodes.join import LEFT, RIGHT
-from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.joins.output import Joined
 from penstock.kernels.joins.sides import Fresh, Side
@@ -16,7 +15,7 @@ from penstock.kernels.records.chunk import Chunk
 
 
 class StreamJoinKernel(Kernel):
-    """The base of joins of two streams: gathers both sides, and hands out what came too late."""
+    """The base of joins of two streams: gathers both sides, and emits what is too late."""
 
     node: Any
 
@@ -29,16 +28,10 @@ class StreamJoinKernel(Kernel):
         """Finds what is kept of each side."""
         names = (self.node.store(LEFT), self.node.store(RIGHT))
         self.sides = [Side(self.node, side, context.table(name)) for side, name in enumerate(names)]
-
-    def begin(self, times: Times) -> None:
-        """A batch begins."""
-        super().begin(times)
-        self.since = times.late
-        for side in self.sides:
-            side.begin()
+        self.timers = context.timers(self.node.name)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Gathers records; nothing comes out before the barrier."""
+        """Gathers records; they are joined many at a time, when the host advances."""
         self.sides[source].gather(chunk)
         return ()
 

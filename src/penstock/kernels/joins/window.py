@@ -15,7 +15,7 @@ import numpy as np
 from penstock.graph.nodes import WindowJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Out
 from penstock.kernels.joins.match import runs
@@ -46,8 +46,9 @@ class WindowJoinKernel(StreamJoinKernel):
 
     node: WindowJoin
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The windows that close."""
+        self.move(times)
         fresh = [side.fresh(self._edge(self.times.late)) for side in self.sides]
         yield from self.too_late(fresh)
         new = [together(each.rows, each.lone if self.node.outer(side) else None) for side, each in enumerate(fresh)]
@@ -56,7 +57,7 @@ class WindowJoinKernel(StreamJoinKernel):
         for side, rows in enumerate(new):
             self.sides[side].keep(rows, self._edge(self.times.watermark))
         self._wake()
-        self.since = self.times.watermark
+        self.since = times.watermark
 
     def _edge(self, mark: int) -> int:
         """Where the first window begins that is open when event time stands at a mark; rows before it are done with."""
@@ -92,14 +93,10 @@ class WindowJoinKernel(StreamJoinKernel):
             yield "out", self.joined.both(left.rows, left.at[one], right.rows, right.at[two], _bounds(left, one))
 
     def _wake(self) -> None:
-        """Kept rows want a batch when the next of their windows ends."""
-        watermark, window = self.times.watermark, self.node.window
-        for side in self.sides:
-            first = side.first(self._edge(watermark))
-            if first < FOREVER:
-                side.table.wake(
-                    min((end for _, end in window.spans(window.pane_of(first)) if end > watermark), default=FOREVER)
-                )
+        """Sets the timer for the next end of a window of kept rows."""
+        first = min(side.first(self._edge(self.times.watermark)) for side in self.sides)
+        spans = self.node.window.spans(self.node.window.pane_of(first)) if first < FOREVER else []
+        self.wake_at(min((end for _, end in spans if end > self.times.watermark), default=FOREVER))
 
 
 def _bounds(each: InWindows, at: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from penstock.graph.aggregates import Aggregator
 from penstock.graph.nodes import Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import ABSENT
+from penstock.graph.times import Times
 from penstock.graph.types import BINARY, INTEGERS, STRING
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.keyed import AggregateKernel, KeyedKernel
@@ -35,8 +36,9 @@ class CombineKernel(AggregateKernel):
         self.scratch = context.scratch
         self.state = context.scratch()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The parts of each key, pickled into one field."""
+        self.move(times)
         made = [(*key, pickle.dumps(self.state.get(key))) for key in self.touched]
         self.touched, self.state = {}, self.scratch()
         yield "out", Chunk.of(self.node.output().schema, made)
@@ -94,8 +96,9 @@ class CombineOwnKernel(CombineKernel):
         except Exception as error:
             raise RecordFailed(self.node, row, walk.at, error) from error
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The parts of each key, pickled into one field."""
+        self.move(times)
         single = len(self.key_places) == 1
         rows = [(*((key,) if single else key), pickle.dumps((part,))) for key, part in self.made.items()]
         self.made = {}
@@ -133,24 +136,30 @@ class CombineAlikeKernel(CombineOwnKernel):
         self.counted.update(dict(zip(keys.to_pylist(), times.to_pylist(), strict=True)))
         self.waiting, self.many = [], 0
 
-    def barrier(self) -> Out:
-        """Adds the records, and gives the parts of each key."""
+    def advance(self, times: Times) -> Out:
+        """Adds the records, and emits the parts of each key."""
         if self.waiting:
             self._count()
-        for key, times in self.counted.items():
+        for key, many in self.counted.items():
             row = self.make((key,))
-            for at in range(0, times, GATHERED):
-                self.made[key] = self._added(self.made.get(key, ABSENT), [row] * min(GATHERED, times - at))
+            for at in range(0, many, GATHERED):
+                self.made[key] = self._added(self.made.get(key, ABSENT), [row] * min(GATHERED, many - at))
         self.counted = Counter()
-        return super().barrier()
+        return super().advance(times)
 
 
 class CombineReduceKernel(ReduceKernel):
     """The half of a reduce that runs before the shuffle."""
 
     def open(self, context: Context) -> None:
-        """Its state is its own and lives for a batch."""
+        """Its state is its own and lives until it is emitted."""
+        self.scratch = context.scratch
         super().open(replace(context, state=lambda store: context.scratch()))
+
+    def advance(self, times: Times) -> Out:
+        """The folded records, which are forgotten: the other half folds them into what is kept."""
+        yield from super().advance(times)
+        self.state = self.scratch()
 
 
 def gathers(own: Aggregator) -> bool:

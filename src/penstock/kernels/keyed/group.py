@@ -7,6 +7,7 @@ import pyarrow as pa
 from penstock.graph.aggregates import ROWS, Part
 from penstock.graph.nodes import AggregateBy, Parts, Window
 from penstock.graph.schema import Schema
+from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.keyed.part_columns import PartColumns
 from penstock.kernels.records.chunk import Chunk
@@ -65,8 +66,9 @@ class GroupKernel(Kernel):
         self.groups.add(self.columns.table(chunk))
         return ()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The parts of each key."""
+        self.move(times)
         yield from grouped(self, self.groups)
 
 

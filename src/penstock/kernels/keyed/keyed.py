@@ -7,12 +7,17 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
+
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.nodes import AggregateBy
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.timers import Timers
+from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.keyed.aggregates import begins, finish, merges
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
@@ -47,6 +52,18 @@ class KeyedKernel(Kernel):
         self.state = context.state(self.node.name)
         self.state.describe(self.layout())
 
+    def timers_of(self, context: Context) -> Timers:
+        """The timers of the step, which order keys by their hash."""
+        made = context.timers(self.node.name)
+        made.hash_with(self.hashes_of)
+        return made
+
+    def hashes_of(self, keys: list[Any]) -> list[int]:
+        """The hashes of keys."""
+        parts = [keys] if self.layout().bare else zip(*keys, strict=True)
+        arrays = [pa.array(part, column.type) for part, column in zip(parts, self.key_columns, strict=True)]
+        return list(key_hashes(arrays, len(keys)).tolist())
+
     def layout(self) -> Layout:
         """How the keys and values of its state look: a Python object for each key, unless the kernel knows better."""
         return Layout(self.key_columns, (Column("value"),), single=True)
@@ -60,7 +77,7 @@ class KeyedKernel(Kernel):
 
 
 class Running(KeyedKernel):
-    """The base of running totals: what changed is given at the barrier, once per key."""
+    """The base of running totals: what changed is emitted when the host advances, once per key."""
 
     def __init__(self, node: Any, schema: Any) -> None:
         super().__init__(node, schema)
@@ -80,8 +97,9 @@ class Running(KeyedKernel):
         """The record that stands for what is kept."""
         raise NotImplementedError
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The new totals of the keys that changed."""
+        self.move(times)
         made = [self.record(key, self.state.get(key)) for key in self.touched]
         self.touched = {}
         if made:

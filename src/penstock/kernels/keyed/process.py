@@ -13,7 +13,8 @@ import pyarrow as pa
 from penstock.graph.logic.process import Process as Logic
 from penstock.graph.logic.process import has_timers
 from penstock.graph.nodes import Process
-from penstock.graph.state.layout import ABSENT, CLOCK, EVENT, Column, Layout
+from penstock.graph.state.layout import ABSENT, Column, Layout
+from penstock.graph.state.timers import PROCESSING, Slot
 from penstock.graph.times import NEVER, Times, to_micros
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.keyed.firing import Firing
@@ -32,7 +33,8 @@ _TYPES: dict[Any, Any] = {
     datetime.datetime: pa.timestamp("us", tz="UTC"),
     datetime.date: pa.date32(),
 }
-TIMERS = "@timers"
+TTL = Slot(PROCESSING, "@ttl")
+"""The timer of a key that forgets the cells that have outlived their time."""
 
 
 def _kept_as(kind: Any) -> Any:
@@ -51,26 +53,27 @@ class ProcessKernel(KeyedKernel):
         self.plain = [c for c in cells if c.plain]
         self.watched = [c for c in cells if not c.plain]
         self.passing = [c for c in self.watched if c.ttl is not None]
-        self.timers = has_timers(node.logic)
+        self.has_timers = has_timers(node.logic)
+        self.waits_for_time = self.has_timers or bool(self.passing)
         self.defaults = tuple(c.default for c in self.plain)
-        self.simple = not self.watched and not self.timers
+        self.simple = not self.watched and not self.has_timers
         self.bare = len(node.keys) == 1
         quick = self._each_of_one if len(self.plain) == 1 else self._each_of_plain
         self.each = quick if self.simple else self._each
 
     def layout(self) -> Layout:
-        """A column for each cell, the time of its last write if it is forgotten after a time, and the timers."""
+        """A column for each cell, and the time of its last write if it is forgotten after a time."""
         plain = [Column(c.name, _TYPES[c.kind], c.kind, c.default) for c in self.plain]
         watched = [Column(c.name, _kept_as(c.kind), c.kind, ABSENT, lazy=True) for c in self.watched]
         stamps = [Column(f"{c.name}@written", pa.int64()) for c in self.passing]
-        clock = [Column(CLOCK, pa.int64())] if self.timers or self.passing else []
-        timers = [Column(EVENT, pa.int64()), Column(TIMERS, default=ABSENT)] if self.timers else []
-        columns = (*plain, *watched, *stamps, *clock, *timers)
-        return Layout(self.key_columns, columns, single=self.simple and len(plain) == 1, bare=self.bare)
+        single = self.simple and len(plain) == 1
+        return Layout(self.key_columns, (*plain, *watched, *stamps), single, self.bare, self.waits_for_time)
 
     def open(self, context: Context) -> None:
         """Makes an instance of its own."""
         super().open(context)
+        if self.waits_for_time:
+            self.waits = self.timers = self.timers_of(context)
         self.logic: Logic = copy.copy(self.node.logic)
         self.logic._renew()
         self.row: Any = None
@@ -83,9 +86,9 @@ class ProcessKernel(KeyedKernel):
         moment = getattr(self.row, timed.column) if timed is not None else None
         return None if moment is None or timed is None else to_micros(moment) + timed.shift
 
-    def begin(self, times: Times) -> None:
+    def move(self, times: Times) -> None:
         """Tells the instance the time."""
-        super().begin(times)
+        super().move(times)
         self.logic._now = times.now
         self.logic._timeless = times.timeless
         self.stand(times.late)
@@ -179,19 +182,23 @@ class ProcessKernel(KeyedKernel):
         around["key"] = key
         kept = self.state.get(key)
         around["_dirty"] = False
+        around["_timers"] = self._timers_of(key) if self.has_timers else {}
         if kept is None:
             around.update(zip((c.name for c in self.plain), self.defaults, strict=True))
-            around["_cells"], around["_stamps"], around["_timers"] = {}, {}, {}
+            around["_cells"], around["_stamps"] = {}, {}
             return None
         parts = iter(copy.deepcopy(kept) if self.guarded else kept)
         for cell in self.plain:
             around[cell.name] = next(parts)
         around["_cells"] = {c.name: v for c in self.watched if (v := next(parts)) is not ABSENT}
         around["_stamps"] = {c.name: v for c in self.passing if (v := next(parts)) is not None}
-        timers: Any = kept[-1] if self.timers else ABSENT
-        around["_timers"] = dict(timers) if timers is not ABSENT else {}
         self._expire()
         return kept
+
+    def _timers_of(self, key: Any) -> dict[Slot, int]:
+        timers = self.waits.of(key)
+        timers.pop(TTL, None)
+        return timers
 
     def _expire(self) -> None:
         for cell in self.passing:
@@ -210,30 +217,34 @@ class ProcessKernel(KeyedKernel):
         before = self.defaults if kept is None else kept[: len(plain)]
         if not self.logic._dirty and all(map(is_, plain, before)):
             return
-        cells, timers = self.logic._cells, self.logic._timers
-        if not cells and not timers and all(map(is_, plain, self.defaults)):
+        if self.waits_for_time:
+            self._set_timers(key)
+        cells = self.logic._cells
+        if not cells and all(map(is_, plain, self.defaults)):
             self.state.delete(key)
             return
         watched = [cells.get(c.name, ABSENT) for c in self.watched]
         stamps = [self.logic._stamps.get(c.name) for c in self.passing]
-        self.state.put(key, (*plain, *watched, *stamps, *self._waits()))
+        self.state.put(key, (*plain, *watched, *stamps))
 
-    def _waits(self) -> list[Any]:
-        """The earliest times for which the key waits, and its timers."""
-        timers = self.logic._timers
+    def _set_timers(self, key: Any) -> None:
+        """Has the service keep the timers that the instance has for a key, and the one that ends its cells."""
+        before, after = self.waits.of(key), {Slot(*slot): at for slot, at in self.logic._timers.items()}
         ends = [self._end_of(c) for c in self.passing if c.name in self.logic._stamps]
-        clock = min([*ends, *(at for (by, _), at in timers.items() if by != "event")], default=None)
-        if not self.timers:
-            return [clock] if self.passing else []
-        event = min((at for (by, _), at in timers.items() if by == "event"), default=None)
-        return [clock, event, timers or ABSENT]
+        after |= {TTL: min(ends)} if ends else {}
+        for clock, tag in before.keys() - after.keys():
+            self.waits.delete(key, clock, tag)
+        for slot, at in after.items():
+            if before.get(slot) != at:
+                self.waits.set(key, slot.clock, at, slot.tag)
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The records of the timers that are due; cells that have outlived their time go."""
-        if not self.timers and not self.passing:
+        self.move(times)
+        if not self.waits_for_time:
             return ()
         made: list[Any] = []
-        self.stand(self.times.watermark)
+        self.stand(times.watermark)
         Firing(self).run(made)
         return self.given(made)
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from penstock.graph.nodes import AsTable, Changelog, Net
 from penstock.graph.nodes.ordering import AFTER, BEFORE, DELETE, INSERT, OP
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.keyed.aggregates import begins, finish
 from penstock.kernels.keyed.keyed import Key, KeyedKernel, key_getter
@@ -87,8 +88,9 @@ class AsTableKernel(Kernel):
                 self.last[self.key_of(values)] = row
         return ()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The rows that changed."""
+        self.move(times)
         made, self.last = list(self.last.values()), {}
         if made:
             yield "out", Chunk.of(self.node.output().schema, made)
@@ -123,8 +125,9 @@ class NetKernel(KeyedKernel):
             self.state.put(key, (many + sign, [_added(p, v, sign) for p, v in zip(parts, given, strict=True)]))
         return ()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The keys that changed; those without rows are removed."""
+        self.move(times)
         made: list[Values] = []
         for key, known in self.before.items():
             many, parts = self.state.get(key)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from penstock.graph.nodes import Term, Top
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import places_of
+from penstock.graph.times import Times
 from penstock.kernels.base import Out
 from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.ordering.order import in_order, sorted_by
@@ -31,9 +32,9 @@ def same(one: Any, other: Any) -> bool:
 
 
 class TopKernel(KeyedKernel):
-    """The first records of each key; what changed of their ranks is given at the barrier.
+    """The first records of each key; what changed of their ranks is emitted when the host advances.
 
-    Records wait as Arrow batches. When many have come, and at the barrier, all but the best of each key are dropped; only those
+    Records wait as Arrow batches. When many have come, and then, all but the best of each key are dropped; only those
     are looked at one by one.
     """
 
@@ -52,7 +53,7 @@ class TopKernel(KeyedKernel):
         return Layout(self.key_columns, (Column("rows"),), single=True)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Keeps the records until the barrier."""
+        """Keeps the records until the host advances."""
         self.fresh.append(placed(chunk, self.node.keys, None))
         self.waiting += len(chunk)
         if self.waiting > self.most:
@@ -67,8 +68,9 @@ class TopKernel(KeyedKernel):
         rows = sorted_by(pa.Table.from_batches(self.fresh).combine_chunks(), (*keys, *self.node.by), self.names)
         return rows.filter(pa.array(numbers_within(rows, self.node.keys) < self.node.n)).combine_chunks()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The rows of the ranks that changed."""
+        self.move(times)
         if not self.fresh:
             return
         rows = self._picked()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from penstock.graph.nodes import LATE, Distinct, DistinctInTime, Held, Sort, Term, Timed
 from penstock.graph.schema import Schema
 from penstock.graph.state.table import PLACE, TIME, TimeTable, column, places_of, some, times_of
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.ordering.order import sorted_by
@@ -132,11 +132,16 @@ class DistinctKernel(Kernel):
         kept.append(time)
         return True
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """Keys of which no record can be a double any more are forgotten."""
-        self.near = {}
+        self.move(times)
         if self.node.within is not None:
-            self.seen.forget(moved(self.times.watermark, 1 - self.node.within))
+            self.seen.forget(moved(times.watermark, 1 - self.node.within))
+        return ()
+
+    def barrier(self) -> Out:
+        """All that was looked up is in the table."""
+        self.near = {}
         return ()
 
 
@@ -154,6 +159,7 @@ class HeldKernel(Kernel):
     def open(self, context: Context) -> None:
         """Finds the records that wait."""
         self.waiting: TimeTable = context.table(self.node.name)
+        self.timers = context.timers(self.node.name)
 
     def edge(self, time: int) -> int:
         """Up to which time records are given when event time has come to `time`."""
@@ -173,9 +179,10 @@ class HeldKernel(Kernel):
         if rows is not None:
             self.fresh.append(rows)
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """What event time has passed, in order; the rest waits on."""
-        edge = self.edge(self.times.watermark)
+        self.move(times)
+        edge = self.edge(times.watermark)
         due = self._due(edge)
         if edge > NEVER:
             self.waiting.forget(edge)
@@ -183,25 +190,22 @@ class HeldKernel(Kernel):
             yield "out", given(self.chosen(sorted_by(due, self.order, self.schema.names)), self.schema)
 
     def _due(self, edge: int) -> Any:
-        old = self.waiting.span(NEVER, FOREVER)
-        new = pa.Table.from_batches(self.fresh) if self.fresh else None
-        self.fresh = []
-        parts = [self._parted(rows, edge) for rows in (old, new) if rows is not None]
-        if new is not None and parts[-1][1] is not None:
-            for batch in parts[-1][1].to_batches():
-                self.waiting.add(batch)
-        self._wake([rest for _, rest in parts if rest is not None])
-        due = [rows for rows, _ in parts if rows is not None]
+        old = self.waiting.span(NEVER, edge)
+        new, rest = self._parted(edge)
+        for batch in rest.to_batches() if rest is not None else ():
+            self.waiting.add(batch)
+        first = self.waiting.first(edge)
+        self.wake_at(self.reached(first) if first < FOREVER else FOREVER)
+        due = [rows for rows in (old, new) if rows is not None]
         return pa.concat_tables(due).combine_chunks() if due else None
 
-    @staticmethod
-    def _parted(rows: Any, edge: int) -> tuple[Any, Any]:
+    def _parted(self, edge: int) -> tuple[Any, Any]:
+        """Of the new records those that are due, and the others."""
+        if not self.fresh:
+            return None, None
+        rows, self.fresh = pa.Table.from_batches(self.fresh), []
         passed = times_of(rows) < edge
         return some(rows, passed), some(rows, ~passed)
-
-    def _wake(self, waiting: list[Any]) -> None:
-        if waiting:
-            self.waiting.wake(self.reached(min(int(times_of(rows).min()) for rows in waiting)))
 
     def chosen(self, rows: Any) -> Any:
         """Of the records in order those that are given."""
@@ -270,8 +274,8 @@ class DistinctInTimeKernel(HeldKernel):
         last[key] = time
         return True
 
-    def barrier(self) -> Iterator[tuple[str, Chunk]]:
+    def advance(self, times: Times) -> Iterator[tuple[str, Chunk]]:
         """As ever, and what was kept is forgotten when no record can be a double of it any more."""
-        yield from super().barrier()
+        yield from super().advance(times)
         if self.node.within is not None:
-            self.kept.forget(moved(self.times.watermark, 1 - self.node.within))
+            self.kept.forget(moved(times.watermark, 1 - self.node.within))

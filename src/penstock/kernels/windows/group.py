@@ -13,6 +13,7 @@ from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, Window, WindowParts
 from penstock.graph.nodes.window import END, GAP, PANE, START
 from penstock.graph.schema import Schema
+from penstock.graph.times import Times
 from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.expr.evaluate import compile_expr
@@ -23,7 +24,7 @@ from penstock.kernels.stateless import evaluated
 from penstock.kernels.windows.window import checked_gap
 
 _BUCKET, _OWN_GAP = "__bucket", "__own_gap"
-Times = npt.NDArray[np.int64]
+TimeArray = npt.NDArray[np.int64]
 
 
 class EventTimes:
@@ -32,7 +33,7 @@ class EventTimes:
     def __init__(self, of: Window) -> None:
         self.of = of
 
-    def __call__(self, chunk: Chunk, now: int) -> tuple[Times, npt.NDArray[np.bool_]]:
+    def __call__(self, chunk: Chunk, now: int) -> tuple[TimeArray, npt.NDArray[np.bool_]]:
         """The times of a chunk. Windows in processing time take that of the batch."""
         if self.of.time is None:
             return np.full(len(chunk), now, np.int64), np.ones(len(chunk), np.bool_)
@@ -65,15 +66,16 @@ class PanesGroupKernel(Kernel):
         panes = walls - (walls - self.spec.offset) % self.spec.pane
         self.groups.add(self.columns.table(chunk).append_column(PANE, pa.array(panes, mask=~known)))
 
-    def _walls(self, times: Times) -> Times:
+    def _walls(self, times: TimeArray) -> TimeArray:
         """What the clocks of the windows' time zone show."""
         if not self.spec.timezone:
             return times
         each, at = np.unique(times, return_inverse=True)
         return np.array([self.spec.wall(t) for t in each.tolist()], np.int64)[at]
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The parts of each key and pane."""
+        self.move(times)
         yield from grouped(self, self.groups)
 
 
@@ -101,8 +103,9 @@ class SessionsGroupKernel(Kernel):
         self.groups.add(rows)
         return ()
 
-    def barrier(self) -> Out:
+    def advance(self, times: Times) -> Out:
         """The parts of each key and piece."""
+        self.move(times)
         yield from grouped(self, self.groups)
 
 
@@ -114,7 +117,7 @@ def window_group_kernel(node: WindowParts, schema: Schema) -> Kernel:
     return SessionsGroupKernel(node, schema, node.of.spec)
 
 
-def _masked(values: Times, known: npt.NDArray[np.bool_]) -> Array:
+def _masked(values: TimeArray, known: npt.NDArray[np.bool_]) -> Array:
     return pa.array(values, pa.int64(), mask=~known)
 
 
@@ -122,7 +125,7 @@ def _some(chunk: Chunk, schema: Schema, flags: npt.NDArray[np.bool_]) -> Chunk:
     return Chunk(schema, batch=chunk.batch().filter(pa.array(flags)))
 
 
-def _gaps_of(node: WindowParts, schema: Schema, spec: SessionWindow) -> Callable[[Chunk], Times]:
+def _gaps_of(node: WindowParts, schema: Schema, spec: SessionWindow) -> Callable[[Chunk], TimeArray]:
     """The gap after each record, in microseconds."""
     gap = spec.gap
     if isinstance(gap, int):
@@ -133,5 +136,5 @@ def _gaps_of(node: WindowParts, schema: Schema, spec: SessionWindow) -> Callable
     return lambda chunk: chunk.batch().column(GAP).to_numpy(zero_copy_only=False)
 
 
-def _evaluated(node: WindowParts, make: Callable[[Any], int], chunk: Chunk) -> Times:
+def _evaluated(node: WindowParts, make: Callable[[Any], int], chunk: Chunk) -> TimeArray:
     return np.array(evaluated(node.of, make, list(chunk.values())), np.int64)

@@ -16,7 +16,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Window
 from penstock.graph.nodes.window import PANE
 from penstock.graph.state.table import PLACE, TIME, column, some, times_of, within
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
@@ -39,9 +39,10 @@ class PartsKernel(Kernel):
     def open(self, context: Context) -> None:
         """Finds the table."""
         self.table = context.table(self.node.name)
+        self.timers = context.timers(self.node.name)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Keeps parts until the end of the batch; those without a time are of records that do not say when they happened."""
+        """Keeps parts until the host advances; those without a time are of records that do not say when they happened."""
         batch = chunk.batch()
         self.counters.native += int(column(batch, ROWS).sum())
         hashes = chunk.places or key_hashes([batch.column(k) for k in self.node.keys], batch.num_rows)
@@ -57,7 +58,7 @@ class PartsKernel(Kernel):
         return rows.filter(pa.array(flags))
 
     def taken(self) -> pa.Table | None:
-        """The parts of this batch."""
+        """The parts taken since the host last advanced."""
         new, self.new = concat(self.new), []
         return new
 
@@ -73,12 +74,14 @@ class PanesKernel(PartsKernel):
         super().__init__(node, graph)
         self.spec: TimeWindow = node.spec
 
-    def barrier(self) -> Out:
-        """Gives the windows whose end event time passes, and keeps the panes of the others."""
-        new, late, mark = self._on_time(self.taken()), self.times.late, self.times.watermark
+    def advance(self, times: Times) -> Out:
+        """Emits the windows whose end event time passes, and keeps the panes of the others."""
+        self.move(times)
+        new, mark = self._on_time(self.taken()), times.watermark
         if mark > NEVER:
-            yield from self._ended(new, late, mark)
+            yield from self._ended(new, mark)
         self._keep(new, mark)
+        self.since = max(self.since, mark)
 
     def _on_time(self, rows: pa.Table | None) -> pa.Table | None:
         """The parts that are in a window that is open; a pane is late as a whole."""
@@ -95,9 +98,8 @@ class PanesKernel(PartsKernel):
             for batch in open_.to_batches():
                 self.table.add(batch)
         self.table.forget(horizon)
-        first = min(self.table.first(horizon), FOREVER if open_ is None else int(times_of(open_).min()))
-        if first < FOREVER:
-            self.table.wake(self._end_behind(first, mark))
+        first = self.table.first(horizon)
+        self.wake_at(self._end_behind(first, mark) if first < FOREVER else FOREVER)
 
     def _end_behind(self, pane: int, mark: int) -> int:
         """The first end behind `mark` of a window that may hold something from a pane on."""
@@ -105,22 +107,29 @@ class PanesKernel(PartsKernel):
         ends = [end for _, end in spec.spans(pane) if end > mark]
         return min(ends, default=max(mark, pane) + spec.every)
 
-    def _ended(self, new: pa.Table | None, late: int, mark: int) -> Out:
-        """The windows that begin, on the wall, in `[first, behind)`: those with `late < end <= mark`."""
+    def _ended(self, new: pa.Table | None, mark: int) -> Out:
+        """The windows that begin, on the wall, before the first one that is open: those with `end <= mark`.
+
+        Kept rows count in windows that have not been emitted, new ones in all for which they are not late.
+        """
         spec = self.spec
-        first, behind = spec.open_from(late), spec.open_from(mark)
+        since, late, behind = (spec.open_from(t) for t in (self.since, self.times.late, mark))
         last = behind if behind == FOREVER else behind - spec.every + spec.size
-        mine = None if new is None else some(new, within(times_of(new), first, last))
-        rows = concat([self.table.span(first, last), mine]) if first < behind else None
-        rows = None if rows is None else self._by_window(rows, first, behind)
+        mine = None if new is None else some(new, within(times_of(new), late, last))
+        kept = self.table.span(since, last) if since < behind else None
+        if since == late:
+            kept, mine = concat([kept, mine]), None
+        rows = concat([self._by_window(kept, since, behind), self._by_window(mine, late, behind)])
         if rows is None:
             return
         made = self.parts.together(rows, [*self.node.keys, _FIRST])
         starts = column(made, _FIRST)
         yield from self.give(made, self._times(starts), self._times(starts + spec.size))
 
-    def _by_window(self, rows: pa.Table, first: int, behind: int) -> pa.Table | None:
+    def _by_window(self, rows: pa.Table | None, first: int, behind: int) -> pa.Table | None:
         """A row for each pane and each of the windows that hold it, with the window's start."""
+        if rows is None or first >= behind:
+            return None
         spec, panes = self.spec, times_of(rows)
         last = panes - (panes - spec.offset) % spec.every
         found, starts = [], []

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes.window import END, START
 from penstock.graph.state.table import PLACE, TIME, column, places_of, some
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Out
 from penstock.kernels.windows.panes import PartsKernel
 from penstock.kernels.windows.rows import concat
@@ -28,28 +28,24 @@ _SESSION = "__session"
 class SessionsKernel(PartsKernel):
     """Session windows."""
 
-    def barrier(self) -> Out:
-        """Gives the sessions that are over, and keeps the pieces of the others."""
-        new, mark = self.taken(), self.times.watermark
+    def advance(self, times: Times) -> Out:
+        """Emits the sessions that are over, and keeps the pieces of the others."""
+        self.move(times)
+        new, mark = self.taken(), times.watermark
         new = None if new is None else new.append_column(TIME, new.column(END))
-        first = FOREVER
-        if new is not None:
-            open_ = some(new, column(new, TIME) > mark)
-            first = self._add(open_)
+        open_ = None if new is None else some(new, column(new, TIME) > mark)
         if mark > NEVER:
             moved = yield from self._ended(new, mark)
-            first = min(first, self._add(moved))
+            self._add(moved)
             self.table.forget(mark + 1)
-        first = min(first, self.table.first(mark + 1))
-        if first < FOREVER:
-            self.table.wake(first)
+        self._add(open_)
+        self.since = max(self.since, mark)
+        self.wake_at(self.table.first(mark + 1))
 
-    def _add(self, rows: pa.Table | None) -> int:
-        if rows is None or not rows.num_rows:
-            return FOREVER
-        for batch in rows.combine_chunks().to_batches():
-            self.table.add(batch)
-        return int(column(rows, TIME).min())
+    def _add(self, rows: pa.Table | None) -> None:
+        if rows is not None and rows.num_rows:
+            for batch in rows.combine_chunks().to_batches():
+                self.table.add(batch)
 
     def _ended(self, new: pa.Table | None, mark: int) -> Any:
         """Gives the sessions that are over; what comes back is to be kept of those that are not."""

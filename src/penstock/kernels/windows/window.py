@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from penstock.errors import FlowError
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.duration import micros
@@ -20,8 +18,9 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Window
 from penstock.graph.nodes.window import COMPLETE, PANE, START, UPDATE
 from penstock.graph.schema import Schema
-from penstock.graph.state.layout import CLOCK, EVENT, Column, Layout
-from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.timers import EVENT, PROCESSING, DueTimer
+from penstock.graph.times import FOREVER, NEVER, Times, to_micros, to_moment
 from penstock.graph.windows import (
     EveryInterval,
     EveryRecords,
@@ -129,13 +128,13 @@ class WindowKernel(KeyedKernel):
         self.spans_of = _spans_of(node, schema)
 
     def layout(self) -> Layout:
-        """The windows of a key, and the next times at which it has work."""
-        times = (Column(EVENT, pa.int64()), Column(CLOCK, pa.int64()))
-        return Layout(self.key_columns, (Column("windows"), *times))
+        """The windows of a key; timers say when it next has work."""
+        return Layout(self.key_columns, (Column("windows"),), single=True, timers=True)
 
     def open(self, context: Context) -> None:
-        """Finds the state and the clock."""
+        """Finds the state, the timers and the clock."""
         super().open(context)
+        self.waits = self.timers = self.timers_of(context)
         self.now = context.now
 
     @property
@@ -199,7 +198,7 @@ class WindowKernel(KeyedKernel):
         """The open windows of a key."""
         if key not in self.near:
             kept = self.state.get(key)
-            self.near[key] = {} if kept is None else kept[0]
+            self.near[key] = {} if kept is None else kept
         return self.near[key]
 
     def put(self, key: Key, span: Span, parts: Parts, rows: int) -> None:
@@ -226,11 +225,12 @@ class WindowKernel(KeyedKernel):
             held = self._both(Held(before.parts, before.rows, before.fresh, before.given and each == whole), held)
         return whole, held
 
-    def barrier(self) -> Out:
-        """Time moves: windows that it ends, and those that a trigger names, are given."""
-        late, mark = self.moves()
-        for key in self._due(late, mark):
-            self.windows(key)
+    def advance(self, times: Times) -> Out:
+        """Time moves: windows that it ends, and those that a trigger names, are emitted."""
+        self.move(times)
+        mark = self.moves()[1]
+        for due in self._due(mark):
+            self.windows(due.key)
         made = [self._record(key, span, None) for key, span in self.back]
         if self.node.mode == COMPLETE:
             made += self._complete()
@@ -238,17 +238,14 @@ class WindowKernel(KeyedKernel):
             made += self._given(key, windows, mark)
             self._settle(key, windows, mark)
         self.near, self.back = {}, []
-        self.state.wake(EVENT, mark)
-        self.state.wake(CLOCK, self.times.now)
         if made:
             yield "out", shaped(self, "out", made)
 
-    def _due(self, late: int, mark: int) -> list[Key]:
-        times = self.times
+    def _due(self, mark: int) -> list[DueTimer]:
+        """The keys whose windows end, or whose early trigger has come."""
         if self.by_clock:
-            return self.state.due(CLOCK, times.before, mark)
-        due = self.state.due(EVENT, late, mark)
-        return [*due, *self.state.due(CLOCK, times.before, times.now)] if self._ticked() else due
+            return list(self.waits.due(PROCESSING, mark))
+        return [*self.waits.due(EVENT, mark), *self.waits.due(PROCESSING, self.times.now)]
 
     def _ticked(self) -> bool:
         """Whether the clock has passed a step of the early trigger since the last batch."""
@@ -295,11 +292,22 @@ class WindowKernel(KeyedKernel):
             del windows[span]
         if not windows:
             self.state.delete(key)
+            self.waits.clear(key)
             return
+        self.state.put(key, windows)
         ends = min(end if end > mark else end + self.node.lateness for _, end in windows)
         tick = self._next_tick(windows)
-        waits = (None, min(ends, tick)) if self.by_clock else (ends, tick if tick < FOREVER else None)
-        self.state.put(key, (windows, *waits))
+        if self.by_clock:
+            self.waits.set(key, PROCESSING, min(ends, tick))
+        else:
+            self.waits.set(key, EVENT, ends)
+            self._wait_for_tick(key, tick)
+
+    def _wait_for_tick(self, key: Key, tick: int) -> None:
+        if tick < FOREVER:
+            self.waits.set(key, PROCESSING, tick)
+        else:
+            self.waits.delete(key, PROCESSING)
 
     def _next_tick(self, windows: dict[Span, Held]) -> int:
         early = self.node.early

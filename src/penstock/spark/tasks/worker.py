@@ -19,6 +19,7 @@ from penstock.errors import Failure
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Node, Port
 from penstock.graph.schema import Schema
+from penstock.graph.state.timers import CLOCKS, Timers
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
@@ -30,6 +31,8 @@ from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
 from penstock.state.memory import MemoryState, MemoryTable
+from penstock.state.memory_timers import MemoryTimers
+from penstock.state.notes import TaskWakes
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState, StepFiles
 
@@ -108,9 +111,15 @@ class _Task:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.pipeline.open(
-            Context(self.partition, self._tasks(), state=self._state, table=self._table, scratch=MemoryState)
+        made = Context(
+            self.partition,
+            self._tasks(),
+            state=self._state,
+            table=self._table,
+            timers=self._timers,
+            scratch=MemoryState,
         )
+        self.pipeline.open(made)
         self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
         for port, data in self.stage.whole:
             rows = pa.ipc.open_stream(data).read_all().combine_chunks()
@@ -124,8 +133,8 @@ class _Task:
             self.seen += batch.num_rows
         yield from map(self._out, self.pipeline.barrier())
         self.pipeline.close()
-        for step in self.stage.states:
-            self._save(step)
+        for store in self.stage.states:
+            self._save(store, self._wakes(store))
         self.stage.counts.add(replace(self.pipeline.counts(), letters=self._letters()))
 
     def _replayed(self) -> Iterator[pa.RecordBatch]:
@@ -143,13 +152,18 @@ class _Task:
             for at, made in enumerate(self.pipeline.letters())
         ]
 
-    def _save(self, step: str) -> None:
+    def _wakes(self, store: str) -> TaskWakes:
+        """When the step that keeps a store next has work."""
+        kernel = next((k for k in self.pipeline.kernels if store in k.node.stores), None)
+        return {} if kernel is None else {clock: kernel.wake(clock) for clock in CLOCKS}
+
+    def _save(self, step: str, wakes: TaskWakes) -> None:
         from pyspark import cloudpickle
 
         state = self.states[step]
         try:
             with quiet():
-                state.save()
+                state.save(wakes)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.by_name.get(step), Bolt):
                 raise
@@ -171,6 +185,10 @@ class _Task:
 
     def _table(self, name: str) -> Any:
         return self.states.setdefault(name, MemoryTable())
+
+    def _timers(self, step: str) -> Timers:
+        state = self.states.get(step)
+        return state.timers(self.stage.times.get(step, Times())) if isinstance(state, FileState) else MemoryTimers()
 
     def _chunks(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         if self.stage.routed:
@@ -250,7 +268,13 @@ class _Task:
 
 def in_memory(task: int) -> Context:
     """A context whose state lives as long as the kernels."""
-    return Context(task, state=lambda _: MemoryState(), table=lambda _: MemoryTable(), scratch=MemoryState)
+    return Context(
+        task,
+        state=lambda _: MemoryState(),
+        table=lambda _: MemoryTable(),
+        timers=lambda _: MemoryTimers(),
+        scratch=MemoryState,
+    )
 
 
 def by_value(value: Any) -> bytes:
