@@ -36,7 +36,7 @@ def reader(folder: Path, shed: str) -> LogStreamReader:
 def offsets(source: LogStreamReader, start: Any, end: Any) -> set[tuple[int, int]]:
     """What a batch reads: partitions and offsets."""
     parts = source.partitions(start, end)
-    return {(p.partition, n) for p in parts for n in range(p.begin, p.end)}
+    return {(p.partition, n) for bundle in parts for p in bundle.slices for n in range(p.begin, p.end)}
 
 
 def test_the_oldest_are_left_out_and_the_same_again_in_a_replay(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from penstock.errors import OptionError
 from penstock.graph.run import RunSpec
 from penstock.graph.times import to_micros
 from penstock.spark.live.report import BatchReport
-from penstock.spark.live.until import Goal
+from penstock.spark.live.until import check_stop_test
 from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
@@ -90,4 +90,4 @@ def test_drained_after_the_last_batch(ran: Any) -> None:
 
 def test_a_condition_that_is_no_function_is_refused() -> None:
     with pytest.raises(OptionError, match="function of a batch's report"):
-        Goal(RunSpec(), "soon")  # type: ignore[arg-type]
+        check_stop_test("soon")  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import warm_workers
 from penstock.spark.live.report import BatchReport, Observer
-from penstock.spark.live.until import Goal, StopTest
+from penstock.spark.live.until import StopTest, check_stop_test
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ class Launch:
 
     def check(self) -> None:
         """Refuses what cannot work, before Spark is started."""
-        Goal(self.spec, self.watchers.until)
+        check_stop_test(self.watchers.until)
         check_runnable(self.graph)
         if self.spec.mode != "batch":
             check_free(self._checkpoint, self.graph.name)

@@ -22,6 +22,8 @@ from penstock.graph.nodes import Port
 from penstock.graph.run import RunSpec
 from penstock.spark.batch import bootstrap
 from penstock.spark.batch.batch import BOX, BatchRunner
+from penstock.spark.batch.result import BatchInput
+from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.changes import wanted_of
@@ -35,7 +37,7 @@ from penstock.spark.jvm.jars import use_jars
 from penstock.spark.jvm.session import power_of_two
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.report import BatchReport, Observer
-from penstock.spark.live.ticks import Ticks
+from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.live.until import StopTest
 from penstock.spark.tasks.pack import Packer
@@ -65,7 +67,7 @@ def run_live(
     check_runnable(graph)
     plan = compile_graph(graph, live=True)
     folder = spec.checkpoint_of(graph.name)
-    ticks = Ticks(folder / "ticks") if Timeline(plan.graph).timed else None
+    ticks = Ticks(folder / "ticks") if has_ticks(plan.graph) else None
     sources = Sources(plan.graph, folder, _steps(plan), spec.is_once, ticks)
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
     checkpoint = Checkpoint(Restart(folder, wanted_of(plan), savepoint, spec.drop_state, spec.rename_state))
@@ -126,10 +128,10 @@ class _Bounded:
     def run(self) -> list[BatchReport]:
         """All rounds."""
         self.runner.sinks.open()
-        adaptive = "false" if self.plan.graph.loops else "true"
-        self.spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+        settings = batch_settings(self.plan, self.runner.tasks, is_adaptive=not self.plan.graph.loops)
         try:
-            return list(self._rounds())
+            with set_for(self.spark, settings):
+                return list(self._rounds())
         except Exception as error:
             raise self._traced(as_run_error(error)) from error
         finally:
@@ -158,10 +160,10 @@ class _Bounded:
 
     def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
         times = self.runner.time.begin(number, number - 1, ended=ended)
-        report = self.runner.run(self.spark, number, number - 1, dict(frames), times=times)
+        result = self.runner.run(self.spark, BatchInput(number, number - 1, frames, times))
         for observer in self.observers:
-            observer(report)
-        return report
+            observer(result.report)
+        return result.report
 
     def _empty(self, frame: Any) -> Any:
         """No rows, in a form that Spark does not see through: the tasks of keyed steps must run and report."""

@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailab
 from penstock.connectors.base import Place
 from penstock.connectors.kafka.admin import PATIENCE, Cluster
 from penstock.connectors.kafka.settings import confluent, python_settings
+from penstock.connectors.sharing import shares
 from penstock.errors import RunError
 from penstock.graph.endpoints.kafka import ABOUT
 
@@ -207,11 +208,8 @@ def limited(start: Offsets, latest: Offsets, most: int | None) -> Offsets:
     """
     begins = {(t, p): start.get(t, {}).get(p, 0) for t, each in latest.items() for p in each}
     waiting = {place: max(0, latest[place[0]][place[1]] - begin) for place, begin in begins.items()}
-    total = sum(waiting.values())
-    share = 1.0 if most is None or total <= most else most / total
     made: Offsets = {}
-    for (topic, partition), behind in waiting.items():
-        taken = behind if share >= 1 else max(1, int(behind * share)) if behind else 0
+    for (topic, partition), taken in shares(waiting, most).items():
         made.setdefault(topic, {})[partition] = begins[topic, partition] + taken
     return made
 

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from penstock.connectors.base import Place, SourceConnector
 from penstock.connectors.log.shedding import SHED, Offsets, begins, left_out, plain, records_shed
 from penstock.connectors.malformed import from_json, literal, not_text, position_in, raw_rows, read_texts, read_values
+from penstock.connectors.sharing import shares
 from penstock.graph.endpoints.shedding import Shed
 from penstock.graph.types import quote
 from penstock.log import Log, TopicPartition
@@ -30,6 +31,8 @@ _NAMES = ("partition", "offset", "timestamp", "key", "value", "headers")
 NAME = "penstock_log"
 SLICE = 250_000
 """Records that one task reads at most; longer stretches of a partition are cut."""
+TASKS = 64
+"""How many tasks read a topic at most, unless it takes more for stretches of that length."""
 
 
 class LogSource(SourceConnector):
@@ -110,12 +113,36 @@ class LogDataSource(DataSource):
 
 
 @dataclass(frozen=True)
-class Slice(InputPartition):
+class Slice:
     """A stretch of a partition."""
 
     partition: int
     begin: int
     end: int
+
+
+@dataclass(frozen=True)
+class Bundle(InputPartition):
+    """The stretches that one task reads, one after the other."""
+
+    slices: tuple[Slice, ...]
+
+
+def bundled(slices: Sequence[Slice], tasks: int = TASKS) -> list[Bundle]:
+    """Stretches as tasks: each its own, or, when there are many, several short ones together; a task costs more than a short stretch.
+
+    >>> [len(bundle.slices) for bundle in bundled([Slice(p, 0, 10) for p in range(6)], tasks=3)]
+    [2, 2, 2]
+    """
+    if len(slices) <= tasks:
+        return [Bundle((part,)) for part in slices]
+    fair = -(-sum(part.end - part.begin for part in slices) // tasks)
+    made: list[list[Slice]] = [[]]
+    for part in slices:
+        if sum(p.end - p.begin for p in made[-1]) >= fair:
+            made.append([])
+        made[-1].append(part)
+    return [Bundle(tuple(parts)) for parts in made]
 
 
 class _Reading:
@@ -143,16 +170,21 @@ class _Reading:
             at = log.offsets_for_time(self.topic, int(given))
         return {str(p): at[p] if at[p] is not None else ends[1] for p, ends in found.items()}
 
-    def slices(self, start: Offsets, end: Offsets) -> Sequence[Slice]:
-        """The stretches between two offsets, each for a task."""
-        return [
+    def slices(self, start: Offsets, end: Offsets) -> Sequence[Bundle]:
+        """The stretches between two offsets, bundled for tasks."""
+        made = [
             Slice(int(p), at, min(at + SLICE, last))
             for p, last in plain(end).items()
             for at in range(begins(start, end).get(p, 0), last, SLICE)
         ]
+        return bundled(made)
 
-    def records(self, part: Any) -> Iterator[Any]:
-        """The Arrow batches of a stretch."""
+    def records(self, bundle: Bundle) -> Iterator[Any]:
+        """The Arrow batches of the stretches of a task."""
+        for part in bundle.slices:
+            yield from self._records(part)
+
+    def _records(self, part: Slice) -> Iterator[Any]:
         import pyarrow as pa
 
         wanted = pa.timestamp("us", tz="UTC")
@@ -166,7 +198,7 @@ class _Reading:
 class LogReader(_Reading, DataSourceReader):
     """A bounded read."""
 
-    def partitions(self) -> Sequence[Slice]:
+    def partitions(self) -> Sequence[Bundle]:
         """All that is there."""
         ends = {str(p): end for p, (_, end) in self.ends().items()}
         return self.slices(self.first(), ends)
@@ -213,7 +245,7 @@ class LogStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailable
         except (OSError, ValueError):
             return None
 
-    def partitions(self, start: Offsets, end: Offsets) -> Sequence[Slice]:
+    def partitions(self, start: Offsets, end: Offsets) -> Sequence[Bundle]:
         """The stretches of a batch."""
         return self.slices(start, end)
 
@@ -229,7 +261,4 @@ def paced(start: Offsets, ends: Offsets, most: int | None) -> Offsets:
     {'0': 90, '1': 10}
     """
     waiting = {p: end - start.get(p, 0) for p, end in ends.items()}
-    total = sum(waiting.values())
-    if most is None or total <= most:
-        return ends
-    return {p: start.get(p, 0) + min(n, -(-n * most // total)) for p, n in waiting.items()}
+    return {p: start.get(p, 0) + many for p, many in shares(waiting, most).items()}

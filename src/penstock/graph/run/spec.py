@@ -61,7 +61,7 @@ class RunSpec:
     records: int | None = option(None, whole(1), "Stop after so many records.", is_live=True)
     until_time: int | None = option(None, moment(), "Stop when event time has reached this moment.", is_live=True)
     until_idle: float | None = option(
-        None, maybe_span(), "Stop when no record has arrived for this time.", is_live=True
+        None, maybe_span(), "Stop when the sources had nothing for this time.", is_live=True
     )
     drain: bool = option(False, flag(), "At the end let all time pass: windows close, timers fire.")
     interval: float = option(0.0, span(), "Time between the starts of batches; 0s is as fast as it goes.", shown="0s")
@@ -79,6 +79,16 @@ class RunSpec:
     )
     rename_state: dict[str, str] = option(
         {}, pairs("OLD=NEW", "counts=totals"), "A step has another name now and keeps its state.", is_live=True
+    )
+    stalled_after: float = option(
+        600.0,
+        span(0.1),
+        "Say that a batch stands still after this time without a task that ends.",
+        shown="10m",
+        is_live=True,
+    )
+    kill_stalled_after: float | None = option(
+        None, maybe_span(), "Kill the Python workers of such a batch after this time.", shown="never", is_live=True
     )
     keep_versions: int = option(20, count(2), "How many versions of the state are kept.", shown="20")
     parallelism: int | None = option(None, whole(1), "Tasks of a keyed step.", shown="cores")

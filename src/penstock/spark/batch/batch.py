@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,13 +16,14 @@ from penstock.connectors.base import Batch, Place, SinkConnector, Staged
 from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
 from penstock.faults import passing
-from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Port, Sink
+from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
+from penstock.graph.state.times import Wakes
 from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import letter_rows
 from penstock.kernels.errors.guard import Letter
 from penstock.kernels.joins.refresh import Freshness
-from penstock.kernels.watermarks import BatchTimes
+from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_LETTERS
 from penstock.spark.dead_letters.replay import Replayed, Replays
@@ -32,7 +31,7 @@ from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, let
 from penstock.spark.dead_letters.store import LetterBox
 from penstock.spark.live.report import BatchReport
 from penstock.spark.live.timekeeper import RunTime
-from penstock.spark.lower.context import Lowering, Union
+from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.tasks.counting import CountsParam
@@ -62,45 +61,28 @@ class BatchRunner:
     sinks: Sinks
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
-    again: Any = None
-    """Reads records that came back from the dead letters unread; a bounded run has none."""
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
-    _seconds: dict[str, float] = field(default_factory=dict)
     _counts: Any = None
 
-    def run(
-        self,
-        spark: SparkSession,
-        batch: int,
-        base: int,
-        frames: dict[Port, DataFrame],
-        union: Union = lambda ports: None,
-        letters: Iterable[Letter] = (),
-        times: BatchTimes | None = None,
-    ) -> BatchReport:
-        """One batch, from the state of version `base` to that of version `batch`, at the times that `begin` returned.
-
-        `union` gives the union of some sources in one pass, where the host has a quicker way than to add them up. `letters` are dead
-        letters that were found before.
-        """
-        self._seconds = {}
-        times = times or self.time.begin(batch, base)
-        at = self._lowering(spark, batch, frames, union, times)
-        at.counts.value = PassCounts(letters=list(letters))
+    def run(self, spark: SparkSession, given: BatchInput) -> BatchResult:
+        """Runs one batch: all that it writes is committed when this returns."""
+        phases, batch = Phases(), given.batch
+        at = self._lowering(spark, given)
+        at.counts.value = PassCounts(letters=list(given.letters))
         staged: dict[str, Staged] = {}
         try:
-            with self._timed("plan"):
-                at.states = self._states(batch, base)
+            with phases.timed("plan"):
+                at.states = self._states(batch, given.base)
                 lower(at)
                 self._give_back(batch, at.replays)
-            with self._timed("compute"):
-                self._stage(at, batch, staged, times.now)
+            with phases.timed("compute"):
+                self._stage(at, batch, staged, given.times.now)
                 passing("state staged", batch)
-            with self._timed("state"):
-                bad = self._publish(batch, at)
+            with phases.timed("state"):
+                bad, wakes = self._publish(batch, at)
                 passing("manifest published", batch)
-            with self._timed("sinks"):
+            with phases.timed("sinks"):
                 self.sinks.commit(staged, batch)
                 for own in (*self.loops, BOX):
                     if own in staged:
@@ -110,21 +92,27 @@ class BatchRunner:
             raise
         finally:
             at.release()
-        return self._report(batch, at.counts.value, staged, bad)
+        return BatchResult(self._report(batch, at.counts.value, staged, bad, phases.seconds), wakes)
 
-    def _lowering(
-        self, spark: SparkSession, batch: int, frames: dict[Port, DataFrame], union: Union, times: BatchTimes
-    ) -> Lowering:
-        replays = self._replays.claim(batch)
-        counts = self._counter(spark)
-        rest = (counts, partial(self._table, times.now), union, replays)
-        made = Lowering(spark, self.plan, self.packer, self.tasks, self.live, *rest, frames=frames)
-        made.again = self.again or made.again
-        made.times = self.time.times(times)
-        return made
+    def _lowering(self, spark: SparkSession, given: BatchInput) -> Lowering:
+        return Lowering(
+            spark,
+            self.plan,
+            self.packer,
+            self.tasks,
+            self.live,
+            self._counter(spark),
+            partial(self._table, given.times.now),
+            given.union,
+            self.replays.claim(given.batch),
+            times=self.time.times(given.times),
+            frames=dict(given.frames),
+            reread=given.reread,
+        )
 
     @property
-    def _replays(self) -> Replays:
+    def replays(self) -> Replays:
+        """The requests to replay dead letters."""
         return Replays(self.folder / "replay")
 
     def _give_back(self, batch: int, left: Replayed) -> None:
@@ -133,15 +121,13 @@ class BatchRunner:
             log.warning(
                 "%d dead letters were not replayed: no step %r runs; they stay in the letter box", len(rows), step
             )
-        self._replays.give_back(batch, {step for step, _ in left})
+        self.replays.give_back(batch, {step for step, _ in left})
 
-    def attempt(
-        self, spark: SparkSession, batch: int, base: int, frames: dict[Port, DataFrame], times: BatchTimes
-    ) -> Exception | None:
+    def attempt(self, spark: SparkSession, given: BatchInput) -> Exception | None:
         """Tries a batch, and shows and keeps nothing; returns what went wrong, or None."""
-        at = self._lowering(spark, batch, dict(frames), lambda ports: None, times)
+        at = self._lowering(spark, given)
         try:
-            at.states = self._states(batch, base)
+            at.states = self._states(given.batch, given.base)
             lower(at)
             for sink in self.plan.graph.sinks:
                 if sink.inputs[0] in at.frames:
@@ -171,13 +157,12 @@ class BatchRunner:
         }
         return self.store.begin(batch, kept, base)
 
-    def _publish(self, batch: int, at: Lowering) -> dict[str, int]:
-        """Makes the new state real, with the times of the batch; gives the number of bad records by step."""
+    def _publish(self, batch: int, at: Lowering) -> tuple[dict[str, int], Wakes]:
+        """Makes the new state real, with the times of the batch; returns the number of bad records by step, and when steps have work."""
         found = {step: observed(observation) for step, observation in at.observed.items()}
         stored = self.time.finish(batch, {step: highs for step, (highs, _) in found.items()})
-        if self.store is not None:
-            self.time.wakes = self.store.publish(batch, stored)
-        return {step: bad for step, (_, bad) in found.items() if bad}
+        wakes = self.store.publish(batch, stored) if self.store is not None else Wakes()
+        return {step: bad for step, (_, bad) in found.items() if bad}, wakes
 
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged], now: int) -> None:
         dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
@@ -250,15 +235,14 @@ class BatchRunner:
             self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, place).persist()
         return self._tables[node.name]
 
-    @contextmanager
-    def _timed(self, phase: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds[phase] = time.perf_counter() - begin
-
-    def _report(self, batch: int, counts: PassCounts, staged: dict[str, Staged], bad: dict[str, int]) -> BatchReport:
+    def _report(
+        self,
+        batch: int,
+        counts: PassCounts,
+        staged: dict[str, Staged],
+        bad: dict[str, int],
+        seconds: dict[str, float],
+    ) -> BatchReport:
         halves, given = halves_of(self.plan.graph), counts.emitted()
         taken = counts.taken() | {halves[step]: many for step, many in counts.native().items()}
         taken |= {s: w.rows for s, w in staged.items() if w.rows is not None}
@@ -268,7 +252,7 @@ class BatchRunner:
             batch,
             {},
             steps,
-            dict(self._seconds),
+            seconds,
             finished=time.time(),
             taken=taken,
             given=given,

@@ -11,6 +11,8 @@ from penstock.compiler.plan import Plan
 from penstock.errors import StepError
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
+from penstock.spark.batch.result import BatchInput
+from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.failures import as_run_error
@@ -36,9 +38,10 @@ def fill(graph: Graph, spark: SparkSession, folder: Path, runner: Callable[[Plan
     steps = frozenset(name for stage in plan.stages for name in stage.steps)
     sources = Sources(plan.graph, folder / "bootstrap", steps)
     made = runner(plan)
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
     try:
-        made.run(spark, VERSION, VERSION - 1, dict(sources.bounded(spark)))
+        times = made.time.begin(VERSION, VERSION - 1)
+        with set_for(spark, batch_settings(plan, made.tasks, is_adaptive=False)):
+            made.run(spark, BatchInput(VERSION, VERSION - 1, sources.bounded(spark), times))
     except Exception as error:
         raise _traced(sources, spark, as_run_error(error)) from error
     finally:

@@ -118,7 +118,7 @@ class Sources:
         folder = self.folder / "loops" / node.name
         return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
 
-    def again(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
         """Records that a source could not read, read once more."""
         node = next(n for n in self.nodes if n.name == step)
         place = self._place(node)

@@ -13,13 +13,13 @@ from typing import Any
 
 from penstock.compiler.plan import Plan
 from penstock.compiler.state_schemas import schema_of_state
-from penstock.compiler.times import Timeline
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Node, Source
 from penstock.graph.state.schema import StateSchema
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.live.ticks import NAME as TICKS
+from penstock.spark.live.ticks import has_ticks
 from penstock.state.file import StateFile
 from penstock.state.store import StateStore
 
@@ -72,7 +72,7 @@ def wanted_of(plan: Plan) -> Wanted:
     """What a plan wants to find."""
     steps = {name for stage in plan.stages for name in stage.steps}
     nodes = [n for n in (*plan.graph.sources, *plan.graph.loops) if n.name in steps]
-    ticks = [(TICKS, "ticks")] if Timeline(plan.graph).timed else []
+    ticks = [(TICKS, "ticks")] if has_ticks(plan.graph) else []
     schemas = {
         store: schema_of_state(n, plan.graph, store)
         for s in plan.stages

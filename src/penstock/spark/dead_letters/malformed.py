@@ -67,9 +67,9 @@ def readable(at: Lowering, port: Port) -> DataFrame:
     """The records of a source that could be read, those among them that are read again."""
     node = at.plan.graph.node(port.step)
     frame = at.frames[port]
-    again = at.replays.pop((port.step, RAW), None)
-    if again:
-        frame = frame.unionByName(at.again(port.step, again))
+    replayed = at.replays.pop((port.step, RAW), None)
+    if replayed:
+        frame = frame.unionByName(at.reread(port.step, replayed))
     return _apart(at, node, frame) if isinstance(node, Source) and keeps_unread(node) else frame
 
 

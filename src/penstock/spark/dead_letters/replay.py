@@ -34,8 +34,13 @@ class Replays:
         return self.folder / "pending"
 
     def ask(self, letters: Iterable[dict[str, Any]]) -> int:
-        """Asks for letters to be replayed; gives how many."""
-        wanted = [{"id": m["id"], "step": m["step"], "place": 0, "payload": m["payload"]} for m in letters]
+        """Asks for dead letters to be replayed, but for those that wait already; returns how many wait more."""
+        waiting = self._ids(self.pending.glob("*.json"))
+        wanted = [
+            {"id": m["id"], "step": m["step"], "place": 0, "payload": m["payload"]}
+            for m in letters
+            if m["id"] not in waiting
+        ]
         if wanted:
             put_safely(self.pending / f"{uuid.uuid4().hex}.json", [json.dumps(wanted).encode()])
         return len(wanted)
@@ -61,7 +66,15 @@ class Replays:
             asked = json.loads(path.read_text())
             put_safely(path, [json.dumps([each for each in asked if each["step"] not in steps]).encode()])
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether requests wait for a batch."""
+        return self.pending.exists() and any(self.pending.glob("*.json"))
+
     def done(self) -> set[str]:
-        """The ids of all letters that have been asked for."""
-        files = self.folder.glob("*/*.json") if self.folder.exists() else []
+        """The ids of all letters that a batch has taken; what still waits for one is not among them."""
+        return self._ids(path for path in self.folder.glob("*/*.json") if path.parent != self.pending)
+
+    @staticmethod
+    def _ids(files: Iterable[Path]) -> set[str]:
         return {each["id"] for path in files for each in json.loads(path.read_text())}

@@ -16,8 +16,8 @@ from penstock.spark.failures import as_run_error
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.kernels.watermarks import BatchTimes
     from penstock.spark.batch.batch import BatchRunner
+    from penstock.spark.batch.result import BatchInput
 
 
 def searches(graph: Graph) -> bool:
@@ -25,11 +25,9 @@ def searches(graph: Graph) -> bool:
     return any(s.searched for s in graph.sources)
 
 
-def without_breakers(
-    runner: BatchRunner, spark: SparkSession, batch: int, frames: Frames, times: BatchTimes
-) -> tuple[Frames, list[Letter]] | None:
+def without_breakers(runner: BatchRunner, spark: SparkSession, given: BatchInput) -> tuple[Frames, list[Letter]] | None:
     """The frames without the records that break the batch, and those as dead letters; None when they cannot be told."""
-    search = Bisection(frames, lambda some: runner.attempt(spark, batch, batch - 1, some, times))
+    search = Bisection(dict(given.frames), lambda some: runner.attempt(spark, given.without(some, [])))
     try:
         causes = search.run()
         letters = [_letter(search, row, error, runner.plan.graph) for row, error in causes.items()]

@@ -1,4 +1,8 @@
-"""A live run: one streaming query, and the handle by which it is watched and stopped."""
+"""A live run: one streaming query, and the handle by which it is watched and stopped.
+
+What the run does and when it ends is decided by the state machine (`machine.py`); this is the shell that tells it what has happened and
+carries out what it says. Batches run in a thread of Spark's; all else happens in the thread that waits.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,33 @@ import contextlib
 import logging
 import threading
 import time
-from collections import Counter
-from dataclasses import replace
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.compiler.balance import balance
-from penstock.compiler.counts import complete
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, RunError
 from penstock.faults import passing
-from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Endpoint, Source
 from penstock.graph.run import RunSpec
-from penstock.kernels.watermarks import BatchTimes
 from penstock.spark.batch.batch import BatchRunner
-from penstock.spark.batch.sources import Parted, Sources
+from penstock.spark.batch.result import BatchInput, BatchResult
+from penstock.spark.batch.settings import batch_settings, set_for
+from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.directory import Checkpoint
+from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error
+from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
+from penstock.spark.live import machine as m
 from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.pace import Pace
+from penstock.spark.live.progress import Progress, completed
 from penstock.spark.live.report import BatchReport, Observer
+from penstock.spark.live.status import RunStatus, rows_of, tasks_of
 from penstock.spark.live.timekeeper import processing_time
-from penstock.spark.live.until import Goal, StopTest
+from penstock.spark.live.until import StopTest, check_stop_test
+from penstock.spark.live.watchdog import Finding, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +46,7 @@ log = logging.getLogger("penstock")
 
 
 class Stopping(Exception):
-    """Ends a batch that shall not run any more; its offsets are replayed at the next start."""
+    """Ends a batch that must not run any more; its offsets are replayed at the next start."""
 
 
 class BatchFailed(Exception):
@@ -47,7 +54,7 @@ class BatchFailed(Exception):
 
 
 class LiveRun:
-    """A flow that runs. `wait` returns when it ends; `stop` lets the batch at hand finish first."""
+    """A flow that runs. `wait` returns when it ends; `stop` lets the batch under way finish first."""
 
     def __init__(
         self,
@@ -59,8 +66,9 @@ class LiveRun:
         observers: tuple[Observer, ...] = (),
         until: StopTest | None = None,
     ) -> None:
+        check_stop_test(until)
         self.spark, self.sources, self.runner = spark, sources, runner
-        self.checkpoint, self.spec, self.observers = checkpoint, spec, observers
+        self.checkpoint, self.spec, self.observers, self.until = checkpoint, spec, observers, until
         self.failure: PenstockError | None = None
         self.reports: dict[int, BatchReport] = {}
         self.last: BatchReport | None = None
@@ -71,73 +79,71 @@ class LiveRun:
             spec.max_rows,
         )
         self.pace.begin()
-        runner.again = lambda step, letters: sources.again(spark, step, letters)
         self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
-        self._stopping = threading.Event()
-        self._busy = threading.Lock()
-        self._ended = self._given_up = False
-        self._fed = self._drained = False
-        self._drains = spec.drain and not spec.is_once and sources.ticks is not None
-        self.goal = Goal(spec, until)
-        self._ran, self._ticked = 0, -1
-        self._ending = False
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
+        self.machine = m.Machine(_course(spec, has_ticks=sources.ticks is not None))
         self.query: Any = None
-        self.query = self._start()
-        self.began = time.monotonic()
+        self._lock = threading.RLock()
+        self._commands: deque[m.Command] = deque()
+        self._wants_stop = threading.Event()
+        self._batch_began = 0.0
+        self.watchdog = Watchdog(spec.stalled_after, spec.kill_stalled_after)
+        self._looks_at = 0.0
+        self._is_closed = False
+        self._start()
 
-    def _start(self) -> Any:
-        self.spark.conf.set("spark.sql.adaptive.enabled", "false")
+    def _start(self) -> None:
+        settings = batch_settings(self.runner.plan, self.runner.tasks, is_adaptive=False)
         try:
-            writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
-            writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
-            writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).trigger(**self._trigger())
-            return writer.start()
+            with set_for(self.spark, settings):
+                writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
+                writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
+                writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).trigger(**self._trigger())
+                self.query = writer.start()
         except Exception as error:
             self._close()
             raise as_run_error(error) from error
+        self._tell(m.QueryStarted(time.monotonic()))
 
     def _trigger(self) -> dict[str, Any]:
         if self.spec.is_once:
             return {"availableNow": True}
         return {"processingTime": f"{self.spec.interval} seconds"}
 
+    # In Spark's thread: a batch.
+
     def _batch(self, frame: DataFrame, batch: int) -> None:
-        with self._busy:
-            if self._refuses():
-                raise Stopping
-            passing("offsets written", batch)
-            last, self._ending = self._ending, False
-            try:
-                self.reports[batch] = self._run(frame, batch, ended=last)
-                passing("sinks written", batch)
-            except BaseException as error:
-                if self._given_up:
-                    raise Stopping from None
-                self.failure = self._traced(as_run_error(error), frame, batch)
-                raise BatchFailed from None
+        with self._lock:
+            (command,) = self.machine.handle(m.BatchStarted(batch))
+            self._batch_began = time.monotonic()
+        if not isinstance(command, m.RunBatch):
+            raise Stopping
+        passing("offsets written", batch)
+        try:
+            result = self._run(frame, batch, ended=command.ended)
+            passing("sinks written", batch)
+        except BaseException as error:
+            if self.machine.has_abandoned:
+                raise Stopping from None
+            self.failure = self._traced(as_run_error(error), frame, batch)
+            self._tell(m.BatchFailed())
+            raise BatchFailed from None
+        with self._lock:
+            self.reports[batch], self.runner.time.wakes = result.report, result.wakes
+            self._tell(m.BatchFinished(time.monotonic(), result.has_fed))
 
-            if self.goal.ran() and not self._drains:
-                self._stopping.set()
-            self._drained |= last
-
-    def _refuses(self) -> bool:
-        """Whether no further batch shall run; a run that ends with all time passed has one more to go."""
-        return self._stopping.is_set() and (self._drained or not self._drains)
-
-    def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
-        return self.sources.explained(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
-
-    def _run(self, frame: DataFrame, batch: int, *, ended: bool) -> BatchReport:
+    def _run(self, frame: DataFrame, batch: int, *, ended: bool) -> BatchResult:
+        spark = frame.sparkSession
         times = self.runner.time.begin(batch, batch - 1, self._waiting(batch - 1), ended=ended)
         parted = self.sources.part(frame)
         try:
-            report = self._run_or_search(frame.sparkSession, batch, parted, times)
-            self._fed |= any(report.fed.values())
-            self._ran += 1
-            return report
+            given = BatchInput(batch, batch - 1, parted.frames, times, parted.union, reread=self._reread(spark))
+            return self._run_or_search(spark, given)
         finally:
             parted.release()
+
+    def _reread(self, spark: SparkSession) -> Any:
+        return lambda step, letters: self.sources.reread(spark, step, letters)
 
     def _waiting(self, batch: int) -> frozenset[str]:
         """The event times of sources that had more records than a batch took, or of which that is not known."""
@@ -146,156 +152,179 @@ class LiveRun:
             return self.backlog.inputs
         return self.backlog.waiting(progress["sources"])
 
-    def _run_or_search(self, spark: SparkSession, batch: int, parted: Parted, times: BatchTimes) -> BatchReport:
-        """Runs the batch. If it fails and the flow keeps dead letters, the records that break it are found and put aside."""
+    def _run_or_search(self, spark: SparkSession, given: BatchInput) -> BatchResult:
+        """Runs the batch. If it fails and the flow keeps dead letters, the records that break it are found and become such."""
         try:
-            return self.runner.run(spark, batch, batch - 1, dict(parted.frames), parted.union, times=times)
+            return self.runner.run(spark, given)
         except Exception as error:
-            if self._given_up or not searches(self.runner.plan.graph):
+            if self.machine.has_abandoned or not searches(self.runner.plan.graph):
                 raise
-            found = without_breakers(self.runner, spark, batch, parted.frames, times)
+            found = without_breakers(self.runner, spark, given)
             if found is None:
                 raise
-            log.warning("batch %d failed (%s); it goes on without %d records", batch, _first(error), len(found[1]))
-            return self.runner.run(spark, batch, batch - 1, found[0], letters=found[1], times=times)
+            log.warning(
+                "batch %d failed (%s); it goes on without %d records", given.batch, _first(error), len(found[1])
+            )
+            return self.runner.run(spark, given.without(*found))
+
+    def _traced(self, error: PenstockError, frame: DataFrame, batch: int) -> PenstockError:
+        return self.sources.explained(frame.sparkSession, error, batch, self.checkpoint.spark / "sources")
+
+    # In the thread that waits.
 
     def wait(self, pause: float = 0.1) -> None:
         """Returns when the run has ended; raises what ended it, if that was an error."""
         try:
-            self._watch(pause)
-            while not self._over() and self.failure is None and self._more():
-                self._fed = False
-                self.query = self._start()
-                self._watch(pause)
-            if self._drains and self.failure is None:
-                self._drain(pause)
+            while not self.machine.is_over:
+                self._turn()
+                if not self.machine.is_over:
+                    time.sleep(pause)
         except KeyboardInterrupt:
-            self._stopping.set()
+            self._wants_stop.set()
         finally:
             self.stop()
-        if self.failure is not None:
-            raise self.failure
-        self._raise_own()
-
-    def _watch(self, pause: float) -> None:
-        while self.query.isActive and not self._over():
-            self._tell()
-            self._tick()
-            time.sleep(pause)
-        self._tell()
-
-    def _drain(self, pause: float) -> None:
-        """One more batch, in which all time passes."""
-        assert self.sources.ticks is not None
-        self._ending = True
-        self.sources.ticks.put()
-        while self.query.isActive and not self._drained and self.failure is None:
-            time.sleep(pause)
-
-    def _tick(self) -> None:
-        """Has a batch run although no record may come, if time has work to do and none has run since it was asked for."""
-        ticks = self.sources.ticks
-        if ticks is None or self.spec.is_once or not self._busy.acquire(blocking=False):
-            return
-        try:
-            self._note_idle()
-            if self._ticked != self._ran and self.runner.time.is_due(processing_time()):
-                self._ticked = self._ran
-                ticks.put()
-        finally:
-            self._busy.release()
-
-    def _note_idle(self) -> None:
-        """Tells the timekeeper when Spark has asked all sources and none had anything: at the last trigger, at most an interval ago."""
-        now, status = processing_time(), self.query.status
-        if not status["isTriggerActive"] and not status["isDataAvailable"]:
-            self.runner.time.nothing_waits(now - round(self.spec.interval * 1_000_000))
-
-    def _more(self) -> bool:
-        """Whether a run that took what was there has more to do: loops that were fed, time that has work, or its end."""
-        ticks, time_ = self.sources.ticks, self.runner.time
-        if not self.spec.is_once:
-            return False
-        if ticks is not None and not self._fed:
-            if self.spec.drain and not self._drained:
-                self._drained = self._ending = True
-                ticks.put()
-                return True
-            if self._ran > 0 and time_.wakes.event and time_.is_due(processing_time()):
-                ticks.put()
-                return True
-        return self._fed
-
-    def _over(self) -> bool:
-        if self._stopping.is_set():
-            return True
-        self.failure = self.failure or self.sources.failure()
-        if self.failure is not None:
-            return True
-        if self.goal.reached(
-            self.runner.time.event_time(processing_time()), working=self._busy.locked() or bool(self.reports)
-        ):
-            return True
-        limit = self.spec.duration
-        return limit is not None and time.monotonic() - self.began >= limit
-
-    def _raise_own(self) -> None:
-        error = self.query.exception()
-        if error is not None and "Stopping" not in str(error):
-            raise as_run_error(error) from error
+        self._raise_failure()
 
     def ask_to_stop(self) -> None:
-        """Says that the run shall end after the batch at hand; safe to call from a signal handler."""
-        self._stopping.set()
+        """Says that the run is to end after the batch under way; safe to call from a signal handler."""
+        self._wants_stop.set()
 
-    def stop(self, patience: float = 7.0) -> None:
-        """Ends the run: the batch at hand finishes and is committed, then the query stops."""
-        if self._ended:
+    def stop(self, pause: float = 0.02) -> None:
+        """Ends the run: the batch under way finishes and is committed, then the query stops."""
+        if self._is_closed:
             return
-        self._stopping.set()
-        self._drained = True
-        deadline = time.monotonic() + patience
-        if self._busy.acquire(timeout=patience):
-            self._busy.release()
-        while self.query.isActive and time.monotonic() < deadline and not self._settled():
-            time.sleep(0.02)
         try:
-            if self.query.isActive:
-                self._given_up = True
-                self.query.stop()
-            self._tell()
+            self._tell(m.StopForced(time.monotonic()))
+            while not self.machine.is_over:
+                self._turn()
+                time.sleep(pause)
         finally:
             self._close()
 
-    def _settled(self) -> bool:
-        """Whether Spark has logged the commit of the last batch that ran."""
-        if not self.reports:
-            return True
-        progress = self.query.lastProgress
-        return progress is not None and progress["batchId"] >= max(self.reports)
+    def status(self) -> RunStatus:
+        """What the run is doing at the moment: the batch under way, its rows and its tasks."""
+        with self._lock:
+            machine, began = self.machine, self._batch_began
+            phase, ran, records, batch = machine.phase.value, machine.ran, machine.records, machine.batch
+        if batch is None:
+            return RunStatus(phase, ran, records)
+        rows = rows_of(OffsetLog(self.checkpoint.spark), batch)
+        return RunStatus(phase, ran, records, batch, time.monotonic() - began, rows, *tasks_of(self.spark))
 
-    def _close(self) -> None:
-        self._ended = True
-        with contextlib.ExitStack() as closing:
-            for part in (self.checkpoint, self.sources, self.runner):
-                closing.callback(part.close)
+    def _tell(self, event: m.Event) -> None:
+        """Tells the machine; what it says is carried out by the thread that waits."""
+        with self._lock:
+            self._commands += self.machine.handle(event)
 
-    def _tell(self) -> None:
+    def _turn(self) -> None:
+        """Looks what has happened, and does what follows."""
+        is_active = self.query.isActive
+        self._report()
+        if self._wants_stop.is_set():
+            self._tell(m.StopRequested(time.monotonic()))
+        failure = self.sources.failure()
+        if failure is not None and self.failure is None:
+            self.failure = failure
+            self._tell(m.SourceFailed())
+        self._poll() if is_active else self._ended()
+        self._watch(time.monotonic())
+        while self._commands:
+            self._carry_out(self._commands.popleft())
+
+    def _poll(self) -> None:
+        with self._lock:
+            now, is_free = processing_time(), self.machine.batch is None
+            is_idle = is_free and self._is_idle()
+            if is_idle:
+                self.runner.time.nothing_waits(now - round(self.spec.interval * 1_000_000))
+            is_due = is_free and self.runner.time.is_due(now)
+            event_time = self.runner.time.event_time(now) if is_free else self.runner.time.reached
+            self._tell(m.Polled(time.monotonic(), is_idle, is_due, self._has_replays, event_time))
+
+    def _watch(self, now: float) -> None:
+        """Looks every second whether the batch under way makes progress."""
+        if now < self._looks_at:
+            return
+        self._looks_at = now + 1.0
+        with self._lock:
+            batch = self.machine.batch
+        sign = None if batch is None else (batch, *tasks_of(self.spark))
+        finding = self.watchdog.look(now, sign)
+        if finding is not None and sign is not None:
+            self._act(finding, *sign)
+
+    def _act(self, finding: Finding, batch: int, done: int, tasks: int) -> None:
+        workers = python_workers(self.spark)
+        where = f"batch {batch} ({done} of {tasks} tasks done)"
+        if finding is Finding.KILL:
+            log.warning(
+                "%s: no task has ended for too long; killing Python workers %s, Spark runs their tasks again",
+                where,
+                workers,
+            )
+            kill(workers)
+            return
+        seconds = self.watchdog.quiet_for(time.monotonic())
+        log.warning("%s: no task has ended for %.0f s; the stacks of Python workers %s follow", where, seconds, workers)
+        dump_stacks(workers)
+
+    def _is_idle(self) -> bool:
+        """Whether Spark has asked all sources at its last trigger, at most an interval ago, and none had anything.
+
+        A query that is being started has no data and no trigger either; it waits for nothing yet.
+        """
+        status = self.query.status
+        is_waiting = str(status["message"]).startswith("Waiting")
+        return is_waiting and not status["isTriggerActive"] and not status["isDataAvailable"]
+
+    @property
+    def _has_replays(self) -> bool:
+        return self.runner.replays.has_pending
+
+    def _ended(self) -> None:
+        error = self.query.exception()
+        has_failed = error is not None and "Stopping" not in str(error)
+        if has_failed and self.failure is None:
+            self.failure = as_run_error(error)
+        is_due = bool(self.runner.time.wakes.event) and self.runner.time.is_due(processing_time())
+        self._tell(m.QueryEnded(has_failed, is_due, self._has_replays))
+
+    def _carry_out(self, command: m.Command) -> None:
+        match command:
+            case m.RunTick():
+                assert self.sources.ticks is not None
+                self.sources.ticks.put()
+            case m.StartQuery():
+                self._start()
+            case m.StopQuery():
+                self.query.stop()
+                self._report()
+                self._ended()
+
+    def _report(self) -> None:
         """Hands the reports of finished batches, completed by Spark's own figures, to the observers."""
-        for progress in self._progress():
+        found = self._progress()
+        for progress in found:
             report = self.reports.pop(progress["batchId"], None)
             if report is not None:
                 passing("commit logged", report.batch)
                 self.sweeper.sweep(fed_by(self.sources))
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
-                self.last = self._completed(report, progress)
-                self.pace.learn(self.last)
-                self.goal.told(self.last)
-                for observer in self.observers:
-                    observer(self.last)
+                self._hand_out(completed(report, progress, self.sources, self.runner.plan.graph))
+        last = found[-1]["batchId"] if found else -1
+        for batch in [b for b in self.reports if b < last]:
+            self._hand_out(self.reports.pop(batch))  # Spark keeps the figures of the last 100 batches
 
-    def _progress(self) -> list[Any]:
-        """Spark's figures of the batches not told yet. Asking for the last alone is cheap, and mostly enough."""
+    def _hand_out(self, report: BatchReport) -> None:
+        self.last = report
+        self.pace.learn(report)
+        is_goal = self.until is not None and self.until(report)
+        for observer in self.observers:
+            observer(report)
+        self._tell(m.BatchReported(report.rows_in, is_goal))
+
+    def _progress(self) -> list[Progress]:
+        """Spark's figures of the batches not reported yet. Asking for the last alone is cheap, and mostly enough."""
         waiting = list(self.reports)
         if not waiting:
             return []
@@ -304,41 +333,37 @@ class LiveRun:
             return []
         return [last] if waiting == [last["batchId"]] else list(self.query.recentProgress)
 
-    def _completed(self, report: BatchReport, progress: Any) -> BatchReport:
-        names = [owner_of(n.name) for n in self.sources.nodes]
-        rows = {n: int(s["numInputRows"]) for n, s in zip(names, progress["sources"], strict=False)}
-        lag = {n: _lag(s) for n, s in zip(names, progress["sources"], strict=False) if _lag(s)}
-        times = {k: v / 1000 for k, v in progress["durationMs"].items()}
-        seconds = {**report.seconds, "trigger": times.get("triggerExecution", 0.0), "log": _log(times)}
-        aside = Counter(report.dead) + Counter(report.skipped)
-        given = report.given | {
-            n.name: int(s["numInputRows"]) - aside[n.name]
-            for n, s in zip(self.sources.nodes, progress["sources"], strict=False)
-        }
-        steps = complete(self.runner.plan.graph, report.taken, given)
-        shed = self.sources.shed(progress["sources"])
-        counted = (report.late, report.bad, report.dead, report.skipped, shed)
-        books = balance(self.runner.plan.graph, rows, steps, *counted)
-        for wrong in books.open:
-            log.warning("batch %d does not add up: %s", report.batch, wrong)
-        return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books, shed=shed)
+    def _raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.machine.has_abandoned and self.machine.ran == 0:
+            raise RunError(
+                "the run was stopped before its first batch was done; its records are read again at the next start"
+            )
+
+    def _close(self) -> None:
+        self._is_closed = True
+        with contextlib.ExitStack() as closing:
+            for part in (self.checkpoint, self.sources, self.runner):
+                closing.callback(part.close)
+
+
+def _course(spec: RunSpec, *, has_ticks: bool) -> m.Course:
+    return m.Course(
+        once=spec.is_once,
+        drains=spec.drain and has_ticks,
+        has_ticks=has_ticks,
+        duration=spec.duration,
+        batches=spec.batches,
+        records=spec.records,
+        time=spec.until_time,
+        idle=spec.until_idle,
+    )
 
 
 def _is_paced(endpoint: Endpoint) -> bool:
     """Whether a source can be told how much to take. Spark's Kafka connector cannot: it has `rows_per_batch`."""
     return endpoint.kind == "log" or (endpoint.kind == "kafka" and endpoint.options["via"] == "python")
-
-
-def _log(times: dict[str, float]) -> float:
-    return times.get("walCommit", 0.0) + times.get("commitOffsets", 0.0)
-
-
-def _lag(source: Any) -> str:
-    metrics = source["metrics"] or {}
-    shown = {
-        k: metrics[k] for k in ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding") if k in metrics
-    }
-    return ", ".join(f"{k}={v}" for k, v in shown.items())
 
 
 def _first(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Ticks: batches without records, so that windows close and timers fire while the input is quiet.
+"""Ticks: batches without records, so that windows close, timers fire and dead letters are replayed while the input is quiet.
 
 Spark runs a batch when a source has something new. The ticks of a flow are a source of their own: a folder into which the
 driver puts an empty-handed file whenever time has work to do.
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.compiler.times import Timeline
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import DEAD_LETTER
 from penstock.state.file import put_safely
 from penstock.storage.private import make_private
 
@@ -18,6 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME = "__ticks"
+
+
+def has_ticks(graph: Graph) -> bool:
+    """Whether a flow may have work without records: a step that does something when time moves, or dead letters to replay."""
+    policies = [getattr(node, "on_error", None) for node in graph.nodes]
+    keeps_letters = any(p is not None and p.action == DEAD_LETTER for p in policies)
+    return Timeline(graph).timed or keeps_letters or any(source.searched for source in graph.sources)
 
 
 @dataclass(frozen=True)

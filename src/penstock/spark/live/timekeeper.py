@@ -66,6 +66,11 @@ class RunTime:
         """Whether a batch without records would have work to do now."""
         return self.keeper.is_due(self.wakes, now, self.timeline.store_watermark)
 
+    @property
+    def reached(self) -> int:
+        """The event time that all steps have been brought to by the last batch."""
+        return min(self.keeper.previous.values(), default=NEVER)
+
     def event_time(self, now: int) -> int:
         """The event time that all steps have been brought to: that of the last batch, or of the next if none waits for it."""
         at = self.keeper.previous if self.is_due(now) else self.keeper.marks.at

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 Union = Callable[[tuple[Port, ...]], "DataFrame | None"]
 
 
-def _none_again(step: str, letters: list[dict[str, Any]]) -> DataFrame:
+Reread = Callable[[str, list[dict[str, Any]]], "DataFrame"]
+"""Reads records of a source that came back from the dead letters."""
+
+
+def refuse_reread(step: str, letters: list[dict[str, Any]]) -> DataFrame:
+    """A bounded run replays nothing."""
     raise Impossible(f"source {step!r}: a bounded run replays no dead letters")
 
 
@@ -51,8 +56,7 @@ class Lowering:
     kept: list[DataFrame] = field(default_factory=list)
     unread: dict[str, Any] = field(default_factory=dict)
     """What Spark notes of records that sources could not read."""
-    again: Callable[[str, list[dict[str, Any]]], DataFrame] = field(default=_none_again)
-    """Reads records that came back from the dead letters unread."""
+    reread: Reread = refuse_reread
 
     def input(self, node: Node, place: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""

@@ -22,7 +22,6 @@ def parts(at: Lowering, node: Parts) -> None:
     The repartition says so. Spark leaves it out where its own shuffle does the same, and needs it where the input was
     partitioned otherwise and no shuffle was made.
     """
-    at.spark.conf.set("spark.sql.shuffle.partitions", str(at.tasks_of(node.of)))
     parts = _grouped(at, node.of, node, f"count(*) as {ROWS}")
     at.give(Port(node.name), parts.repartition(at.tasks_of(node.of), *map(quote, node.keys)))
 

@@ -5,7 +5,10 @@ The steps travel as one pickle, unpacked once per worker and kept; what changes 
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import pickle
+import signal
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -79,6 +82,13 @@ class Stage:
         return _Task(self).run(batches)
 
 
+@lru_cache(maxsize=1)
+def show_stacks_on_signal() -> None:
+    """Has this process write its Python stacks to standard error when it gets SIGUSR1: the driver sends it where nothing moves."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        faulthandler.register(signal.SIGUSR1, all_threads=True)
+
+
 def _unpacked(stage: Stage) -> Work:
     if stage.digest not in _KEPT:
         _KEPT[stage.digest] = pickle.loads(stage.packed)
@@ -96,6 +106,8 @@ class _Task:
 
         self.stage, self.work = stage, _unpacked(stage)
         context = TaskContext.get()
+        if context:
+            show_stacks_on_signal()
         self.partition = context.partitionId() if context else 0
         self.stores = {name: kind for n in self.work.nodes for name, kind in n.stores.items()}
         self.states: dict[str, Any] = {s: self._opened(s, f) for s, f in stage.states.items()}

@@ -1,0 +1,40 @@
+"""The settings of Spark that batches run under: set for a run, and set back when it has started or ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from penstock.compiler.plan import Plan
+from penstock.graph.nodes import Parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ADAPTIVE = "spark.sql.adaptive.enabled"
+SHUFFLE = "spark.sql.shuffle.partitions"
+
+
+def batch_settings(plan: Plan, tasks: int, *, is_adaptive: bool) -> dict[str, str]:
+    """The settings for a plan.
+
+    The `groupBy` of an aggregate brings each key to the task that owns it, if Spark shuffles into as many parts as the step has tasks.
+    Where steps differ in that, Spark shuffles once more for those that do not have the number of most.
+    """
+    wanted = {node.of.parallelism or tasks for node in plan.graph.nodes if isinstance(node, Parts)}
+    shuffle = {SHUFFLE: str(wanted.pop() if len(wanted) == 1 else tasks)} if wanted else {}
+    return {ADAPTIVE: str(is_adaptive).lower(), **shuffle}
+
+
+@contextmanager
+def set_for(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Sets a session up for what is done inside, and sets it back. A streaming query keeps what it was started with."""
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)

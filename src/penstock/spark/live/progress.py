@@ -1,0 +1,47 @@
+"""Completes the report of a batch with Spark's own figures: rows and lag of sources, and the time of its bookkeeping."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.compiler.balance import balance
+from penstock.compiler.counts import complete
+from penstock.graph.graph import Graph
+from penstock.graph.ids import owner_of
+from penstock.spark.batch.sources import Sources
+from penstock.spark.live.report import BatchReport
+
+Progress = Mapping[str, Any]  # Spark's JSON
+log = logging.getLogger("penstock")
+_LAG = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
+
+
+def completed(report: BatchReport, progress: Progress, sources: Sources, graph: Graph) -> BatchReport:
+    """The report with what Spark says of the batch, and the accounting that follows; a discrepancy is logged."""
+    figures = list(zip(sources.nodes, progress["sources"], strict=False))
+    rows = {owner_of(n.name): int(s["numInputRows"]) for n, s in figures}
+    lag = {owner_of(n.name): text for n, s in figures if (text := _lag(s))}
+    aside = Counter(report.dead) + Counter(report.skipped)
+    given = report.given | {n.name: int(s["numInputRows"]) - aside[n.name] for n, s in figures}
+    steps = complete(graph, report.taken, given)
+    shed = sources.shed(progress["sources"])
+    books = balance(graph, rows, steps, report.late, report.bad, report.dead, report.skipped, shed)
+    for wrong in books.open:
+        log.warning("batch %d does not add up: %s", report.batch, wrong)
+    seconds = {**report.seconds, **_seconds(progress)}
+    return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books, shed=shed)
+
+
+def _seconds(progress: Progress) -> dict[str, float]:
+    times = {k: v / 1000 for k, v in progress["durationMs"].items()}
+    written = times.get("walCommit", 0.0) + times.get("commitOffsets", 0.0)
+    return {"trigger": times.get("triggerExecution", 0.0), "log": written}
+
+
+def _lag(source: Progress) -> str:
+    metrics = source["metrics"] or {}
+    return ", ".join(f"{k}={metrics[k]}" for k in _LAG if k in metrics)

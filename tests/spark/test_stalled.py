@@ -1,0 +1,45 @@
+"""A Python worker that stands still is noticed, asked for its stack, killed, and its task runs again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
+
+
+def stopping(path: Path) -> Any:
+    """A step whose worker stops at its first record, the first time."""
+
+    def step(row: Any) -> Any:
+        if not path.exists():
+            path.write_text("stopped")
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return row
+
+    return step
+
+
+@pytest.mark.spark
+def test_a_worker_that_stands_still_is_killed_and_its_task_runs_again(
+    penstock_spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    got: list[int] = []
+    flow = ps.Flow("stalled")
+    numbers = flow.source("numbers", ps.items([1, 2, 3], "n int"))
+    numbers.map("stop", stopping(tmp_path / "once")).sink(
+        "out", ps.callback(lambda rows, _: got.extend(r.n for r in rows))
+    )
+    options = RunSpec(checkpoint=tmp_path / "c", mode="once", stalled_after=5.0, kill_stalled_after=20.0)
+    with caplog.at_level(logging.WARNING, "penstock"):
+        run_live(flow.graph, penstock_spark, options).wait()
+    assert sorted(got) == [1, 2, 3]
+    assert "no task has ended for" in caplog.text
+    assert "killing Python workers" in caplog.text

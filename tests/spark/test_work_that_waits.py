@@ -1,0 +1,77 @@
+"""A live run does the work that waits: it ends after a batch, not before one, and replays dead letters without new input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.graph.run import RunSpec
+from penstock.log import Log
+from penstock.spark.dead_letters.replay import Replays
+from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.live.report import BatchReport
+from penstock.spark.run import run_live
+
+pytestmark = pytest.mark.spark
+
+
+def counted(folder: Path, records: int, got: list[int]) -> ps.Flow:
+    """A topic with records, and a flow that collects them."""
+    with Log(folder / "log") as log:
+        log.create_topic("numbers", 3)
+        with log.producer() as producer:
+            for n in range(records):
+                producer.send("numbers", json.dumps({"n": n}).encode(), str(n).encode())
+    flow = ps.Flow("counted")
+    numbers = flow.source("numbers", ps.topic("numbers", "n bigint", path=folder / "log"))
+    numbers.sink("out", ps.callback(lambda rows, _: got.extend(r.n for r in rows)))
+    return flow
+
+
+@pytest.mark.parametrize("how", [{"duration": 0.1}, {"until_idle": 0.1}], ids=["for", "until-idle"])
+def test_a_run_that_is_short_does_not_end_before_its_first_batch(
+    penstock_spark: Any, tmp_path: Path, how: dict[str, Any]
+) -> None:
+    got: list[int] = []
+    reports: list[BatchReport] = []
+    flow = counted(tmp_path, 900, got)
+    spec = RunSpec(checkpoint=tmp_path / "c", max_rows=400, **how)
+    live = run_live(flow.graph, penstock_spark, spec, observers=(reports.append,))
+    assert live.status().phase == "running"
+    live.wait(pause=0.01)
+    assert reports
+    assert max(r.rows_in for r in reports) == 400, "never more than --max-rows"
+    assert len(got) == sum(r.rows_in for r in reports)
+    assert "until_idle" not in how or sorted(got) == list(range(900))
+    assert live.status().phase == "over"
+
+
+def parse(row: Any) -> int:
+    return int(row.text)
+
+
+def parse_better(row: Any) -> int:
+    return int(row.text) if row.text.isdigit() else -1
+
+
+@pytest.mark.parametrize("once", [True, False], ids=["once", "live"])
+def test_dead_letters_are_replayed_though_no_record_waits(penstock_spark: Any, tmp_path: Path, once: bool) -> None:
+    def run(function: Any) -> list[int]:
+        got: list[int] = []
+        flow = ps.Flow("letters", on_error="dead_letter")
+        texts = flow.source("texts", ps.items(["1", "x", "y"], "text string"))
+        texts.map("parse", function, "n int").sink("out", ps.callback(lambda rows, _: got.extend(r.n for r in rows)))
+        spec = RunSpec(checkpoint=tmp_path, mode="once" if once else "live", batches=1)
+        run_live(flow.graph, penstock_spark, spec).wait(pause=0.01)
+        return got
+
+    assert run(parse) == [1]
+    replays = Replays(tmp_path / "replay")
+    assert replays.ask(LetterBox(tmp_path / "dead-letters").letters()) == 2
+    assert replays.done() == set(), "the list says yes only when a batch has taken it"
+    assert run(parse_better) == [-1, -1]
+    assert len(replays.done()) == 2
