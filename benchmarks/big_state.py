@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import penstock as ps
 from benchmarks.harness import Bar, Result, folder, spark_session
 from benchmarks.keyed_state import Counter
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ CHUNK = 1_000_000
 def graph(path: str) -> Graph:
     flow = ps.Flow("big-state")
     records = flow.source("records", ps.files(path, "parquet", "k bigint", files_per_batch=1))
-    records.key_by("k").process("count", Counter, schema="k bigint, n bigint").sink("out", Endpoint("nothing"))
+    records.key_by("k").process("count", Counter, schema="k bigint, n bigint").sink("out", nothing())
     return flow.graph
 
 

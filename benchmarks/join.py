@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,7 @@ def graph(place: Path) -> Graph:
     read = {side: ps.files(place / side, "parquet", of, files_per_batch=1) for side, of in SCHEMAS.items()}
     left = flow.source("left", read["left"], event_time="ts", lateness="10s")
     right = flow.source("right", read["right"], event_time="tb", lateness="10s")
-    left.join("near", right, "k", within="30s").sink("out", Endpoint("nothing"))
+    left.join("near", right, "k", within="30s").sink("out", nothing())
     return flow.graph
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
 from penstock.frontends.streams.flow import Flow
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.endpoints.kafka import kafka
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ def fill(spark: SparkSession, servers: str, rows: int) -> None:
 def graph(servers: str, most: int) -> Graph:
     flow = Flow("kafka-read")
     read = flow.source("in", kafka(TOPIC, FIELDS, servers=servers, rows_per_batch=most))
-    read.where("some", "n % 2 = 0").sink("out", Endpoint("nothing"))
+    read.where("some", "n % 2 = 0").sink("out", nothing())
     return flow.graph
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ class Counter(ps.Process):
 def graph(path: str) -> Graph:
     flow = ps.Flow("keyed-state")
     records = flow.source("records", ps.files(path, "parquet", "k string", files_per_batch=1))
-    records.key_by("k").process("count", Counter, schema="k string, n bigint").sink("out", Endpoint("nothing"))
+    records.key_by("k").process("count", Counter, schema="k string, n bigint").sink("out", nothing())
     return flow.graph
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, best, folder, paired_ratio, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 from penstock.log import Log
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def fill(place: Path, records: int) -> Path:
 
 def graph(path: Path) -> Graph:
     flow = ps.Flow("log-read")
-    flow.source("t", ps.topic("t", path=path)).sink("out", Endpoint("nothing"))
+    flow.source("t", ps.topic("t", path=path)).sink("out", nothing())
     return flow.graph
 
 

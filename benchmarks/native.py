@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session, text_lines
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ def graph(path: str) -> Graph:
     lines = flow.source("lines", ps.files(path, format="text"))
     words = lines.explode("split", "word", "split(value, ' ')").where("long", "length(word) > 3")
     counts = words.key_by("word").count("count")
-    counts.sink("out", Endpoint("nothing"))
+    counts.sink("out", nothing())
     return flow.graph
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, batch_seconds, folder, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +21,7 @@ SKIP = 5
 
 def graph(path: str) -> Graph:
     flow = ps.Flow("overhead")
-    flow.source("lines", ps.files(path, format="text", files_per_batch=1)).sink("out", Endpoint("nothing"))
+    flow.source("lines", ps.files(path, format="text", files_per_batch=1)).sink("out", nothing())
     return flow.graph
 
 

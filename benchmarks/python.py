@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session, text_lines
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ def graph(path: str) -> Graph:
     flow = ps.Flow("python")
     lines = flow.source("lines", ps.files(path, format="text"))
     words = lines.flat_map("split", lambda row: row.value.split(), schema="word string")
-    words.key_by("word").count("count").sink("out", Endpoint("nothing"))
+    words.key_by("word").count("count").sink("out", nothing())
     return flow.graph
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session, text_lines
 from benchmarks.keyed_state import ROCKSDB
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def graph(path: str) -> Graph:
     flow = ps.Flow("python-word-count")
     lines = flow.source("lines", ps.files(path, format="text"))
     words = lines.flat_map("split", split, schema="word string")
-    words.key_by("word").aggregate("count", n=Count).sink("out", Endpoint("nothing"))
+    words.key_by("word").aggregate("count", n=Count).sink("out", nothing())
     return flow.graph
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,7 +34,7 @@ def graph(path: str, kind: str) -> Graph:
     flow = ps.Flow(f"windows-{kind}")
     source = ps.files(path, "parquet", SCHEMA, files_per_batch=1)
     events = flow.source("events", source, event_time="ts", lateness=LATENESS)
-    events.key_by("k").window(KINDS[kind]()).count("n").sink("out", Endpoint("nothing"))
+    events.key_by("k").window(KINDS[kind]()).count("n").sink("out", nothing())
     return flow.graph
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from penstock.bridge import SocketBridge
 from penstock.bridge.guard import Guard
 from penstock.bridge.limits import Limits
 from penstock.bridge.records import Keys
+from penstock.bridge.socket import Lines
 from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
 from penstock.log.storage import files
@@ -217,3 +220,65 @@ def test_connections_too_many_are_refused(log: Log) -> None:
         assert made.recv(100) == b"ok 0 0\n"
         with connected(bridge.port) as other:
             assert everything(other) == b"error too many connections; try again\n"
+
+
+def test_a_connection_that_rests_makes_room_for_one_that_does_not(log: Log) -> None:
+    limits = Limits(connections=20, crowded_seconds=0.2)
+    with lines(log, limits=limits) as bridge, ExitStack() as open_ones:
+        resting = [open_ones.enter_context(connected(bridge.port)) for _ in range(20)]
+        until(lambda: len(bridge.server._idle) == 20)
+        time.sleep(0.3)
+        assert said(bridge.port, b"x\n") == ["ok 0 0"]
+        assert everything(resting[0]) == b"", "the one that rested longest"
+        resting[-1].sendall(b"y\n")
+        assert resting[-1].recv(100) == b"ok 0 1\n"
+
+
+def test_lines_that_never_end_are_bounded_together(log: Log) -> None:
+    limits = Limits(body=1 << 20, held=8 << 20, connections=100)
+    with lines(log, limits=limits) as bridge, ExitStack() as open_ones:
+        hanging = [open_ones.enter_context(connected(bridge.port)) for _ in range(40)]
+        for each in hanging:
+            with suppress(OSError):
+                each.sendall(b"x" * 900_000)
+        until(lambda: bridge.server.refused > 0)
+        assert bridge.server._unfinished <= (4 << 20) + limits.piece(40)
+        assert said(bridge.port, b"whole\n") == ["ok 0 0"]
+    assert bridge.server._unfinished == bridge.server.intake.room.size == 0
+
+
+def test_nobody_is_listened_to_for_long_before_the_token(log: Log) -> None:
+    with lines(log, guard=Guard.of("0.0.0.0", "s3cret")) as bridge, connected(bridge.port) as made:
+        flood(made, 10 << 20, b"x" * 10_000)
+        assert (
+            b"the first line must be: auth TOKEN, and has at most 4096 bytes" in everything(made)
+            or not bridge.server._talks
+        )
+        assert said(bridge.port, b"auth s3cret\n" + b"y" * 100_000 + b"\n") == ["ok", "ok 0 0"]
+
+
+def test_a_long_line_in_small_pieces_costs_what_it_is_long(log: Log) -> None:
+    taken = Lines(4 << 20)
+    taken.add(b"x" * (1 << 20))
+    began = time.process_time()
+    for _ in range(100_000):
+        taken.add(b"y")
+    assert time.process_time() - began < 2.0
+    assert len(taken.add(b"\n")[0]) == (1 << 20) + 100_000
+
+
+@pytest.mark.slow
+def test_a_thousand_connections_hold_little_memory(log: Log) -> None:
+    """900 lines that never end once made the bridge hold 1.2 GB."""
+    with lines(log, limits=Limits(connections=1000)) as bridge, ExitStack() as open_ones:
+        before = resident()
+        hanging = [open_ones.enter_context(connected(bridge.port)) for _ in range(900)]
+        for each in hanging:
+            each.settimeout(0.05)
+            flood(each, 900_000, b"x" * 90_000)
+        assert resident() - before < 160 << 20
+
+
+def resident() -> int:
+    """The memory of this process, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

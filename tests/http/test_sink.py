@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, Refusal, RowSink, Staged, rows_of
+from penstock.connectors.base import Batch, Capabilities, Refusal, RowSink, Staged, rows_of
 from penstock.connectors.http import HttpSink, Posting
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
@@ -216,7 +216,7 @@ def test_a_server_that_refuses_everything_stops_the_flow(desk: Desk, penstock_sp
 class Paper(RowSink):
     """A sink of the user's own that takes no long words."""
 
-    reports_row_errors = True
+    capabilities = Capabilities(writes=True, deliveries=("at_least_once", "at_most_once"), row_errors="reported")
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         found, staged = rows_of(frame), Staged()

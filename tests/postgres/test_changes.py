@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def reading(url: str, db: Database, table: str = "items", **options: Any) -> Changes:
+    options = {"schema": ps.postgres_schema(url, table), **options}
     endpoint = ps.postgres_changes(url, table, slot=f"slot_{db.info.dbname}_{table}", **options)
     assert endpoint.schema is not None
     made = Changes({k: v for k, v in endpoint.options.items() if v is not None}, endpoint.schema, "in")
@@ -181,4 +182,6 @@ def test_what_cannot_be_is_said_when_the_flow_is_built(url: str, db: Database) -
     db.execute("create table items (id bigint primary key)")
     reading(url, db)
     with pytest.raises(SchemaError):
-        ps.postgres_changes(url, "nothing", slot="s")
+        ps.postgres_changes(url, "nothing", slot="s", schema=ps.postgres_schema(url, "nothing"))
+    with pytest.raises(SchemaError, match="needs a schema"):
+        ps.postgres_changes(url, "items", slot="s")

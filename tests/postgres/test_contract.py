@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ class TestSink(SinkContract):
         return ps.write_postgres(url, "rows", create=True)
 
     def for_kinds(self, endpoint: Endpoint) -> Endpoint:
-        return Endpoint("write_postgres", {**endpoint.options, "table": "kinds"})
+        return replace(endpoint, options={**endpoint.options, "table": "kinds"})
 
     def left_aside(self, endpoint: Endpoint) -> int:
         found = self.db.execute(
@@ -56,8 +57,10 @@ class TestChanges(SourceContract):
     def endpoint(self, url: str, db: Database) -> Endpoint:
         self.db = db
         db.execute("create table events (id bigint primary key, word text)")
-        made = ps.postgres_changes(url, "events", slot=f"contract_{db.info.dbname}")
-        return Endpoint(made.kind, made.options, made.schema.only(("op", "id", "word")) if made.schema else None, False)
+        made = ps.postgres_changes(
+            url, "events", slot=f"contract_{db.info.dbname}", schema=ps.postgres_schema(url, "events")
+        )
+        return replace(made, schema=made.schema.only(("op", "id", "word")) if made.schema else None, bounded=False)
 
     def add(self, endpoint: Endpoint, first: int, many: int) -> list[tuple[Any, ...]]:
         rows = [(i, f"w{i}") for i in range(first, first + many)]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tests.postgres.conftest import Database
 
 
+EVENTS = "id bigint, word string, at timestamp"
+
+
 def reading(endpoint: Endpoint) -> Incremental:
     assert endpoint.schema is not None
     return Incremental({k: v for k, v in endpoint.options.items() if v is not None}, endpoint.schema, "in")
@@ -45,20 +48,27 @@ def test_the_schema_is_that_of_the_table(url: str, db: Database) -> None:
     db.execute(
         "create table kinds (a smallint, b int, c numeric(9,3), d numeric, e bool, f bytea, g uuid, h int[], i jsonb, j date)"
     )
-    assert str(ps.postgres(url, "events", by="id").schema) == "id bigint, word string, at timestamp"
-    assert str(ps.postgres(url, query="select id, at from events", by="id").schema) == "id bigint, at timestamp"
+    assert str(ps.postgres_schema(url, "events")) == EVENTS
+    assert str(ps.postgres_schema(url, query="select id, at from events")) == "id bigint, at timestamp"
     kinds = "a smallint, b int, c decimal(9,3), d decimal(38,18), e boolean, f binary, g string, h array<int>, i string, j date"
-    assert str(ps.postgres(url, "kinds", by="b").schema) == kinds
+    assert str(ps.postgres_schema(url, "kinds")) == kinds
     with pytest.raises(SchemaError, match="no field 'idd'; did you mean 'id'"):
-        ps.postgres(url, "events", by="idd")
+        ps.postgres(url, "events", by="idd", schema=ps.postgres_schema(url, "events"))
     with pytest.raises(SchemaError, match="the schema of the table 'evens' cannot be read"):
-        ps.postgres(url, "evens", by="id")
+        ps.postgres_schema(url, "evens")
+
+
+def test_building_asks_no_server() -> None:
+    with pytest.raises(SchemaError, match=r"postgres\(\) needs a schema: .* ps\.postgres_schema\(url, 'events'\)"):
+        ps.postgres("postgresql://nobody@127.0.0.1:1/none", "events", by="id")
+    made = ps.postgres("postgresql://nobody@127.0.0.1:1/none", "events", by="id", schema=EVENTS)
+    assert made.schema is not None
 
 
 @pytest.mark.usefixtures("events")
 def test_a_batch_takes_no_more_rows_than_it_may(url: str, db: Database) -> None:
     db.execute("insert into events (word) select 'w' || g from generate_series(1, 250) g")
-    source = reading(ps.postgres(url, "events", by="id"))
+    source = reading(ps.postgres(url, "events", by="id", schema=EVENTS))
     batches, end = drained(source, source.first(), 100)
     assert [len(b) for b in batches] == [100, 100, 50]
     assert [r["id"] for b in batches for r in b] == list(range(1, 251))
@@ -67,7 +77,7 @@ def test_a_batch_takes_no_more_rows_than_it_may(url: str, db: Database) -> None:
 
 @pytest.mark.usefixtures("events")
 def test_a_row_that_is_committed_later_than_a_greater_one_is_not_left_out(url: str, db: Database) -> None:
-    source = reading(ps.postgres(url, "events", by="id"))
+    source = reading(ps.postgres(url, "events", by="id", schema=EVENTS))
     start = source.first()
     with psycopg.connect(url) as slow:
         slow.execute("insert into events (word) values ('slow')")
@@ -81,7 +91,7 @@ def test_a_row_that_is_committed_later_than_a_greater_one_is_not_left_out(url: s
 @pytest.mark.usefixtures("events")
 def test_others_that_write_all_the_time_do_not_hold_it_up(url: str, db: Database) -> None:
     """Only those that were under way when a value was seen are waited for, not those that came since."""
-    source = reading(ps.postgres(url, "events", by="id"))
+    source = reading(ps.postgres(url, "events", by="id", schema=EVENTS))
     start = source.first()
     first, second = psycopg.connect(url), psycopg.connect(url)
     first.execute("insert into events (word) values ('one')")
@@ -97,7 +107,7 @@ def test_others_that_write_all_the_time_do_not_hold_it_up(url: str, db: Database
 @pytest.mark.usefixtures("events")
 def test_a_time_waits_for_every_transaction_that_began_before_it(url: str, db: Database) -> None:
     """now() is when a transaction began, long before it writes, perhaps."""
-    source = reading(ps.postgres(url, "events", by=("at", "id")))
+    source = reading(ps.postgres(url, "events", by=("at", "id"), schema=EVENTS))
     start = source.first()
     with psycopg.connect(url) as slow:
         slow.execute("select now()")
@@ -112,7 +122,7 @@ def test_a_time_waits_for_every_transaction_that_began_before_it(url: str, db: D
 @pytest.mark.usefixtures("events")
 def test_equal_values_are_told_apart_by_a_second_column(url: str, db: Database) -> None:
     db.execute("insert into events (word, at) select 'w' || g, '2026-01-01' from generate_series(1, 10) g")
-    source = reading(ps.postgres(url, "events", by=("at", "id")))
+    source = reading(ps.postgres(url, "events", by=("at", "id"), schema=EVENTS))
     batches, end = drained(source, source.first(), 4)
     assert [len(b) for b in batches] == [4, 4, 2]
     db.execute("insert into events (word, at) values ('later', '2026-01-01')")
@@ -125,18 +135,22 @@ def test_lag_holds_back_what_is_new(url: str, db: Database) -> None:
     db.execute(
         "insert into events (word, at) values ('old', now() - interval '1 hour'), ('new', now() - interval '1 minute')"
     )
-    source = reading(ps.postgres(url, "events", by="at", lag="10m"))
+    source = reading(ps.postgres(url, "events", by="at", lag="10m", schema=EVENTS))
     batches, _ = drained(source, source.first())
     assert [r["word"] for b in batches for r in b] == ["old"]
     with pytest.raises(FlowError, match="by= must be a timestamp"):
-        reading(ps.postgres(url, "events", by="id", lag="10m"))
+        reading(ps.postgres(url, "events", by="id", lag="10m", schema=EVENTS))
 
 
 @pytest.mark.usefixtures("events")
 def test_a_query_is_read_as_a_table_is(url: str, db: Database) -> None:
     db.execute("insert into events (word) select 'w' || g from generate_series(1, 20) g")
     endpoint = ps.postgres(
-        url, query="select id, upper(word) as word from events where id % 2 = 0;", by="id", partitions=3
+        url,
+        query="select id, upper(word) as word from events where id % 2 = 0;",
+        by="id",
+        partitions=3,
+        schema="id bigint, word string",
     )
     source = reading(endpoint)
     assert [r["word"] for r in rows(source, source.first(), source.everything())] == [f"W{i}" for i in range(2, 21, 2)]
@@ -145,7 +159,7 @@ def test_a_query_is_read_as_a_table_is(url: str, db: Database) -> None:
 @pytest.mark.usefixtures("events")
 def test_stretches_of_several_tasks_neither_overlap_nor_leave_gaps(url: str, db: Database) -> None:
     db.execute("insert into events (id, word) select g * 7 - 60, 'w' from generate_series(1, 100) g")
-    source = reading(ps.postgres(url, "events", by="id", partitions=4))
+    source = reading(ps.postgres(url, "events", by="id", partitions=4, schema=EVENTS))
     parts = source.stretches(source.first(), source.everything())
     assert len(parts) == 4
     found = [r["id"] for r in rows(source, source.first(), source.everything())]
@@ -158,7 +172,7 @@ def test_the_password_is_not_shown(url: str) -> None:
     assert "geheim" not in str(endpoint.shown())
     assert "geheim" not in repr(reading(endpoint).address)
     with pytest.raises(SchemaError) as failed:
-        ps.postgres(url.replace("geheim", "geheim-falsch"), "events", by="id")
+        ps.postgres_schema(url.replace("geheim", "geheim-falsch"), "events")
     assert "geheim" not in str(failed.value)
 
 

@@ -72,4 +72,5 @@ def test_what_is_written_can_be_read_again(same: Case, tmp_path: Path) -> None:
         "out", ps.write_files(tmp_path / "out")
     )
     same.run_local(flow, write=True) if same.in_process else run_bounded(flow.graph, same.spark())
-    assert read(same, ps.files(tmp_path / "out", "parquet"), tmp_path) == Counter(map(repr, rows))
+    schema = ps.files_schema(tmp_path / "out", "parquet")
+    assert read(same, ps.files(tmp_path / "out", "parquet", schema), tmp_path) == Counter(map(repr, rows))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+_SMALLEST, _LARGEST = 4 << 10, 256 << 10
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,10 +25,20 @@ class Limits:
     """How long the head of a request, or a line that has begun, may take."""
     idle_seconds: float = 60.0
     """How long a connection may stay without a request."""
+    crowded_seconds: float = 1.0
+    """How long a connection may stay without a request when others cannot get one."""
     write_seconds: float = 10.0
     """How long a client may leave an answer unread."""
     least_rate: int = 32 << 10
     """Bytes a second that a body must come with, after `head_seconds`."""
+
+    def piece(self, connections: int) -> int:
+        """How many bytes of a connection are read at once, and so held unseen: all connections together take a quarter of `held`.
+
+        >>> Limits().piece(1), Limits().piece(1000)
+        (262144, 16777)
+        """
+        return max(_SMALLEST, min(_LARGEST, self.held // 4 // max(1, connections)))
 
     def body_seconds(self, size: int) -> float:
         """How long a body of this size may take.

@@ -7,7 +7,7 @@ import socket
 import sys
 from contextlib import suppress
 from time import monotonic
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from penstock.bridge.intake import Intake
 from penstock.bridge.limits import Limits
@@ -31,7 +31,7 @@ class Server:
         self.address: tuple[str, int] = ("", 0)
         self._server: asyncio.Server | None = None
         self._talks: set[asyncio.Task[None]] = set()
-        self._idle: set[Writer] = set()
+        self._idle: dict[Writer, float] = {}
 
     async def start(self, host: str, port: int) -> None:
         """Begin to listen; `address` then says where."""
@@ -67,12 +67,13 @@ class Server:
     async def _connected(self, reader: Reader, writer: Writer) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if self.stopping or len(self._talks) >= self.limits.connections:
+        if self.stopping or (len(self._talks) >= self.limits.connections and not self._close_idle()):
             writer.write(self.refusal())
             await self._hang_up(writer)
             return
         self._talks.add(task)
         _watch(writer)
+        self.bound(writer)
         try:
             await self.talk(reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -81,8 +82,25 @@ class Server:
             self._talks.discard(task)
             await self._hang_up(writer)
 
+    def _close_idle(self) -> bool:
+        """Closes the connection that has rested longest, so that another can have its place; false when none has rested long enough."""
+        for writer, since in self._idle.items():
+            if monotonic() - since < self.limits.crowded_seconds:
+                return False
+            del self._idle[writer]
+            writer.close()
+            return True
+        return False
+
+    def bound(self, writer: Writer) -> int:
+        """Bounds what is read of a connection before it is looked at; returns how much that is."""
+        size = self.limits.piece(len(self._talks))
+        if hasattr(writer.transport, "max_size"):
+            cast(Any, writer.transport).max_size = size
+        return size
+
     async def _hang_up(self, writer: Writer) -> None:
-        self._idle.discard(writer)
+        self._idle.pop(writer, None)
         writer.close()
         with suppress(OSError, TimeoutError, asyncio.CancelledError):
             await asyncio.wait_for(writer.wait_closed(), _CLOSE)
@@ -92,14 +110,14 @@ class Server:
         """What comes next on a connection that is at rest; nothing when it ends, or rests too long."""
         if self.stopping:
             return b""
-        self._idle.add(writer)
+        self._idle[writer] = monotonic()
         try:
             async with asyncio.timeout(self.limits.idle_seconds or None):
                 return await reader.read(size)
         except TimeoutError:
             return b""
         finally:
-            self._idle.discard(writer)
+            self._idle.pop(writer, None)
 
     async def send(self, writer: Writer, data: bytes) -> None:
         """Write, and wait while the client leaves too much unread; but not for ever."""

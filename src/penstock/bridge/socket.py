@@ -13,43 +13,62 @@ from penstock.bridge.records import BadInput, Given, Keys
 from penstock.bridge.server import Reader, Server, Writer, complain
 from penstock.log import Log
 
-_CHUNK = 256 << 10
+_GREETING = 4 << 10
+"""The longest first line where a token must be in it: nobody is listened to for longer before."""
 
 
 class Lines:
-    r"""Cuts what comes into lines. `seconds` is how long the one at hand has been waited for.
+    r"""Cuts what comes into lines. `seconds` is how long the one at hand has been waited for, `size` how much of it is here, and `held` how
+    much of it the bridge has counted.
 
     >>> lines = Lines(most=10)
-    >>> lines.add(b"a\r\nb"), lines.add(b"c\n"), lines.rest
-    ([b'a'], [b'bc'], b'')
+    >>> lines.add(b"a\r\nb"), lines.add(b"c\n"), lines.size
+    ([b'a'], [b'bc'], 0)
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
-        self.rest = b""
+        self.most = most
+        self._rest = bytearray()
         self.seconds = 0.0
+        self.held = 0
         self.too_long = False
 
+    @property
+    def size(self) -> int:
+        """How many bytes of a line are here that has not ended."""
+        return len(self._rest)
+
     def add(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now; none behind one that is too long."""
-        begun = bool(self.rest)
-        *whole, self.rest = (self.rest + data).split(b"\n")
+        """The lines that are whole now; none behind one that is too long. Costs what is added, however long the line is already."""
+        begun = bool(self._rest)
+        *whole, rest = data.split(b"\n")
+        if whole:
+            whole[0] = bytes(self._rest) + whole[0]
+            self._rest = bytearray()
+        self._rest += rest
         if whole or not begun:
             self.seconds = 0.0
+        return self._checked(whole)
+
+    def _checked(self, whole: list[bytes]) -> list[bytes]:
         found: list[bytes] = []
         for line in whole:
-            if len(line) > self._most:
+            if len(line) > self.most:
                 self.too_long = True
                 return found
             found.append(line.removesuffix(b"\r"))
-        self.too_long = len(self.rest) > self._most
+        self.too_long = self.size > self.most
         return found
+
+
+def _too_long_to_greet(lines: Lines) -> str:
+    return f"the first line must be: auth TOKEN, and has at most {_GREETING} bytes" if lines.size > _GREETING else ""
 
 
 class SocketBridge(Server):
     """Takes lines over TCP; `acks` off is for programs that only send."""
 
-    stream_limit = _CHUNK
+    stream_limit = 4 << 10
 
     def __init__(
         self,
@@ -64,6 +83,7 @@ class SocketBridge(Server):
         super().__init__(log, topic, limits)
         self.keys, self.guard, self.acks = keys or Keys(), guard or Guard(), acks
         self.refused = 0
+        self._unfinished = 0
 
     def refusal(self) -> bytes:
         """What a connection too many is told."""
@@ -72,6 +92,12 @@ class SocketBridge(Server):
     async def talk(self, reader: Reader, writer: Writer) -> None:
         """Store lines as they come. What cannot be stored yet is not read, so the sender has to wait."""
         lines = Lines(self.limits.body)
+        try:
+            await self._talk(reader, writer, lines)
+        finally:
+            self._hold(-lines.held)
+
+    async def _talk(self, reader: Reader, writer: Writer, lines: Lines) -> None:
         greeted = not self.guard.asks
         while not self.stopping:
             await self.intake.room.free()
@@ -84,19 +110,35 @@ class SocketBridge(Server):
                 greeted = True
             if greeted and found and not await self._store(found, writer):
                 return
-            if lines.too_long:
-                await self._refuse(writer, f"a line has at most {self.limits.body} bytes")
+            if problem := self._problem(lines) if greeted else _too_long_to_greet(lines):
+                await self._refuse(writer, problem)
                 return
-        if lines.rest:
+        if lines.size:
             await self._refuse(writer, "the last line had no end and was not stored")
+
+    def _problem(self, lines: Lines) -> str:
+        """Why a line that has not ended is not waited for any longer; empty when it is."""
+        if lines.too_long:
+            return f"a line has at most {lines.most} bytes"
+        self._hold(lines.size - lines.held)
+        lines.held = lines.size
+        if lines.size and self._unfinished > self.limits.held // 2:
+            return "too many lines have begun and not ended; send this one again"
+        return ""
+
+    def _hold(self, size: int) -> None:
+        """Counts bytes of lines that have not ended; those of all connections together are bounded."""
+        self._unfinished += size
+        self.intake.room.take(0, size) if size >= 0 else self.intake.room.give(0, -size)
 
     async def _data(self, reader: Reader, writer: Writer, lines: Lines) -> bytes:
         """What comes next; a line that has begun must end soon."""
-        if not lines.rest:
-            return await self.more(reader, writer, _CHUNK)
+        piece = self.bound(writer)
+        if not lines.size:
+            return await self.more(reader, writer, piece)
         began = time.monotonic()
-        async with asyncio.timeout(max(self.limits.body_seconds(len(lines.rest)) - lines.seconds, 0.0)):
-            data = await reader.read(_CHUNK)
+        async with asyncio.timeout(max(self.limits.body_seconds(lines.size) - lines.seconds, 0.0)):
+            data = await reader.read(piece)
         lines.seconds += time.monotonic() - began
         return data
 

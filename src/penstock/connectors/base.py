@@ -18,12 +18,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from penstock.errors import Impossible, PenstockError
-from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, WEAKER
+from penstock.graph.capabilities import AT_LEAST_ONCE, SINK, SOURCE, Capabilities
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "REFUSED",
+    "Batch",
+    "Capabilities",
+    "Place",
+    "Refusal",
+    "RowSink",
+    "SinkConnector",
+    "SinkPlace",
+    "SourceConnector",
+    "Spot",
+    "Staged",
+    "StagedRows",
+    "rows_of",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,7 @@ class Place:
 class SourceConnector:
     """Reads something. A source that works beside the query says in `failure` what stopped it."""
 
+    capabilities: ClassVar[Capabilities] = SOURCE
     failure: PenstockError | None = None
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
@@ -165,10 +182,9 @@ class Refusal(NamedTuple):
 
 
 class SinkConnector:
-    """Writes something. `holds` says which deliveries it can promise, the strongest first; `reports_row_errors` that it can deliver row by row."""
+    """Writes something. `capabilities` says which deliveries it holds, the strongest first, and whether it reports rows that it refuses."""
 
-    holds: ClassVar[tuple[str, ...]] = WEAKER
-    reports_row_errors: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = SINK
 
     def refuses(self, place: SinkPlace) -> str:
         """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from penstock.connectors.base import Batch, SinkConnector, SinkPlace
 from penstock.errors import DeliveryError
-from penstock.graph.endpoints.delivery import DELIVERIES
+from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 
 WRITE, SKIP = "write", "skip"
 
@@ -104,7 +104,7 @@ class LedgerSink(SinkConnector):
     the entry inside the one transaction that shows the batch.
     """
 
-    holds: ClassVar[tuple[str, ...]] = DELIVERIES
+    capabilities: ClassVar[Capabilities] = LEDGER_SINK
     fence = 0
 
     def open(self, place: SinkPlace) -> Entry | None:

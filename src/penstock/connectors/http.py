@@ -14,13 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.base import Batch, Refusal, RowSink, SinkPlace, Staged, rows_of
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
-from penstock.graph.endpoints.delivery import AT_LEAST_ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,9 +39,6 @@ class Refused(RunError):
 
 class HttpSink(RowSink):
     """Sends the rows of a batch, some requests at a time; done when every one is answered."""
-
-    holds: ClassVar[tuple[str, ...]] = (AT_LEAST_ONCE,)
-    reports_row_errors = True
 
     def __init__(self) -> None:
         self.ended = threading.Event()

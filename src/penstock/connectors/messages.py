@@ -27,7 +27,7 @@ class Message:
     topic: str
     partition: int
     offset: int
-    timestamp: datetime.datetime
+    timestamp: datetime.datetime | None
     key: bytes | None
     value: bytes | None
     headers: Headers = field(default=None)

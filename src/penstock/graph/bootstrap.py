@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.ids import child
-from penstock.graph.nodes import AsRecords, Endpoint, Node, Output, Port, Sink
+from penstock.graph.nodes import AsRecords, Node, Output, Port, Sink
 
 if TYPE_CHECKING:
     from penstock.graph.graph import Graph
@@ -66,7 +67,7 @@ class Bootstrap:
             made.append(AsRecords(child(self.step, "timed"), (last,), timed))
             last = Port(made[-1].name)
         step = replace(node, inputs=(last,), outputs=())
-        drop = Sink(child(self.step, "drop"), (Port(self.step, node.outputs[0].name),), Endpoint("nothing"))
+        drop = Sink(child(self.step, "drop"), (Port(self.step, node.outputs[0].name),), nothing())
         return (*made, step, drop)
 
     def _own(self, step: str) -> str:

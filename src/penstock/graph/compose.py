@@ -13,6 +13,7 @@ from penstock.errors import SchemaError
 from penstock.graph import types as t
 from penstock.graph.aggregates import AggregateCall
 from penstock.graph.builder import GraphBuilder
+from penstock.graph.capabilities import Capabilities
 from penstock.graph.expr import Expr, col, lit, name_of
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess
@@ -139,7 +140,8 @@ def spout_nodes(name: str, spout: Spout, tasks: int, limit: int | None, line: st
     tagged = list(streams) != [DEFAULT]
     schema = _tagged(streams, [o.schema for o in outputs.values()]) if tagged else outputs["out"].schema
     options = {"spout": spout, "tasks": tasks, "limit": limit}
-    endpoint = Endpoint("spout", options, schema, bounded=not spout.endless or limit is not None)
+    bounded = not spout.endless or limit is not None
+    endpoint = Endpoint("spout", options, schema, bounded, capabilities=Capabilities(reads=True, runs_locally=True))
     source = Source(name, (), endpoint, line=line, parallelism=tasks)
     if not tagged:
         return [source]

@@ -81,7 +81,7 @@ class Opened:
         self.contract, self.spark, self.schema = contract, spark, schema
         self.connector: SinkConnector = sink_connector(SINK, replace(endpoint))
         self.options = dict(endpoint.options)
-        self.delivery = self.connector.holds[0]
+        self.delivery = endpoint.capabilities.deliveries[0]
         self.entry: Entry | None = self.connector.open(self.place)
 
     @property

@@ -31,7 +31,7 @@ def expand_sources(plan: Plan) -> Plan:
 
 
 def _expand(node: Node) -> list[Node]:
-    if not isinstance(node, Source) or node.endpoint.kind != "generate":
+    if not isinstance(node, Source) or not node.endpoint.capabilities.runs_python:
         return [node]
     options = node.endpoint.options
     numbers = rate(options["rows_per_second"], limit=options["limit"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import re
 import uuid
@@ -10,15 +11,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.connectors.local import LocalSink, LocalSource, Options, Record
+from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.errors import RunError, SchemaError
 from penstock.graph.endpoints.basic import matching_files
 from penstock.graph.row import Row
+from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema, to_columns
-from penstock.kernels.records.reading import READERS, Unread, Unreadable
+from penstock.kernels.records.reading import READERS, Unread, Unreadable, decoded
 from penstock.kernels.records.writing import json_writer
 
-ReadTable = Callable[[str, Options, pa.Schema], pa.Table]
 Write = Callable[[LocalSink, Sequence[Row], Path], None]
 
 
@@ -29,82 +30,48 @@ def read_files(source: LocalSource) -> Iterator[Record]:
     """
     if not glob.glob(source.options["path"]):
         raise RunError(f"there is nothing at {source.options['path']!r} to read")
+    read = _by_line if source.options["format"] in READERS else _table
     for path in matching_files(source.options["path"]):
-        if source.options["format"] == "text":
-            yield from ((line,) for line in _lines(Path(path).read_bytes().decode()))
-        else:
-            yield from _table_or_lines(path, source)
-
-
-def _table_or_lines(path: str, source: LocalSource) -> list[Record]:
-    """The records of a file; where it cannot be read as a whole, line by line."""
-    try:
-        return list(_table(path, source))
-    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError):
-        if source.options["format"] not in READERS:
-            raise
-        return list(_by_line(path, source))
+        yield from read(path, source)
 
 
 def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
+    """The records of a file of text, JSON or CSV, line by line, as Spark reads them."""
     form = source.options["format"]
+    lines = _lines(Path(path).read_bytes())
     first = 1 if form == "csv" and source.options["header"] else 0
-    for number, line in enumerate(_lines(Path(path).read_bytes().decode()), 1):
-        if number <= first or not line.strip():
+    if first and lines:
+        _check_header(path, lines[0], source.schema)
+    for number, line in enumerate(lines[first:], 1 + first):
+        if form != "text" and not line.strip():
             continue
         try:
-            yield READERS[form](line, source.schema)
+            yield READERS[form](decoded(line), source.schema)
         except Unreadable as error:
-            yield Unread(line.encode(), f"{path}, line {number}", str(error))
+            yield Unread(line, f"{path}, line {number}", str(error))
 
 
-def _lines(text: str) -> list[str]:
+def _lines(content: bytes) -> list[bytes]:
     """The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else."""
-    lines = re.split(r"\r\n|\n|\r", text)
+    lines = re.split(rb"\r\n|\n|\r", content)
     return lines if lines[-1] else lines[:-1]
 
 
 def _table(path: str, source: LocalSource) -> Iterator[Record]:
-    fields = arrow_schema(source.schema)
-    table = _TABLES[source.options["format"]](path, source.options, fields)
-    yield from zip(*to_columns(table.select(list(source.schema.names)).cast(fields)), strict=True)
-
-
-def _parquet(path: str, options: Options, fields: pa.Schema) -> pa.Table:
+    """The records of a file of Parquet."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(path)
+    table = pq.read_table(path).select(list(source.schema.names)).cast(arrow_schema(source.schema))
+    yield from zip(*to_columns(table), strict=True)
 
 
-def _json(path: str, options: Options, fields: pa.Schema) -> pa.Table:
-    import pyarrow.json as pj
-
-    return pj.read_json(path, parse_options=pj.ParseOptions(explicit_schema=fields))
-
-
-def _csv(path: str, options: Options, fields: pa.Schema) -> pa.Table:
-    import pyarrow.csv as pc
-
-    if options["header"]:
-        _check_header(path, fields.names)
-    names = None if options["header"] else fields.names
-    convert = pc.ConvertOptions(column_types={f.name: f.type for f in fields}, strings_can_be_null=True)
-    return pc.read_csv(path, read_options=pc.ReadOptions(column_names=names), convert_options=convert)
-
-
-def _check_header(path: str, expected: list[str]) -> None:
+def _check_header(path: str, line: bytes, schema: Schema) -> None:
     """Spark reads CSV by position, and refuses a header that says otherwise; so does this."""
-    import pyarrow.csv as pc
-
-    with pc.open_csv(path) as reader:
-        header = reader.schema.names
-    if header != list(expected):
+    header = next(csv.reader([line.decode(errors="replace")]), [])
+    if header != list(schema.names):
         raise RunError(
-            f"the header of {path} is {', '.join(header)}; the schema says {', '.join(expected)}, in this order"
+            f"the header of {path} is {', '.join(header)}; the schema says {', '.join(schema.names)}, in this order"
         )
-
-
-_TABLES: dict[str, ReadTable] = {"parquet": _parquet, "json": _json, "csv": _csv}
 
 
 def write_files(sink: LocalSink, rows: Sequence[Row]) -> None:

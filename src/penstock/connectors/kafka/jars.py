@@ -47,5 +47,4 @@ def endpoints_of(graph: Graph) -> list[Endpoint]:
 
 def jars_of(endpoints: Iterable[Endpoint]) -> tuple[Jar, ...]:
     """The JARs that a session needs to serve these endpoints."""
-    needed = any(e.kind in ("kafka", "write_kafka") and e.options.get("via") != "python" for e in endpoints)
-    return kafka_jars() if needed else ()
+    return kafka_jars() if any(e.capabilities.needs_jars for e in endpoints) else ()

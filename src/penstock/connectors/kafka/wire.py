@@ -136,7 +136,7 @@ class _Reading:
 
     def _columns(self, batch: Any, reader: Any) -> list[Any]:
         values = batch.column("value").to_pylist()
-        records = [None if v is None else reader.read(schema_id(v), v) for v in values]
+        records = [None if v is None else _record(reader, v) for v in values]
         return [_column(records, f) for f in arrow_schema(self.schema)]
 
     def _made(self, batch: Any, columns: list[Any], unread: list[Any]) -> Any:
@@ -155,9 +155,28 @@ _UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", 
 def _column(records: list[Any], field: Any) -> Any:
     values = [None if r is None else r.get(field.name) for r in records]
     try:
-        return pa.array(values, field.type)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
-        raise RunError(f"the field {field.name!r} of a value is not {field.type}: {error}") from None
+        made = pa.array(values, field.type)
+        if _has_time(field.type):
+            made.to_pylist()  # a number may stand for a time that Python does not know
+    except Exception as error:  # whatever gets out of a parser makes a bad record
+        raise RunError(f"field {field.name!r}: it is no {field.type}: {error}") from None
+    return made
+
+
+def _has_time(kind: Any) -> bool:
+    return pa.types.is_temporal(kind) or any(_has_time(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _record(reader: Any, value: bytes) -> Any:
+    """A value as a record; whatever gets out of a parser (no memory, no stack, a number too large) makes a bad record."""
+    number = schema_id(value)
+    try:
+        return reader.read(number, value)
+    except (RunError, RegistryDown):
+        raise
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise RunError(f"a value cannot be read with the schema of id {number}: {why}") from None
 
 
 def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:

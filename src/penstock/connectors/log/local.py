@@ -44,9 +44,17 @@ def _ranges(log: Log, source: LocalSource) -> list[tuple[int, int, int]]:
 
 
 def _message(topic: str, partition: int, record: Record) -> Message:
-    at = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=record.timestamp)
+    at = _moment(record.timestamp)
     headers = [{"key": k, "value": v} for k, v in record.headers]
     return Message(topic, partition, record.offset, at, record.key, record.value, headers)
+
+
+def _moment(milliseconds: int) -> datetime.datetime | None:
+    """A time that Python knows, or None: producers may give a record any time."""
+    try:
+        return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
 
 
 def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from penstock.errors import FlowError
@@ -75,7 +76,7 @@ class Joining:
         if isinstance(other, Endpoint):
             _refuse(within=within, into=into, prefix=prefix)
             keys = (on,) if isinstance(on, str) else cast("tuple[str, ...]", tuple(on))
-            table = Endpoint(other.kind, other.options, form_of(schema) or other.schema, True, other.connector)
+            table = replace(other, schema=form_of(schema) or other.schema, bounded=True)
             return stream._add(JoinStatic(name, (stream.port,), table, keys, how, _refresh(refresh), line=user_line()))
         _only_tables(schema=schema, refresh=refresh)
         stream._need_stream(other, "a join is with a stream, or with a static table such as ps.files(...)")

@@ -14,6 +14,7 @@ from penstock.frontends.topology.declare import (
 )
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.compose import picked_fields, spout_nodes
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
@@ -133,7 +134,7 @@ class _Components:
     def _end(self, declared: BoltDeclared) -> Node:
         """A bolt that nobody reads runs all the same."""
         port = self._port(declared.name, next(iter(declared.streams), DEFAULT))
-        return Sink(child(declared.name, "end"), (port,), Endpoint("nothing"), line=declared.line)
+        return Sink(child(declared.name, "end"), (port,), nothing(), line=declared.line)
 
     def _sink(self, declared: SinkDeclared) -> Iterator[Node]:
         wanted = declared.reads

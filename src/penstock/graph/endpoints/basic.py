@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import glob as globs
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import SchemaError, nearest
+from penstock.graph.capabilities import LEDGER_SINK, SINK, SOURCE, WEAKER, Capabilities
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Schema, schema_of
 
 FORMATS = ("text", "json", "csv", "parquet")
 TEXT = schema_of("value string")
-ONLY_READ = (
-    "files",
-    "generate",
-    "items",
-    "kafka",
-    "log",
-    "postgres",
-    "postgres_changes",
-    "rate",
-    "redis_stream",
-    "socket",
-    "spout",
-    "stdin",
-)
-ONLY_WRITTEN = (
-    "callback",
-    "console",
-    "nothing",
-    "write_files",
-    "write_http",
-    "write_kafka",
-    "write_log",
-    "write_postgres",
-    "write_redis",
-)
+_LOCAL = replace(SOURCE, runs_locally=True)
+_UNKNOWN = Capabilities(reads=True, writes=True, deliveries=WEAKER)
+"""What is neither a source nor a sink by its class is refused when it is used."""
+_LOCAL_SINK = replace(SINK, runs_locally=True)
+_FILES = replace(_LOCAL, parses=("json", "csv"))
 
 
 def files(
@@ -46,15 +28,11 @@ def files(
     """Files of a folder or a glob: text lines, JSON lines, CSV or Parquet.
 
     Bounded, it is what is there; live, it is what is there and whatever is added later. Text has the one field
-    `value`. The schema of other formats is read from the first file when you give none.
+    `value`. Other formats need a schema, here or where the endpoint is used; `ps.files_schema(path)` reads it from the first file.
     """
-    kind = format or _format_of(str(path))
-    if kind not in FORMATS:
-        raise SchemaError(
-            f"files({str(path)!r}): format {format or kind!r} is not one of them; {nearest(kind, FORMATS)}"
-        )
+    kind = _known_format("files", path, format)
     options = {"path": str(path), "format": kind, "header": header, "files_per_batch": files_per_batch}
-    return Endpoint("files", options, _file_schema(str(path), kind, schema, header))
+    return Endpoint("files", options, _file_schema(kind, schema), capabilities=_FILES)
 
 
 def _format_of(path: str) -> str:
@@ -62,19 +40,41 @@ def _format_of(path: str) -> str:
     return {"txt": "text", "log": "text", "jsonl": "json", "ndjson": "json"}.get(ending, ending or "text")
 
 
-def _file_schema(path: str, kind: str, schema: Any, header: bool) -> Schema:
+def _file_schema(kind: str, schema: Any) -> Schema | None:
     if kind == "text":
         return TEXT
-    if schema is not None:
-        return schema_of(schema)
+    return None if schema is None else schema_of(schema)
+
+
+def files_schema(path: str | Path, format: str = "", *, header: bool = True) -> Schema:
+    """The schema of files as the first of them has it, read now: `ps.files(path, schema=ps.files_schema(path))`.
+
+    Args:
+        path: A file, a folder or a glob of this machine.
+        format: text, json, csv or parquet; the ending of the path says it otherwise.
+        header: Whether the first line of CSV has the names.
+
+    Raises:
+        SchemaError: No file is there, or it cannot be read.
+    """
     from penstock.graph.endpoints import sniff
 
-    first = next((f for f in matching_files(path)), None)
+    kind = _known_format("files_schema", path, format)
+    if kind == "text":
+        return TEXT
+    first = next(iter(matching_files(str(path))), None)
     if first is None:
-        raise SchemaError(
-            f"files({path!r}): no file is there to read the schema of; give it: files(..., schema='name type, ...')"
-        )
+        raise SchemaError(f"files_schema({str(path)!r}): no file is there to read the schema of")
     return sniff.file_schema(first, kind, header)
+
+
+def _known_format(what: str, path: str | Path, format: str) -> str:
+    kind = format or _format_of(str(path))
+    if kind not in FORMATS:
+        raise SchemaError(
+            f"{what}({str(path)!r}): format {format or kind!r} is not one of them; {nearest(kind, FORMATS)}"
+        )
+    return kind
 
 
 def matching_files(path: str) -> list[str]:
@@ -91,13 +91,14 @@ def items(rows: Iterable[Any], schema: Any, *, batches: int = 1) -> Endpoint:
 
     Live, they come in `batches` parts.
     """
-    return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema))
+    return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema), capabilities=_LOCAL)
 
 
 def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
     """Numbers that count up, so many a second: `timestamp` and `value`. `limit` ends it."""
     options = {"rows_per_second": rows_per_second, "limit": limit}
-    return Endpoint("rate", options, schema_of("timestamp timestamp, value bigint"), bounded=limit is not None)
+    made = schema_of("timestamp timestamp, value bigint")
+    return Endpoint("rate", options, made, bounded=limit is not None, capabilities=_LOCAL)
 
 
 def generate(
@@ -108,22 +109,29 @@ def generate(
     The function should depend on its number alone, so that a replay makes the same records.
     """
     options = {"function": function, "rows_per_second": rows_per_second, "limit": limit}
-    return Endpoint("generate", options, schema_of(schema), bounded=limit is not None)
+    able = replace(_LOCAL, runs_python=True)
+    return Endpoint("generate", options, schema_of(schema), bounded=limit is not None, capabilities=able)
 
 
 def socket_lines(host: str = "127.0.0.1", port: int = 9999) -> Endpoint:
     """Lines from a TCP socket, for demos: what was in flight at a crash is lost."""
-    return Endpoint("socket", {"host": host, "port": port}, TEXT, bounded=False)
+    return Endpoint("socket", {"host": host, "port": port}, TEXT, bounded=False, capabilities=SOURCE)
 
 
 def stdin() -> Endpoint:
     """Lines from standard input. They are kept on disk before the flow sees them, so a replay has them."""
-    return Endpoint("stdin", {}, TEXT, bounded=False)
+    return Endpoint("stdin", {}, TEXT, bounded=False, capabilities=SOURCE)
 
 
 def console(rows: int = 20) -> Endpoint:
     """Prints the first rows of each batch."""
-    return Endpoint("console", {"rows": rows})
+    able = replace(_LOCAL_SINK, weakness="a terminal cannot take back what it has shown")
+    return Endpoint("console", {"rows": rows}, capabilities=able)
+
+
+def nothing() -> Endpoint:
+    """Takes all records and keeps none, for benchmarks."""
+    return Endpoint("nothing", capabilities=replace(_LOCAL_SINK, weakness="it keeps nothing"))
 
 
 def write_files(path: str | Path, format: str = "") -> Endpoint:
@@ -131,7 +139,9 @@ def write_files(path: str | Path, format: str = "") -> Endpoint:
     kind = format or "parquet"
     if kind not in FORMATS:
         raise SchemaError(f"write_files({str(path)!r}): no format {format!r}; {nearest(format, FORMATS)}")
-    return Endpoint("write_files", {"path": str(path), "format": kind})
+    return Endpoint(
+        "write_files", {"path": str(path), "format": kind}, capabilities=replace(LEDGER_SINK, runs_locally=True)
+    )
 
 
 def callback(function: Callable[..., Any]) -> Endpoint:
@@ -139,12 +149,19 @@ def callback(function: Callable[..., Any]) -> Endpoint:
 
     `batch` has `id` and `sink`. After a crash the last batch may come again, with the same id.
     """
-    return Endpoint("callback", {"function": function})
+    able = replace(
+        _LOCAL_SINK, weakness="a function may be called again for a batch after a crash; it has batch.id to tell"
+    )
+    return Endpoint("callback", {"function": function}, capabilities=able)
 
 
 def connector(made: Any, schema: Any = None, *, bounded: bool = False, **options: Any) -> Endpoint:
-    """A source or sink of your own: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`."""
-    return Endpoint("own", options, schema_of(schema) if schema is not None else None, bounded, made)
+    """A source or sink of your own: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`.
+
+    Its class says in `capabilities` what it can do.
+    """
+    able = getattr(made, "capabilities", _UNKNOWN)
+    return Endpoint("own", options, schema_of(schema) if schema is not None else None, bounded, made, able)
 
 
 def options_of(endpoint: Endpoint) -> Mapping[str, Any]:

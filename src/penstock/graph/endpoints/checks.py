@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from penstock.errors import FlowError
-from penstock.graph.endpoints.basic import ONLY_READ, ONLY_WRITTEN
 from penstock.graph.endpoints.delivery import checked_delivery
 from penstock.graph.endpoints.parsing import reading_policy
 from penstock.graph.endpoints.row_errors import sink_policy
@@ -12,7 +11,7 @@ from penstock.graph.nodes.endpoint import Sink, Source
 
 def check_source(source: Source) -> None:
     """Refuses a source that cannot be read, or cannot go on as its error policy says."""
-    if source.endpoint.kind in ONLY_WRITTEN:
+    if not source.endpoint.capabilities.reads:
         raise FlowError(f"{source.where}: {source.endpoint.kind} is a sink; it cannot be read")
     if not source.by_flow:
         reading_policy(source.where, source.endpoint, source.on_error)
@@ -20,7 +19,7 @@ def check_source(source: Source) -> None:
 
 def check_sink(sink: Sink) -> None:
     """Refuses a sink that cannot be written, or cannot hold the delivery guarantee or the error policy asked for."""
-    if sink.endpoint.kind in ONLY_READ:
+    if not sink.endpoint.capabilities.writes:
         raise FlowError(
             f"{sink.where}: {sink.endpoint.kind} can only be read; to write, take ps.write_files(...), ps.console() or ps.callback(...)"
         )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.endpoints.secrets import Secret
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Schema, schema_of
@@ -90,7 +92,7 @@ def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
         "client": client_options(what, options),
         **_registry(what, kind, registry, registry_options),
     }
-    return Endpoint("kafka", given, made)
+    return Endpoint("kafka", given, made, capabilities=_readable(kind, made, _words(also), via))
 
 
 def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
@@ -139,7 +141,23 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
         "client": client_options(what, options),
         **_registry(what, kind, registry, registry_options),
     }
-    return Endpoint("write_kafka", given)
+    able = replace(LEDGER_SINK, runs_locally=True, needs_jars=via != "python", package="confluent_kafka", extra="kafka")
+    return Endpoint("write_kafka", given, capabilities=able)
+
+
+def _readable(kind: str, schema: Schema, also: Sequence[str], via: str) -> Capabilities:
+    """What the source can do. Spark's connector cannot be told between batches how much to take: it has `rows_per_batch`."""
+    has_partition = "partition" in schema and (kind in ("text", "raw") or "partition" in also)
+    return Capabilities(
+        reads=True,
+        parses=("json", "text", *REGISTERED),
+        is_paced=via == "python",
+        partition_field="partition" if has_partition else "",
+        runs_locally=True,
+        needs_jars=via != "python",
+        package="confluent_kafka",
+        extra="kafka",
+    )
 
 
 def partition_of(endpoint: Endpoint) -> dict[str, str]:
@@ -148,10 +166,8 @@ def partition_of(endpoint: Endpoint) -> dict[str, str]:
     >>> partition_of(kafka("t", "at timestamp", also="partition")), partition_of(kafka("t", "at timestamp"))
     ({'partition': 'partition'}, {})
     """
-    if endpoint.kind != "kafka" or endpoint.schema is None or "partition" not in endpoint.schema:
-        return {}
-    own = endpoint.options["format"] in ("text", "raw") or "partition" in endpoint.options["also"]
-    return {"partition": "partition"} if own else {}
+    field = endpoint.capabilities.partition_field
+    return {"partition": field} if field else {}
 
 
 def client_options(what: str, options: Mapping[str, Any] | None) -> dict[str, str]:

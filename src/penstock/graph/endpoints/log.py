@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import schema_of
 
 FORMATS = ("raw", "text", "json")
+_READ = Capabilities(reads=True, parses=("json", "text"), is_paced=True, can_shed=True, runs_locally=True)
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 RAW = schema_of(
     "partition int, offset bigint, timestamp timestamp, key binary, value binary, "
@@ -51,7 +54,7 @@ def topic(
         )
     made = {"raw": RAW, "text": schema_of("value string")}.get(kind) or schema_of(schema)
     options = {"topic": name, "path": log_place(path), "format": kind, "start": _start(name, start), "group": group}
-    return Endpoint("log", options, made)
+    return Endpoint("log", options, made, capabilities=_READ)
 
 
 def _check_name(what: str, name: Any) -> None:
@@ -90,4 +93,4 @@ def write_topic(
     if format not in FORMATS:
         raise SchemaError(f"write_topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
     options = {"topic": name, "path": log_place(path), "format": format, "key": key, "partitions": partitions}
-    return Endpoint("write_log", options)
+    return Endpoint("write_log", options, capabilities=replace(LEDGER_SINK, runs_locally=True))

@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.errors import FlowError
-from penstock.graph.endpoints.kafka import REGISTERED
 from penstock.graph.nodes import Endpoint, Node, OnError, Source, on_error_of
 from penstock.graph.nodes.policy import FAIL
-
-PARSED: dict[str, tuple[str, ...]] = {
-    "files": ("json", "csv"),
-    "log": ("json", "text"),
-    "kafka": ("json", "text", *REGISTERED),
-}
-"""The formats, by kind of endpoint, in which a record may turn out not to be one."""
 
 
 def parses(endpoint: Endpoint) -> bool:
     """Whether the source reads its records out of text or bytes."""
-    return endpoint.options.get("format") in PARSED.get(endpoint.kind, ())
+    return endpoint.options.get("format") in endpoint.capabilities.parses
 
 
 def keeps_unread(node: Node) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import FlowError, SchemaError, nearest
+from penstock.graph.capabilities import AT_LEAST_ONCE, LEDGER_SINK, SOURCE, Capabilities
 from penstock.graph.duration import micros
 from penstock.graph.endpoints.secrets import Secret, without_password
 from penstock.graph.nodes.endpoint import Endpoint
@@ -17,6 +19,7 @@ POSTGRES = ("postgresql", "postgres")
 REDIS = ("redis", "rediss")
 MODES = ("append", "upsert", "changelog")
 KINDS = ("hash", "string", "list", "stream")
+_POSTGRES_SOURCE = replace(SOURCE, package="psycopg", extra="postgres")
 
 
 def postgres(
@@ -33,8 +36,8 @@ def postgres(
     """Rows of a table or a query, those with a greater `by` than the last ones seen: a column that only grows, or several.
 
     Bounded, it is what is there; live, it is what is there and whatever is added. A batch waits for the transactions that may
-    still add rows in its range. `lag` holds newer rows back for so long, where values of `by` are made outside the database. The schema is
-    read from the server when you give none.
+    still add rows in its range. `lag` holds newer rows back for so long, where values of `by` are made outside the database.
+    `ps.postgres_schema(url, table)` reads the schema from the server.
     """
     if bool(table) == bool(query):
         raise FlowError("postgres(): give either a table or query='select ...'")
@@ -53,10 +56,10 @@ def postgres(
         "partitions": partitions,
         "lag": micros(lag, "postgres(): lag") if lag is not None else None,
     }
-    made = schema_of(schema) if schema is not None else _sniffed(clean, password, table, query)
+    made = _given("postgres()", schema, "query=..." if query else repr(table))
     for key in keys:
         made.field(key)
-    return Endpoint("postgres", options, made)
+    return Endpoint("postgres", options, made, capabilities=replace(_POSTGRES_SOURCE, runs_locally=True))
 
 
 def postgres_changes(
@@ -87,8 +90,8 @@ def postgres_changes(
         "publication": publication or None,
         "changes_per_batch": changes_per_batch,
     }
-    row = schema_of(schema) if schema is not None else _sniffed(clean, password, table, "")
-    return Endpoint("postgres_changes", options, change_schema(row), bounded=False)
+    row = _given(f"postgres_changes({table!r})", schema, repr(table))
+    return Endpoint("postgres_changes", options, change_schema(row), bounded=False, capabilities=_POSTGRES_SOURCE)
 
 
 def change_schema(row: Schema) -> Schema:
@@ -105,10 +108,32 @@ def change_schema(row: Schema) -> Schema:
     return Schema(plain + about)
 
 
-def _sniffed(url: str, password: Secret | None, table: str, query: str) -> Schema:
+def _given(what: str, schema: Any, of: str) -> Schema:
+    if schema is None:
+        raise SchemaError(
+            f"{what} needs a schema: schema='name type, ...', or schema=ps.postgres_schema(url, {of}), which asks the server now"
+        )
+    return schema_of(schema)
+
+
+def postgres_schema(url: str, table: str = "", *, query: str = "") -> Schema:
+    """The schema of a table or a query, asked of the server now: `ps.postgres(url, "orders", schema=ps.postgres_schema(url, "orders"), by="id")`.
+
+    Args:
+        url: The address, as `ps.postgres` takes it.
+        table: The table, with its schema in front where it needs one.
+        query: The query, in place of a table.
+
+    Raises:
+        SchemaError: The server cannot be reached, or has no such table.
+        SetupError: The package psycopg is not there.
+    """
     from penstock.graph.endpoints import sniff_postgres
 
-    return sniff_postgres.row_schema(url, password, table, query)
+    if bool(table) == bool(query):
+        raise FlowError("postgres_schema(): give either a table or query='select ...'")
+    clean, password = without_password(url, POSTGRES, "postgres_schema()")
+    return sniff_postgres.row_schema(clean, password, table, query)
 
 
 def write_postgres(
@@ -150,7 +175,8 @@ def write_postgres(
         "create": create,
         "workspace": workspace,
     }
-    return Endpoint("write_postgres", options)
+    able = replace(LEDGER_SINK, row_errors="bisected", runs_locally=True, package="psycopg", extra="postgres")
+    return Endpoint("write_postgres", options, capabilities=able)
 
 
 def redis_stream(
@@ -179,7 +205,9 @@ def redis_stream(
         "rows_per_batch": rows_per_batch,
         "accept_loss": accept_loss or None,
     }
-    return Endpoint("redis_stream", options, made)
+    return Endpoint(
+        "redis_stream", options, made, capabilities=replace(SOURCE, runs_locally=True, package="redis", extra="redis")
+    )
 
 
 def write_redis(
@@ -216,7 +244,9 @@ def write_redis(
         "max_length": max_length,
         "accept_rollback": accept_rollback,
     }
-    return Endpoint("write_redis", options)
+    return Endpoint(
+        "write_redis", options, capabilities=replace(LEDGER_SINK, runs_locally=True, package="redis", extra="redis")
+    )
 
 
 def write_http(
@@ -247,7 +277,13 @@ def write_http(
         "retries": retries,
         "timeout": micros(timeout, "write_http(): timeout") / 1_000_000,
     }
-    return Endpoint("write_http", options)
+    able = Capabilities(
+        writes=True,
+        deliveries=(AT_LEAST_ONCE,),
+        weakness="a server may have acted on a request whose answer was lost; it gets an Idempotency-Key",
+        row_errors="reported",
+    )
+    return Endpoint("write_http", options, capabilities=able)
 
 
 def check_postgres_names(what: str, *names: str) -> None:

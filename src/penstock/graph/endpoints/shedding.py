@@ -49,7 +49,7 @@ def shedding(where: str, endpoint: Endpoint, given: Any) -> Endpoint:
         return endpoint
     if not isinstance(given, Shed):
         raise FlowError(f"{where}: shed is ps.shed(behind=1000) or ps.shed(older='30s'), got {given!r}")
-    if endpoint.kind != "log":
+    if not endpoint.capabilities.can_shed:
         raise FlowError(
             f"{where}: only a topic of the log (ps.topic) can leave records out and say how many; {endpoint.kind!r} cannot. Bring "
             f"the records into a topic first: penstock bridge, or a flow with ps.write_topic(...)"

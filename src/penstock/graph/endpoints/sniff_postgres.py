@@ -34,7 +34,7 @@ def row_schema(url: str, password: str | None, table: str, query: str) -> Schema
     except psycopg.Error as error:
         what = f"table {table!r}" if table else "query"
         raise SchemaError(
-            f"postgres(): the schema of the {what} cannot be read ({error}); give it with schema=..."
+            f"postgres_schema(): the schema of the {what} cannot be read ({error}); give it with schema=..."
         ) from None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from penstock.errors import FlowError, SchemaError
+from penstock.graph.capabilities import Capabilities
 from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Shown
 from penstock.graph.nodes.policy import DEAD
 from penstock.graph.schema import Schema
@@ -16,7 +17,8 @@ from penstock.graph.schema import Schema
 class Endpoint:
     """A description of something outside: its kind, its options, its schema. It holds no connection.
 
-    `kind` finds the connector that reads or writes it; a connector of the user's own travels in `connector`.
+    `kind` finds the connector that reads or writes it, and `capabilities` says what that can do; a connector of the user's own travels in
+    `connector`.
     """
 
     kind: str
@@ -24,6 +26,7 @@ class Endpoint:
     schema: Schema | None = None
     bounded: bool = True
     connector: Any = None
+    capabilities: Capabilities = field(default_factory=Capabilities)
 
     def shown(self) -> Settings:
         """The options as people may see them: callables by name, long lists by length, secrets not at all."""
@@ -62,13 +65,15 @@ class Source(Node):
         """Records of its schema."""
         schema = self.schema or self.endpoint.schema
         if schema is None:
-            raise SchemaError("this endpoint has no schema of its own; give schema=...")
+            raise SchemaError(
+                "this endpoint has no schema of its own; give schema=..., as text or as ps.files_schema(path) reads it"
+            )
         return (Output(schema),)
 
     @property
     def runs_python(self) -> bool:
         """A source is Python only where a function of the user makes its records."""
-        return self.endpoint.kind == "generate"
+        return self.endpoint.capabilities.runs_python
 
     def settings(self) -> Settings:
         """The endpoint's kind and options, and what is done with records that cannot be read."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,10 @@ from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
 from penstock.kernels.records.values import BadValue, checker_of
 
+MAX_DEPTH = 500
+"""How deep lists and objects of JSON may lie in each other here; Spark allows 1,000, for which Python has not the stack."""
+ESCAPES = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError, MemoryError, csv.Error)
+"""Whatever gets out of a parser makes a bad record, not a failed batch."""
 DOUBLES = ("NaN", "Infinity", "+INF", "-Infinity", "-INF", "INF")
 
 
@@ -43,21 +48,70 @@ class Unread:
 
 
 def read_json(text: str, schema: Schema) -> tuple[Any, ...]:
-    """The values of a line of JSON. What stands behind its first value is not looked at, as in Spark."""
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text.strip())
-    except ValueError as error:
-        raise Unreadable(f"not JSON: {error}") from None
+    """The values of a text that is a JSON object. What stands behind it is not looked at, as in Spark.
+
+    Raises:
+        Unreadable: The text is no JSON object, or a field does not fit; the message names the field.
+    """
+    found = _parsed(text)
     if not isinstance(found, dict):
         raise Unreadable(f"a JSON object is needed, got {type(found).__name__}")
     return tuple(_field(found.get(f.name), f) for f in schema.fields)
 
 
+def _parsed(text: str) -> object:
+    if depth_of(text) > MAX_DEPTH:
+        raise Unreadable(f"not JSON that can be read: nested deeper than {MAX_DEPTH}")
+    try:
+        return json.JSONDecoder(object_pairs_hook=_Object.of).raw_decode(text.strip())[0]
+    except ESCAPES as error:
+        raise Unreadable(f"not JSON: {_said(error)}") from None
+
+
+def depth_of(text: str) -> int:
+    """How deep lists and objects lie in each other, at most; looked at closely only where there are many.
+
+    >>> depth_of('{"a": [1]}'), depth_of("[" * 2000), depth_of('{"a": "' + "[" * 2000 + '"}')
+    (2, 2000, 1)
+    """
+    if (many := text.count("[") + text.count("{")) <= MAX_DEPTH:
+        return min(many, 2) if many else 0
+    depth = deepest = 0
+    for bracket in re.findall(r"[\[{\]}]", _STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+_STRINGS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+
+
+class _Object(dict[str, Any]):
+    """An object of JSON that knows a key which it has twice."""
+
+    twice: str | None = None
+
+    @classmethod
+    def of(cls, pairs: list[tuple[str, Any]]) -> _Object:
+        made = cls(pairs)
+        if len(made) < len(pairs):
+            names = [name for name, _ in pairs]
+            made.twice = next(name for at, name in enumerate(names) if name in names[:at])
+        return made
+
+
+def _said(error: BaseException) -> str:
+    """What a parser says; those that run out of something say nothing useful."""
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    return str(error) or type(error).__name__
+
+
 def _field(value: Any, field: t.Field) -> Any:
     try:
         return _value(value, field.type)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        raise Unreadable(f"field {field.name!r}: {error}") from None
+    except ESCAPES as error:
+        raise Unreadable(f"field {field.name!r}: {_said(error)}") from None
 
 
 def _value(value: Any, kind: t.DataType) -> Any:
@@ -66,7 +120,10 @@ def _value(value: Any, kind: t.DataType) -> Any:
     if isinstance(kind, t.Array):
         return [_value(v, kind.item) for v in _expected(value, list, kind)]
     if isinstance(kind, t.Map):
-        return {k: _value(v, kind.value) for k, v in _expected(value, dict, kind).items()}
+        found = _expected(value, dict, kind)
+        if getattr(found, "twice", None) is not None:
+            raise ValueError(f"the key {found.twice!r} occurs twice")
+        return {k: _value(v, kind.value) for k, v in found.items()}
     if isinstance(kind, t.Struct):
         found = _expected(value, dict, kind)
         return tuple(_value(found.get(f.name), f.type) for f in kind.fields)
@@ -98,7 +155,10 @@ def _plain(value: Any, kind: t.DataType) -> Any:
 
 def read_csv(line: str, schema: Schema) -> tuple[Any, ...]:
     """The values of a line of CSV, by position."""
-    found = next(csv.reader([line]))
+    try:
+        found = next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise Unreadable(f"not CSV: {error}") from None
     if len(found) != len(schema.fields):
         raise Unreadable(f"{len(schema.fields)} fields are needed ({', '.join(schema.names)}), got {len(found)}")
     return tuple(_cell(text, f) for text, f in zip(found, schema.fields, strict=True))
@@ -111,8 +171,8 @@ def _cell(text: str, field: t.Field) -> Any:
         raise Unreadable(f"field {field.name!r}: {text!r} is no {field.type}")
     try:
         return cast_value(t.STRING, field.type)(text)
-    except (ValueError, ArithmeticError) as error:
-        raise Unreadable(f"field {field.name!r}: {error}") from None
+    except ESCAPES as error:
+        raise Unreadable(f"field {field.name!r}: {_said(error)}") from None
 
 
 def read_text(text: str, schema: Schema) -> tuple[Any, ...]:
@@ -123,15 +183,24 @@ def read_text(text: str, schema: Schema) -> tuple[Any, ...]:
 READERS: dict[str, Callable[[str, Schema], tuple[Any, ...]]] = {"json": read_json, "csv": read_csv, "text": read_text}
 
 
+def decoded(raw: bytes) -> str:
+    """Bytes as text.
+
+    Raises:
+        Unreadable: They are not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from None
+
+
 def why_unread(form: str, raw: bytes, schema: Schema) -> str:
     """Why a record could not be read. Values of JSON Schema have five bytes in front, which are right where this is asked."""
     try:
-        text = raw[5 if form == "json_schema" else 0 :].decode()
-    except UnicodeDecodeError as error:
-        return f"not UTF-8: {error.reason} at byte {error.start}"
-    if not text.strip():
-        return "it is empty"
-    try:
+        text = decoded(raw[5 if form == "json_schema" else 0 :])
+        if not text.strip():
+            return "it is empty"
         READERS.get(form, read_json)(text, schema)
     except Unreadable as error:
         return str(error)

@@ -53,17 +53,18 @@ class Sinks:
     def _place(self, sink: Sink) -> SinkPlace:
         output = self.graph.output(sink.inputs[0])
         options = dict(sink.endpoint.options)
-        delivery = sink.delivery or self.connectors[sink.name].holds[0]
+        delivery = sink.delivery or sink.endpoint.capabilities.deliveries[0]
         return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, output.updates)
 
     def _check(self, sink: Sink) -> None:
         connector, place = self.connectors[sink.name], self.places[sink.name]
-        if place.delivery not in connector.holds:
+        able = sink.endpoint.capabilities
+        if not able.holds(place.delivery):
             raise Impossible(
-                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(connector.holds)}"
+                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(able.deliveries)}"
             )
         goes_on = sink.on_error is not None and sink.on_error.action != FAIL
-        if goes_on and connector.reports_row_errors and place.delivery != AT_LEAST_ONCE:
+        if goes_on and able.row_errors == "reported" and place.delivery != AT_LEAST_ONCE:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
                 f"delivery='at_least_once'; {place.delivery!r} was asked for"
@@ -116,7 +117,7 @@ class Sinks:
     def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[Staged, list[Refusal]] | None:
         """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
         connector = self.connectors[sink.name]
-        if not connector.reports_row_errors:
+        if sink.endpoint.capabilities.row_errors != "reported":
             return None
         partial = connector.stage_rows(frame, self._about(sink, number))
         passing("staged", number)

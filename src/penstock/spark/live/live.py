@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError, RunError
 from penstock.faults import passing
-from penstock.graph.nodes import Endpoint, Source
+from penstock.graph.nodes import Source
 from penstock.graph.run import RunSpec
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput, BatchResult
@@ -74,7 +74,7 @@ class LiveRun:
         self.last: BatchReport | None = None
         self.pace = Pace(
             sources.folder / "sources",
-            tuple(n.name for n in sources.nodes if isinstance(n, Source) and _is_paced(n.endpoint)),
+            tuple(n.name for n in sources.nodes if isinstance(n, Source) and n.endpoint.capabilities.is_paced),
             spec.batch_seconds,
             spec.max_rows,
         )
@@ -359,11 +359,6 @@ def _course(spec: RunSpec, *, has_ticks: bool) -> m.Course:
         time=spec.until_time,
         idle=spec.until_idle,
     )
-
-
-def _is_paced(endpoint: Endpoint) -> bool:
-    """Whether a source can be told how much to take. Spark's Kafka connector cannot: it has `rows_per_batch`."""
-    return endpoint.kind == "log" or (endpoint.kind == "kafka" and endpoint.options["via"] == "python")
 
 
 def _first(error: Exception) -> str:

@@ -1,0 +1,71 @@
+"""What a connector can do: one record, set where its endpoint is made and asked by whoever checks a flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
+DELIVERIES = (EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE)
+"""From the strongest delivery guarantee to the weakest."""
+WEAKER = (AT_LEAST_ONCE, AT_MOST_ONCE)
+
+RowErrors = Literal["none", "bisected", "reported"]
+"""How a sink tells which row it refuses: not at all, by trying parts of a batch, or row by row while it delivers."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What an endpoint's connector can do. Checks ask this, never the kind of the endpoint.
+
+    Attributes:
+        reads: A flow can read it.
+        writes: A flow can write it.
+        deliveries: The delivery guarantees it holds as a sink, the strongest first.
+        weakness: Why it does not hold exactly_once, where there is more to say than that.
+        parses: The formats of a source in which a record may turn out to be malformed.
+        row_errors: How a sink tells which row of a batch it refuses.
+        is_paced: A source takes as much for a batch as the driver says.
+        can_shed: A source can leave out its oldest records and say how many.
+        partition_field: The field of a source's records that names their partition, each of which has a time of its own.
+        runs_python: A function of the user's makes the records of a source.
+        runs_locally: It works without a JVM.
+        needs_jars: Spark needs JARs for it that do not come with Spark.
+        package: The Python package it needs.
+        extra: The extra of Penstock that brings the package.
+
+    >>> Capabilities(writes=True, deliveries=WEAKER).holds("exactly_once")
+    False
+    """
+
+    reads: bool = False
+    writes: bool = False
+    deliveries: tuple[str, ...] = ()
+    weakness: str = ""
+    parses: tuple[str, ...] = ()
+    row_errors: RowErrors = "none"
+    is_paced: bool = False
+    can_shed: bool = False
+    partition_field: str = ""
+    runs_python: bool = False
+    runs_locally: bool = False
+    needs_jars: bool = False
+    package: str = ""
+    extra: str = ""
+
+    def holds(self, delivery: str) -> bool:
+        """Whether a sink can hold a delivery guarantee."""
+        return delivery in self.deliveries
+
+    @property
+    def reports_row_errors(self) -> bool:
+        """Whether a sink can tell which row of a batch it refuses, and take the rest."""
+        return self.row_errors != "none"
+
+
+SOURCE = Capabilities(reads=True)
+"""A source with no capability beyond being read."""
+SINK = Capabilities(writes=True, deliveries=WEAKER)
+"""A sink that keeps no ledger."""
+LEDGER_SINK = Capabilities(writes=True, deliveries=DELIVERIES)
+"""A sink that keeps a ledger, and so holds exactly_once."""

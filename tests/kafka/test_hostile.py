@@ -1,0 +1,104 @@
+"""Hostile values of Avro and Protobuf: each is read, or told with a cause; none stops the task. No broker and no JVM."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.connectors.base import Place
+from penstock.connectors.kafka import wire
+from penstock.connectors.kafka.schema_registry import Registered, Registry
+from penstock.connectors.malformed import UNREAD
+from penstock.errors import RunError
+from tests.same.hostile import raw_values
+
+MANY = 20_000
+SCHEMA = "id bigint, ts timestamp, s string, xs array<bigint>"
+AVRO = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "s", "type": ["null", "string"]},
+        {"name": "xs", "type": {"type": "array", "items": "long"}},
+    ],
+}
+
+
+class Schemas(Registry):
+    """A registry that has one schema, of id 7."""
+
+    def __init__(self, only: Registered) -> None:
+        super().__init__("http://none")
+        self.only = only
+
+    def schema(self, number: int, form: str = "") -> Registered:
+        if number != 7:
+            raise RunError(f"no schema with the id {number}")
+        return self.only
+
+
+def avro_values() -> list[bytes]:
+    made = []
+    for number in (0, 1, 2**40):
+        out = io.BytesIO(wire.front(7))
+        out.seek(5)
+        record = {"id": number, "ts": 1_600_000_000_000_000, "s": "word", "xs": [1, 2, number]}
+        fastavro.schemaless_writer(out, fastavro.parse_schema(AVRO), record)
+        made.append(out.getvalue())
+    far = io.BytesIO(wire.front(7))
+    far.seek(5)
+    plain = json.loads(json.dumps(AVRO).replace(', "logicalType": "timestamp-micros"', ""))
+    fastavro.schemaless_writer(far, fastavro.parse_schema(plain), {"id": 1, "ts": 2**62, "s": None, "xs": []})
+    return [*made, far.getvalue(), wire.front(7) + b"\x02\x00\x02\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"]
+
+
+def protobuf_schema() -> tuple[Registered, list[bytes]]:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="event.proto", syntax="proto3")
+    message = file.message_type.add(name="Event")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    message.field.add(name="id", number=1, type=kinds.TYPE_INT64, label=kinds.LABEL_OPTIONAL)
+    message.field.add(name="s", number=2, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
+    message.field.add(name="xs", number=3, type=kinds.TYPE_INT64, label=kinds.LABEL_REPEATED)
+    message.field.add(name="ts", number=4, type=kinds.TYPE_INT64, label=kinds.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    event: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("Event"))
+    texts = [event(id=n, s="word", xs=[1, n], ts=n).SerializeToString() for n in (0, 5, 2**62)]
+    return Registered("PROTOBUF", base64.b64encode(file.SerializeToString()).decode()), [
+        wire.front(7) + b"\0" + text for text in texts
+    ]
+
+
+def told(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(wire, "registry_at", lambda *_: Schemas(registered))
+    endpoint = ps.kafka("t", SCHEMA, format=form, registry="http://none")
+    assert endpoint.schema is not None
+    place = Place("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+    reading = wire._Reading(place, endpoint.schema)
+    nothing = pa.nulls(len(values), pa.string())
+    rows = pa.record_batch([pa.array(values, pa.binary()), nothing, nothing], names=["value", "__position", "__cause"])
+    return pa.Table.from_batches(list(reading(iter([rows]))))
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_generated_values_are_read_or_told(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered, good = (Registered("AVRO", json.dumps(AVRO)), avro_values()) if form == "avro" else protobuf_schema()
+    values = [*good, b"", b"\0", wire.front(8) + b"x", *raw_values(MANY, good)]
+    made = told(form, registered, values, monkeypatch)
+    assert made.num_rows == len(values)
+    unread = [row for row in made.column(UNREAD).to_pylist() if row is not None]
+    assert 0 < len(unread) < len(values)
+    assert all(row["cause"] and row["raw"] is not None for row in unread)
+    made.to_pylist()
