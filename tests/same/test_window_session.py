@@ -41,7 +41,8 @@ def test_the_gap_may_depend_on_the_record(same: Case) -> None:
     """n seconds behind each record; by an expression and by a function alike."""
     records = [("a", at(0), 5), ("a", at(4), 60), ("a", at(50), 1), ("a", at(70), 3), ("b", at(0), 2)]
     expected = [("a", at(0), at(64), 3), ("a", at(70), at(73), 1), ("b", at(0), at(2), 1)]
-    for name, gap in {"expression": ps.col("n"), "function": lambda row: row.n}.items():
+    gaps: dict[str, Any] = {"expression": ps.col("n"), "function": lambda row: row.n}
+    for name, gap in gaps.items():
         flow, stream = clicks(f"gap-{name}", lateness="2m")
         stream.key_by("user").window(ps.session(gap)).count("n").sink("out", ps.console())
         same.check(flow, {"clicks": records}, {"out": expected})

@@ -113,7 +113,7 @@ def schema_of(given: object) -> Schema:
     )
 
 
-def returned_schema(function: Any, many: bool) -> Schema | None:
+def returned_schema(function: object, many: bool) -> Schema | None:
     """The schema that a function's return annotation tells, or None when it tells none.
 
     With `many` the annotation is of an iterable of records, as a flat_map gives.
@@ -128,7 +128,7 @@ def returned_schema(function: Any, many: bool) -> Schema | None:
     return schema_of(hint) if isinstance(hint, type) and _is_record(hint) else None
 
 
-def _is_record(hint: Any) -> bool:
+def _is_record(hint: object) -> bool:
     return isinstance(hint, type) and (
         dataclasses.is_dataclass(hint) or typing.is_typeddict(hint) or hasattr(hint, "_fields")
     )
@@ -150,7 +150,7 @@ def _from_class(cls: type) -> Schema:
     return Schema(fields, record=None if typing.is_typeddict(cls) else cls)
 
 
-def _field(name: str, kind: Any) -> t.Field:
+def _field(name: str, kind: object) -> t.Field:
     inner, nullable = _optional(kind)
     try:
         return t.Field(name, type_of(inner), nullable)
@@ -158,7 +158,7 @@ def _field(name: str, kind: Any) -> t.Field:
         raise SchemaError(f"field {name!r}: {error}") from None
 
 
-def _optional(kind: Any) -> tuple[Any, bool]:
+def _optional(kind: object) -> tuple[object, bool]:
     """The type without None, and whether None was there. Plain hints count as nullable: streams have gaps."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         parts = [p for p in typing.get_args(kind) if p is not type(None)]
@@ -167,7 +167,7 @@ def _optional(kind: Any) -> tuple[Any, bool]:
     return kind, True
 
 
-def type_of(hint: Any) -> t.DataType:
+def type_of(hint: object) -> t.DataType:
     """The type a Python annotation (or DDL text) stands for.
 
     >>> str(type_of(list[int])), str(type_of("map<string,int>"))
@@ -184,7 +184,7 @@ def type_of(hint: Any) -> t.DataType:
         return t.Array(type_of(_optional(parts[0])[0]))
     if origin is dict:
         return t.Map(type_of(parts[0]), type_of(_optional(parts[1])[0]))
-    if _is_record(hint):
+    if isinstance(hint, type) and _is_record(hint):
         return t.Struct(_from_class(hint).fields)
     known = ", ".join(k.__name__ for k in _PYTHON)
     raise SchemaError(

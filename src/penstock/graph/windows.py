@@ -11,16 +11,18 @@ import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TypeAlias
 
 from penstock.errors import FlowError, nearest
 from penstock.graph.caller import user_line
+from penstock.graph.duration import Span as Duration
 from penstock.graph.duration import micros, shown
 from penstock.graph.expr import Cast, Expr, to_text
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
 from penstock.graph.types import BIGINT
 
-Span = tuple[int, int]
+Span: TypeAlias = tuple[int, int]
+"""A window over time: its start and its end, which is not in it."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class SessionWindow:
     the gap behind it; spans of a key that overlap are one session.
     """
 
-    gap: int | Expr | Callable[[Any], Any]
+    gap: int | Expr | Callable[..., Duration]
 
     def __str__(self) -> str:
         if isinstance(self.gap, int):
@@ -157,7 +159,7 @@ class EveryRecords:
 Early = EveryInterval | EveryRecords
 
 
-def tumbling(size: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
+def tumbling(size: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
     """Windows of a fixed size, one behind the other.
 
     >>> str(tumbling("10s")), str(tumbling("1d", timezone="Europe/Berlin"))
@@ -167,7 +169,7 @@ def tumbling(size: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
     return TimeWindow(span, span, _offset(offset, span), _zone(timezone))
 
 
-def sliding(size: Any, every: Any, *, offset: Any = 0, timezone: str = "") -> TimeWindow:
+def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
     """Windows of a fixed size, one beginning at every step of `every`; they overlap.
 
     >>> str(sliding("60s", every="10s"))
@@ -185,7 +187,7 @@ def sliding(size: Any, every: Any, *, offset: Any = 0, timezone: str = "") -> Ti
     return TimeWindow(span, step, _offset(offset, step), _zone(timezone))
 
 
-def session(gap: Any) -> SessionWindow:
+def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:
     """Windows that go on as long as records come less than a gap apart.
 
     The gap is a span such as "5m", or, where it depends on the record, an expression of seconds such as `ps.col("limit")` or a
@@ -221,7 +223,7 @@ def global_window() -> GlobalWindow:
     return GlobalWindow()
 
 
-def every_interval(interval: Any) -> EveryInterval:
+def every_interval(interval: Duration) -> EveryInterval:
     """Early results, each time so much time has passed by the clock: `window(..., early=ps.every_interval("5s"))`."""
     return EveryInterval(_positive(interval, "the interval of early results"))
 
@@ -258,17 +260,17 @@ def time_of(wall: int, zone: str) -> int:
     return to_micros(naive) - offset // datetime.timedelta(microseconds=1)
 
 
-def _positive(given: Any, what: str) -> int:
+def _positive(given: object, what: str) -> int:
     span = micros(given, f"{what} ({user_line()})")
     if span <= 0:
         raise FlowError(f"{what} must be above zero, got {given!r}")
     return span
 
 
-def _offset(given: Any, step: int) -> int:
-    text = given.strip() if isinstance(given, str) else given
-    below = isinstance(text, str) and text.startswith("-")
-    span = micros(text[1:] if below else text, f"offset ({user_line()})")
+def _offset(given: Duration, step: int) -> int:
+    below = isinstance(given, str) and given.strip().startswith("-")
+    plain = given.strip().removeprefix("-") if isinstance(given, str) else given
+    span = micros(plain, f"offset ({user_line()})")
     return (-span if below else span) % step
 
 

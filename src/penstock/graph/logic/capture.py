@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from penstock.errors import CaptureError, FlowError
 
@@ -17,7 +16,7 @@ _STAY_HOME = {
 }
 
 
-def check_function(step: str, function: Any, line: str, arguments: int = 1) -> None:
+def check_function(step: str, function: object, line: str, arguments: int = 1) -> None:
     """Refuses what is not callable, takes the wrong number of arguments, or holds what must stay in the driver."""
     if not callable(function):
         raise FlowError(f"step {step!r}{_at(line)} needs a function, got {function!r}")
@@ -30,7 +29,7 @@ def _at(line: str) -> str:
     return f" ({line})" if line else ""
 
 
-def _check_arguments(step: str, function: Any, line: str, arguments: int) -> None:
+def _check_arguments(step: str, function: Callable[..., object], line: str, arguments: int) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -45,7 +44,7 @@ def _check_arguments(step: str, function: Any, line: str, arguments: int) -> Non
         ) from None
 
 
-def _held(function: Any) -> Iterator[tuple[str, Any]]:
+def _held(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     inner = inspect.unwrap(getattr(function, "func", function))
     code = getattr(inner, "__code__", None)
     if code is None:
@@ -60,7 +59,7 @@ def _held(function: Any) -> Iterator[tuple[str, Any]]:
     yield from ((name, known[name]) for name in code.co_names if name in known)
 
 
-def _check_held(step: str, line: str, name: str, held: Any) -> None:
+def _check_held(step: str, line: str, name: str, held: object) -> None:
     for kind in type(held).__mro__:
         if kind.__module__.startswith("pyspark") and kind.__name__ in _STAY_HOME:
             raise CaptureError(

@@ -6,9 +6,10 @@ import copy
 import datetime
 import decimal
 import pickle
+import types
 from typing import Any
 
-from penstock.graph.duration import micros
+from penstock.graph.duration import Span, micros
 
 PLAIN = (bool, int, float, str, bytes, decimal.Decimal, datetime.datetime, datetime.date)
 """Kinds of values that never change in place; a state file has a typed column for each."""
@@ -28,7 +29,7 @@ class Cell:
     nothing; this class is only asked for the default.
     """
 
-    def __init__(self, kind: Any, default: Any, ttl: int | None = None) -> None:
+    def __init__(self, kind: object, default: object, ttl: int | None = None) -> None:
         self.kind = kind
         self.default = default
         self.ttl = ttl
@@ -68,7 +69,7 @@ class WatchedCell(Cell):
             logic._wrote(self)
         return made
 
-    def __set__(self, logic: Any, given: Any) -> None:
+    def __set__(self, logic: Any, given: object) -> None:
         logic._cells[self.name] = given
         logic._wrote(self)
 
@@ -79,23 +80,23 @@ class WatchedCell(Cell):
         logic._stamps.pop(self.name, None)
 
 
-def value(kind: Any = object, default: Any = None, *, ttl: Any = None) -> Any:
+def value(kind: object = object, default: object = None, *, ttl: Span | None = None) -> Any:
     """One value per key. With `ttl` it is forgotten so long after it was last written, by the clock."""
     if ttl is None and kind in PLAIN and isinstance(default, NEVER_CHANGE):
         return Cell(kind, default)
     return WatchedCell(kind, default, span(ttl))
 
 
-def list_of(kind: Any = object, *, ttl: Any = None) -> Any:
+def list_of(kind: object = object, *, ttl: Span | None = None) -> Any:
     """A list per key."""
-    return WatchedCell(list[kind], [], span(ttl))
+    return WatchedCell(types.GenericAlias(list, (kind,)), [], span(ttl))
 
 
-def map_of(key: Any = object, item: Any = object, *, ttl: Any = None) -> Any:
+def map_of(key: object = object, item: object = object, *, ttl: Span | None = None) -> Any:
     """A dict per key."""
-    return WatchedCell(dict[key, item], {}, span(ttl))
+    return WatchedCell(types.GenericAlias(dict, (key, item)), {}, span(ttl))
 
 
-def span(ttl: Any) -> int | None:
+def span(ttl: Span | None) -> int | None:
     """A time to live in microseconds."""
     return None if ttl is None else micros(ttl, "ttl")
