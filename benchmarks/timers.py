@@ -21,6 +21,7 @@ from penstock.kernels.records.chunk import Chunk
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 
 NAME = "timers"
 ABOUT = (
@@ -77,7 +78,7 @@ class OnFiles:
     """A process step over state files, batch after batch, as a Spark task runs it."""
 
     def __init__(self, place: Path, kept: int) -> None:
-        self.graph, self.store = graph(), StateStore(place, run="r")
+        self.graph, self.store = graph(), StateStore(LocalStorage(place), run="r")
         self.version, self.late = -1, NEVER
         times = [to_moment(SECOND if key < DUE else FAR + key) for key in range(kept)]
         self.batch([list(range(kept)), times], 0)

@@ -23,6 +23,7 @@ from penstock.graph.state.layout import Column, Layout
 from penstock.state.reader import OpenState, as_array
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 from tests.spark.checkpoints import batch, begin, place
 
 runner = CliRunner()
@@ -107,7 +108,7 @@ def test_what_is_not_there_is_named(folder: Path, arguments: list[str], says: st
 
 def test_a_version_that_is_swept_away_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest is read again as it is then; an older one says that it has gone."""
-    store = StateStore(folder / "state")
+    store = StateStore(LocalStorage(folder / "state"))
     first = OpenState._read
 
     def slow(self: OpenState, step: str, version: int) -> Any:
@@ -127,7 +128,7 @@ def test_a_version_that_is_swept_away_while_it_is_read(folder: Path, monkeypatch
 
 
 def test_damage_is_not_taken_for_sweeping(folder: Path) -> None:
-    file = folder / "state" / StateStore(folder / "state").read(2)["count"][0].path
+    file = folder / "state" / StateStore(LocalStorage(folder / "state")).read(2)["count"][0].path
     file.write_bytes(b"\0" * file.stat().st_size)
     with pytest.raises(StateError, match=f"{file.name} is damaged"):
         ps_state.read(folder, "count")
@@ -141,7 +142,7 @@ def test_process_cells_come_as_they_are(tmp_path: Path) -> None:
     """Typed cells as columns, lists and maps as such, objects as their size, timers as moments."""
     columns = ("seen", pa.int64()), ("items", None), ("prices", None), ("basket", None), ("@event", pa.int64())
     layout = Layout((Column("user", pa.string()),), tuple(Column(n, t) for n, t in columns))
-    store = StateStore(tmp_path / "state", run="r")
+    store = StateStore(LocalStorage(tmp_path / "state"), run="r")
     state = FileState(store.begin(0, {"visits": 1}, -1)["visits"], 0)
     state.describe(layout)
     state.prepare([("ann",)], [place("ann")])

@@ -10,6 +10,7 @@ from penstock.state.file import OpenFile
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.values import StepFiles
+from penstock.storage import Storage
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
 from tests.spark import test_damage
 from tests.spark.checkpoints import batch, begin
@@ -17,13 +18,13 @@ from tests.spark.checkpoints import batch, begin
 UNNOTICED = "DID NOT RAISE .*StateError"
 
 
-def any_note(right: Any, path: Path, what: str = "note") -> Any:
-    return json.loads(path.read_text().rpartition("\n")[0])
+def any_note(right: Any, storage: Storage, name: str, what: str = "note") -> Any:
+    return json.loads(storage.read(name).decode().rpartition("\n")[0])
 
 
 def whoever_reported(self: StateStore, step: str, files: StepFiles) -> dict[int, Any]:
-    folder = self.folder / files.folder
-    return {int(p.stem): read_note(p) for p in sorted(folder.glob("*.json"))}
+    names = [e.name for e in self.storage.list(f"{files.folder}/") if e.name.endswith(".json")]
+    return {int(Path(name).stem): read_note(self.storage, name) for name in names}
 
 
 def ran(room: Room) -> Any:

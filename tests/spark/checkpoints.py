@@ -17,6 +17,7 @@ from penstock.state.file import put_safely
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 
 COUNT = Layout((Column("word", pa.string()),), (Column("n", pa.int64()),))
 WORD = StateField("word", "string")
@@ -47,7 +48,7 @@ def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = T
         put_safely(folder / "spark" / "sources" / str(at) / str(number), [f"v1\n{json.dumps(entry)}".encode()])
     offsets = "\n".join(["v1", "{}", *(f'{{"logOffset":{number}}}' for _ in note["sources"])])
     put_safely(folder / "spark" / "offsets" / str(number), [offsets.encode()])
-    store = StateStore(folder / "state", keep=keep, run="r", schemas=schemas_from_json(note["schemas"]))
+    store = StateStore(LocalStorage(folder / "state"), keep=keep, run="r", schemas=schemas_from_json(note["schemas"]))
     if note["schemas"]:
         files = store.begin(number, dict.fromkeys(note["schemas"], 1), number - 1)
         for name in note["schemas"]:
@@ -81,7 +82,7 @@ def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
 
 def counts(folder: Path, version: int, step: str = "count") -> dict[str, int]:
     """What the step that counts keeps in a version."""
-    state = FileState(StateStore(folder / "state").begin(version + 1, {step: 1}, version)[step], 0)
+    state = FileState(StateStore(LocalStorage(folder / "state")).begin(version + 1, {step: 1}, version)[step], 0)
     state.describe(COUNT)
     return {key[0]: value[0] for key, value in state.items()}
 

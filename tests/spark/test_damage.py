@@ -17,6 +17,7 @@ from penstock.spark.checkpoint.savepoint import place_of, take
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 from tests.spark.checkpoints import COUNT, WANTED, batch, begin, counts, place
 
 KEEP = 20
@@ -47,8 +48,13 @@ def folder(ran: Path, tmp_path: Path) -> Path:
 
 
 def test_the_last_versions_are_kept_and_no_others(ran: Path) -> None:
-    assert StateStore(ran / "state").versions() == list(range(6, 26))
-    named = {f.path for v in range(6, 26) for files in StateStore(ran / "state").read(v).values() for f in files}
+    assert StateStore(LocalStorage(ran / "state")).versions() == list(range(6, 26))
+    named = {
+        f.path
+        for v in range(6, 26)
+        for files in StateStore(LocalStorage(ran / "state")).read(v).values()
+        for f in files
+    }
     there = {str(p.relative_to(ran / "state")) for p in (ran / "state" / "files").rglob("*.*") if p.suffix != ".json"}
     assert there >= named
     assert {int(p.split("/")[1].split("-")[0]) for p in there - named} <= set(range(6, 26)), (
@@ -72,7 +78,7 @@ def test_every_kept_version_can_be_restored(ran: Path, version: int, tmp_path: P
 
 def newest(folder: Path, store: str) -> Path:
     """The largest file of a store in the newest version."""
-    files = StateStore(folder / "state").read(25)[store]
+    files = StateStore(LocalStorage(folder / "state")).read(25)[store]
     return folder / "state" / max(files, key=lambda f: f.size).path
 
 
@@ -151,13 +157,13 @@ def test_a_damaged_note_of_a_task_makes_no_version(folder: Path, damage: str) ->
     damaged(path, damage)
     with pytest.raises(StateError, match=str(path)):
         store.publish(26)
-    assert not store.manifest(26).exists()
+    assert not store.has(26)
     assert counts(folder, 25) == expected(25)
 
 
 def test_a_file_that_is_not_what_its_note_says_makes_no_version(folder: Path) -> None:
     store, path = staged(folder)
-    written = folder / "state" / read_note(path)["file"]["path"]
+    written = folder / "state" / read_note(store.storage, str(path.relative_to(folder / "state")))["file"]["path"]
     written.write_bytes(written.read_bytes()[:-1])
     with pytest.raises(StateError, match=written.name):
         store.publish(26)
@@ -175,7 +181,7 @@ def test_a_task_that_did_not_report_makes_no_version(folder: Path) -> None:
 
 def staged(folder: Path) -> tuple[StateStore, Path]:
     """A batch whose task has written, and the note it left."""
-    store = StateStore(folder / "state", keep=KEEP, run="r")
+    store = StateStore(LocalStorage(folder / "state"), keep=KEEP, run="r")
     files: Any = store.begin(26, {"count": 1}, 25)["count"]
     state = FileState(files, 0)
     state.describe(COUNT)
@@ -187,8 +193,8 @@ def staged(folder: Path) -> tuple[StateStore, Path]:
 
 def test_damage_in_a_version_does_not_hurt_the_others(folder: Path) -> None:
     """A file that only the newest version names: all older ones read as ever, and a savepoint of one is a way back."""
-    before = {f.path for files in StateStore(folder / "state").read(24).values() for f in files}
-    only = [f for f in StateStore(folder / "state").read(25)["count"] if f.path not in before]
+    before = {f.path for files in StateStore(LocalStorage(folder / "state")).read(24).values() for f in files}
+    only = [f for f in StateStore(LocalStorage(folder / "state")).read(25)["count"] if f.path not in before]
     (folder / "state" / only[0].path).unlink()
     with pytest.raises(StateError, match="cannot be read"):
         counts(folder, 25)
@@ -202,6 +208,6 @@ def test_damage_in_a_version_does_not_hurt_the_others(folder: Path) -> None:
 
 def test_retention_can_be_changed_between_runs(folder: Path) -> None:
     batch(folder, 26, {"a": 1}, keep=3)
-    assert StateStore(folder / "state").versions() == [24, 25, 26]
+    assert StateStore(LocalStorage(folder / "state")).versions() == [24, 25, 26]
     assert json.loads((folder / "flow.json").read_text())["flow"] == "shop"
     assert counts(folder, 26)["a"] == expected(25)["a"] + 1

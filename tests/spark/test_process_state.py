@@ -27,6 +27,7 @@ from penstock.state.memory import MemoryState
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 
 SECOND = 1_000_000
 
@@ -104,7 +105,7 @@ def test_files_and_a_dict_give_the_same(tmp_path: Path, seed: int, keys: tuple[s
     rolled = random.Random(seed)
     graph, store, memory, timers = (
         flow_of(Everything, keys),
-        StateStore(tmp_path, run="r"),
+        StateStore(LocalStorage(tmp_path), run="r"),
         MemoryState(),
         MemoryTimers(),
     )
@@ -157,7 +158,7 @@ class After(ps.Process):
 
 
 def test_cells_may_be_gained(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     given = []
     for version, logic in enumerate((Before, After, After)):
         state = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
@@ -180,7 +181,7 @@ class Reader(ps.Process):
 
 
 def test_a_key_that_is_only_read_is_not_written(tmp_path: Path) -> None:
-    store, graph = StateStore(tmp_path, run="r"), flow_of(Reader)
+    store, graph = StateStore(LocalStorage(tmp_path), run="r"), flow_of(Reader)
     for version, n in enumerate((5, 0)):
         state = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
         assert batch(graph, state, [("a", n, None), ("b", n, None)], Times()) == ["5", "5"]
@@ -192,7 +193,7 @@ def test_a_key_that_is_only_read_is_not_written(tmp_path: Path) -> None:
 
 def test_few_keys_of_a_large_file_touch_few_regions(tmp_path: Path) -> None:
     layout = Layout((Column("k", pa.int64()),), (Column("t", pa.string(), str),), single=True, bare=True)
-    store, many = StateStore(tmp_path, run="r"), 100_000
+    store, many = StateStore(LocalStorage(tmp_path), run="r"), 100_000
     places = (np.random.default_rng(7).permutation(many).astype(np.int64) << 40).tolist()
     state = FileState(store.begin(0, {"step": 1}, -1)["step"], 0)
     state.describe(layout)
@@ -205,7 +206,7 @@ def test_few_keys_of_a_large_file_touch_few_regions(tmp_path: Path) -> None:
     again.describe(layout)
     again.prepare([7, 99_999, -1], [places[7], places[99_999], 128])
     assert [again.get(7), again.get(99_999), again.get(-1)] == ["text 7", "text 99999", None]
-    opened = statefile.open_file(tmp_path, store.read(0)["step"][0])
+    opened = statefile.open_file(store.storage, store.read(0)["step"][0])
     assert 0 < opened.checked.sum() < len(opened.checked) / 2
     everything = FileState(store.begin(1, {"step": 1}, 0)["step"], 0)
     everything.describe(layout)

@@ -18,6 +18,7 @@ from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find, load, place_of, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin, counts, tree
 
 BY_ID = StateSchema("count", "count", "values", (StateField("id", "int"),))
@@ -155,7 +156,7 @@ def test_a_renamed_step_keeps_its_state(folder: Path) -> None:
     start = Restart(folder, RENAMED, rename={"count": "totals"})
     start.check()
     start.settle()
-    store = StateStore(folder / "state")
+    store = StateStore(LocalStorage(folder / "state"))
     assert set(store.read(2)) == set(store.kept_schemas(2)) == {"totals", "rows"}
     assert counts(folder, 2, "totals") == before
     start.check()
@@ -173,7 +174,7 @@ def test_a_renamed_step_keeps_its_state_from_a_savepoint_and_with_moved_sources(
     start.check()
     start.settle()
     assert counts(new, 2, "totals") == before
-    assert set(StateStore(folder / "state").read(2)) == {"count", "rows"}, (
+    assert set(StateStore(LocalStorage(folder / "state")).read(2)) == {"count", "rows"}, (
         "the folder of the savepoint's flow is left alone"
     )
 
@@ -184,7 +185,7 @@ def test_all_stores_of_a_renamed_step_go_with_it(tmp_path: Path) -> None:
     batch(made, 0, {"a": 1})
     after = replace(wanted, schemas={"n": SCHEMAS["count"], "n@last": SCHEMAS["count"]})
     Restart(made, after, rename={"count": "n"}).settle()
-    assert set(StateStore(made / "state").read(0)) == {"n", "n@last"}
+    assert set(StateStore(LocalStorage(made / "state")).read(0)) == {"n", "n@last"}
 
 
 @pytest.mark.parametrize(
@@ -216,7 +217,7 @@ def test_what_is_given_up_goes_and_the_rest_stays(folder: Path) -> None:
     start = Restart(folder, wanted, drop=("count",))
     start.check()
     start.settle()
-    assert set(StateStore(folder / "state").read(2)) == {"rows"}
+    assert set(StateStore(LocalStorage(folder / "state")).read(2)) == {"rows"}
     start.settle()
     Restart(folder, wanted).settle()
 

@@ -17,6 +17,7 @@ from penstock.graph.state.schema import StateField, StateSchema
 from penstock.state.file import map_file
 from penstock.state.store import StateStore
 from penstock.state.values import FileState, StepFiles
+from penstock.storage import LocalStorage
 
 State = dict[Any, Any]
 LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Column("value"),), single=True)
@@ -70,7 +71,7 @@ def whole(store: StateStore, version: int, tasks: int) -> State:
 @pytest.mark.parametrize("before", [1, 2, 8, 128])
 @pytest.mark.parametrize("after", [1, 4, 16, 128])
 def test_tasks_may_change_between_versions(tmp_path: Path, before: int, after: int) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, before, KEYS)
     assert whole(store, 0, after) == KEYS
     write(store, 1, after, {("k", 3): "new", ("k", 5): None})
@@ -87,7 +88,7 @@ def test_tasks_may_change_between_versions(tmp_path: Path, before: int, after: i
 def test_any_history_reads_as_a_dict_would(data: st.DataObject) -> None:
     """Random changes, deletions and numbers of tasks, against a plain dict; files are merged on the way."""
     with tempfile.TemporaryDirectory() as folder:
-        store, model = StateStore(Path(folder), keep=3, run="r"), State()
+        store, model = StateStore(LocalStorage(Path(folder)), keep=3, run="r"), State()
         for version in range(data.draw(st.integers(1, 12))):
             tasks = data.draw(st.sampled_from([1, 2, 4]))
             keys = st.tuples(st.just("k"), st.integers(0, 300))
@@ -98,7 +99,7 @@ def test_any_history_reads_as_a_dict_would(data: st.DataObject) -> None:
 
 
 def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     for version, value in enumerate(("first", "second", "third")):
         files = store.begin(version, {"step": 1}, version - 1)["step"]
         state = opened(files, 0, ONE)
@@ -114,7 +115,7 @@ def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_batch_writes_only_what_it_touches(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     many = {("k", n): "x" * 100 for n in range(5000)}
     write(store, 0, 1, many)
     write(store, 1, 1, {("k", 7): "y"})
@@ -124,7 +125,7 @@ def test_a_batch_writes_only_what_it_touches(tmp_path: Path) -> None:
 
 
 def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, 1, {("k", n): 0 for n in range(1000)})
     for version in range(1, 60):
         write(store, version, 1, {("k", version): version})
@@ -133,7 +134,7 @@ def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
 
 
 def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     files = store.begin(0, {"step": 2}, -1)["step"]
     state = opened(files, 0)
     state.prepare([("k", 0)], [0])
@@ -145,8 +146,8 @@ def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None
 
 
 def test_a_rerun_of_a_version_replaces_it(tmp_path: Path) -> None:
-    write(StateStore(tmp_path, run="first"), 0, 2, {("k", 0): 1})
-    second = StateStore(tmp_path, run="second")
+    write(StateStore(LocalStorage(tmp_path), run="first"), 0, 2, {("k", 0): 1})
+    second = StateStore(LocalStorage(tmp_path), run="second")
     write(second, 0, 2, {("k", 0): 2})
     assert whole(second, 0, 2) == {("k", 0): 2}
 
@@ -165,7 +166,7 @@ def damaged(data: bytes, how: str) -> bytes:
 
 @pytest.mark.parametrize("how", ["truncate", "empty", "longer", "flip-head", "flip-middle", "flip-tail", "remove"])
 def test_a_damaged_file_is_named_before_anything_is_read_from_it(tmp_path: Path, how: str) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, 1, KEYS)
     file = next(tmp_path.rglob("0-*.state"))
     if how == "remove":
@@ -178,7 +179,7 @@ def test_a_damaged_file_is_named_before_anything_is_read_from_it(tmp_path: Path,
 
 def test_every_bit_of_a_file_counts(tmp_path: Path) -> None:
     """Each bit flipped in turn is found, wherever it is."""
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, 1, {("k", 1): "v"})
     file = next(tmp_path.rglob("0-*.state"))
     data = file.read_bytes()
@@ -188,13 +189,13 @@ def test_every_bit_of_a_file_counts(tmp_path: Path) -> None:
         changed[at] ^= 1 << bit % 8
         file.write_bytes(changed)
         with pytest.raises(StateError):
-            map_file(str(file), note).whole()
+            map_file(store.storage, note).whole()
 
 
 def test_a_damaged_or_missing_manifest_is_named(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, 1, KEYS)
-    manifest = store.manifest(0)
+    manifest = tmp_path / store.manifest(0)
     text = manifest.read_text()
     manifest.write_text(text.replace('"rows": 128', '"rows": 129'))
     with pytest.raises(StateError, match="damaged"):
@@ -205,7 +206,7 @@ def test_a_damaged_or_missing_manifest_is_named(tmp_path: Path) -> None:
 
 
 def test_old_versions_go_and_the_files_still_needed_stay(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, keep=3, run="r")
+    store = StateStore(LocalStorage(tmp_path), keep=3, run="r")
     write(store, 0, 2, KEYS)
     for version in range(1, 10):
         write(store, version, 2, {("k", 1): version})
@@ -219,7 +220,7 @@ def test_old_versions_go_and_the_files_still_needed_stay(tmp_path: Path) -> None
 
 
 def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, 1, KEYS)
     write(store, 1, 2, {k: v if k[1] else None for k, v in KEYS.items() if k[1] % 2 == 0})
     gone = {k: v for k, v in KEYS.items() if k[1]}
@@ -230,13 +231,13 @@ def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -
 
 
 def test_a_key_at_a_task_that_does_not_own_it_is_refused(tmp_path: Path) -> None:
-    state = opened(StateStore(tmp_path, run="r").begin(0, {"step": 2}, -1)["step"], 0)
+    state = opened(StateStore(LocalStorage(tmp_path), run="r").begin(0, {"step": 2}, -1)["step"], 0)
     with pytest.raises(StateError, match="which it does not own"):
         state.prepare([("k", 1)], [place(("k", 1))])
 
 
 def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     files = store.begin(0, {"step": 1}, -1)["step"]
     for value in ("first", "second"):
         state = opened(files, 0)
@@ -250,7 +251,7 @@ def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -
 
 
 def test_a_step_that_keeps_something_else_is_refused(tmp_path: Path) -> None:
-    write(StateStore(tmp_path, run="r", schemas={"step": aggregate("count(*)")}), 0, 1, KEYS)
-    changed = StateStore(tmp_path, run="r", schemas={"step": aggregate("sum(x)")})
+    write(StateStore(LocalStorage(tmp_path), run="r", schemas={"step": aggregate("count(*)")}), 0, 1, KEYS)
+    changed = StateStore(LocalStorage(tmp_path), run="r", schemas={"step": aggregate("sum(x)")})
     with pytest.raises(StateError, match=r"step 'step' kept its state as .*count.*; now it wants .*sum"):
         changed.read(0)

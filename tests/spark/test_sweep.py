@@ -24,6 +24,7 @@ from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import EVERY, Sweeper
 from penstock.spark.run import run_live
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 from tests.spark.checkpoints import WANTED, batch, begin
 
 KEEP = 4
@@ -35,7 +36,7 @@ def feeds(folder: Path) -> dict[int, Path]:
 
 
 def sweeper(folder: Path, *, state: bool = True) -> Sweeper:
-    return Sweeper(SparkLog(folder / "spark"), StateStore(folder / "state") if state else None)
+    return Sweeper(SparkLog(folder / "spark"), StateStore(LocalStorage(folder / "state")) if state else None)
 
 
 def left(folder: Path, source: str = "one") -> list[int]:
@@ -81,7 +82,7 @@ def test_the_number_of_files_stays_bounded(tmp_path: Path) -> None:
 def test_what_a_kept_version_needs_stays(ran: Path) -> None:
     """From the oldest version on everything behind it is still there, also for a savepoint."""
     sweeper(ran).sweep(feeds(ran))
-    oldest = StateStore(ran / "state").versions()[0]
+    oldest = StateStore(LocalStorage(ran / "state")).versions()[0]
     assert left(ran) == left(ran, "two") == list(range(oldest + 1, 26))
     saved = take(ran, ran.parent / "saved", oldest)
     assert left(saved.folder) == list(range(oldest + 1, 26))

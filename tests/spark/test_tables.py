@@ -19,6 +19,7 @@ from penstock.state.memory import MemoryTable
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
+from penstock.storage import LocalStorage
 
 Row = tuple[int, int, int]
 """Place, time and a value."""
@@ -73,7 +74,7 @@ ROWS = st.lists(st.tuples(PLACES, st.integers(0, 100), st.integers(0, 9)), max_s
 def test_any_history_reads_as_one_in_memory_would(data: st.DataObject) -> None:
     """Rows added, forgotten and replaced under changing numbers of tasks: spans and look-ups agree at every version."""
     with tempfile.TemporaryDirectory() as folder:
-        store, model, horizon = StateStore(Path(folder), keep=3, run="r"), MemoryTable(), 0
+        store, model, horizon = StateStore(LocalStorage(Path(folder)), keep=3, run="r"), MemoryTable(), 0
         for version in range(data.draw(st.integers(1, 10))):
             made = tables(store, version, data.draw(st.sampled_from([1, 2, 4, 16])))
             for table in made:
@@ -121,7 +122,7 @@ def _all(parts: Any) -> list[Any]:
 
 
 def test_what_is_added_can_be_read_at_once(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     table = tables(store, 0, 1)[0]
     table.add(rows_of([(1, 10, 0)]))
     assert shown(table.span(NEVER, FOREVER)) == shown(table.at(np.array([1]))) == [(1, 10, 0)]
@@ -132,7 +133,7 @@ def test_what_is_added_can_be_read_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_behind_the_horizon_is_dropped_and_not_read(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(p, 10, 0) for p in range(100)])
     add(store, 1, 1, [(1, 50, 0)])
     old, new = chain(store, 1)
@@ -143,7 +144,7 @@ def test_a_file_behind_the_horizon_is_dropped_and_not_read(tmp_path: Path) -> No
 
 
 def test_rows_forgotten_inside_a_file_stay_forgotten_although_nothing_is_added(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 2, [(p, p, 0) for p in range(100)])
     for version, before in enumerate((20, 30, 40), 1):
         add(store, version, 2, [], before=before)
@@ -154,7 +155,7 @@ def test_rows_forgotten_inside_a_file_stay_forgotten_although_nothing_is_added(t
 
 
 def test_tasks_that_forgot_differently_keep_to_their_own_groups(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(p, 10, 0) for p in range(100)])
     made = tables(store, 1, 2)
     made[1].forget(11)
@@ -166,7 +167,7 @@ def test_tasks_that_forgot_differently_keep_to_their_own_groups(tmp_path: Path) 
 
 
 def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 2, [(p, p, 0) for p in range(10)])
     add(store, 1, 2, [])
     assert chain(store, 1) == chain(store, 0)
@@ -174,7 +175,7 @@ def test_nothing_is_written_when_nothing_changes(tmp_path: Path) -> None:
 
 
 def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(p, 1000, 0) for p in range(1000)])
     for version in range(1, 60):
         add(store, version, 1, [(version, 1000 + version, 1)])
@@ -184,7 +185,7 @@ def test_files_are_merged_before_they_are_many(tmp_path: Path) -> None:
 
 def test_large_files_are_left_alone_until_they_are_many(tmp_path: Path) -> None:
     """So that each can be dropped whole when it is forgotten."""
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     for version in range(7):
         add(store, version, 1, [(p, version, 0) for p in range(10_001)])
     assert [f.rows for f in chain(store, 6)] == [10_001] * 7
@@ -194,7 +195,7 @@ def test_large_files_are_left_alone_until_they_are_many(tmp_path: Path) -> None:
 
 
 def test_a_batch_writes_only_what_it_adds(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(p, p, 0) for p in range(20_000)])
     add(store, 1, 1, [(1, 1, 1)])
     assert [f.rows for f in chain(store, 1)] == [20_000, 1]
@@ -202,7 +203,7 @@ def test_a_batch_writes_only_what_it_adds(tmp_path: Path) -> None:
 
 def test_rows_may_gain_fields(tmp_path: Path) -> None:
     """A field that rows of an earlier version lack is null in them, in reads and in merged files."""
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(1, 1, 0), (2, 2, 0)])
     add(store, 1, 1, [(3, 3, 0)], name="x")
     add(store, 2, 1, [(p, 4, 0) for p in range(4, 9)], name="y")
@@ -211,25 +212,25 @@ def test_rows_may_gain_fields(tmp_path: Path) -> None:
 
 
 def test_rows_whose_types_do_not_fit_are_refused(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     add(store, 0, 1, [(1, 1, 0)], name="x")
     with pytest.raises(StateError, match="do not fit those of now"):
         add(store, 1, 1, [(1, 1, 0)], name=1.5)
 
 
 def test_a_row_of_a_group_that_the_task_does_not_own_is_refused(tmp_path: Path) -> None:
-    table = tables(StateStore(tmp_path, run="r"), 0, 4)[1]
+    table = tables(StateStore(LocalStorage(tmp_path), run="r"), 0, 4)[1]
     with pytest.raises(StateError, match="task 1 of 4 got a row of group 2"):
         table.add(rows_of([(1, 0, 0), (2, 0, 0)]))
 
 
 def test_the_note_says_when_the_step_wants_to_run_again(tmp_path: Path) -> None:
-    store = StateStore(tmp_path, run="r")
+    store = StateStore(LocalStorage(tmp_path), run="r")
     first, second = tables(store, 0, 2)
     first.save({"event": 60, "processing": FOREVER})
     second.save()
     store.publish(0)
-    notes = [read_note(tmp_path / "files/0-r/step" / f"{t}.json") for t in (0, 1)]
+    notes = [read_note(store.storage, f"files/0-r/step/{t}.json") for t in (0, 1)]
     assert [n["event"] for n in notes] == [60, None]
     assert notes[1] == {"file": None, "older": [], "event": None, "clock": None}
 
@@ -237,7 +238,7 @@ def test_the_note_says_when_the_step_wants_to_run_again(tmp_path: Path) -> None:
 def _damaged(store: StateStore, change: Any) -> pytest.ExceptionInfo[StateError]:
     """What reading says after one file has been changed."""
     add(store, 0, 1, [(p, p, p) for p in range(50_000)])
-    path = store.folder / chain(store, 0)[0].path
+    path = Path(store.where) / chain(store, 0)[0].path
     change(path)
     with pytest.raises(StateError, match=path.name) as found:
         whole(store, 0)
@@ -251,13 +252,13 @@ def test_a_flipped_bit_is_found_wherever_it_is(tmp_path: Path, part: float) -> N
         data[int(part * len(data))] ^= 4
         path.write_bytes(bytes(data))
 
-    assert "damaged" in str(_damaged(StateStore(tmp_path, run="r"), flip).value)
+    assert "damaged" in str(_damaged(StateStore(LocalStorage(tmp_path), run="r"), flip).value)
 
 
 def test_a_short_file_is_found(tmp_path: Path) -> None:
-    found = _damaged(StateStore(tmp_path, run="r"), lambda path: path.write_bytes(path.read_bytes()[:-9]))
+    found = _damaged(StateStore(LocalStorage(tmp_path), run="r"), lambda path: path.write_bytes(path.read_bytes()[:-9]))
     assert "bytes were written" in str(found.value)
 
 
 def test_a_missing_file_is_found(tmp_path: Path) -> None:
-    assert "cannot be read" in str(_damaged(StateStore(tmp_path, run="r"), Path.unlink).value)
+    assert "cannot be read" in str(_damaged(StateStore(LocalStorage(tmp_path), run="r"), Path.unlink).value)

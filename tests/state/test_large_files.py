@@ -24,6 +24,7 @@ from penstock.state.file import BLOCK, REGION, close_removed
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 
 ROWS = 3 * BLOCK + 17
 _DAY = datetime.date(2024, 1, 1)
@@ -90,7 +91,7 @@ def write(state: FileState, keys: list[Any], values: list[Any]) -> None:
 def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
     """One row, some rows and all rows are read from a fresh file, rows are null, and a later batch is merged into it."""
     ddl, make = TYPES[name]
-    form, store = layout(arrow_type(t.parse_type(ddl))), StateStore(tmp_path, run="r")
+    form, store = layout(arrow_type(t.parse_type(ddl))), StateStore(LocalStorage(tmp_path), run="r")
     kept = {(n,): ("p" * 40, None if n % 7 == 0 else make(n)) for n in range(ROWS)}
     write(opened(store, 0, form), list(kept), list(kept.values()))
     store.publish(0)
@@ -118,7 +119,7 @@ def _changes(store: StateStore, form: Layout, kept: dict[Any, Any], make: Make) 
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
     ddl, make = TYPES[name]
-    form, store = layout(pa.int64(), arrow_type(t.parse_type(ddl))), StateStore(tmp_path, run="r")
+    form, store = layout(pa.int64(), arrow_type(t.parse_type(ddl))), StateStore(LocalStorage(tmp_path), run="r")
     kept = {(n, None if n % 7 == 0 else make(n)): ("p" * 40, n) for n in range(ROWS)}
     write(opened(store, 0, form), list(kept), list(kept.values()))
     store.publish(0)
@@ -133,7 +134,7 @@ def test_keys_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
 def test_rows_of_every_type_in_a_large_table(tmp_path: Path, name: str) -> None:
     """Rows in time past the sizes at which tables merge their files, one way and the other."""
     ddl, make = TYPES[name]
-    store, kind = StateStore(tmp_path, run="r"), arrow_type(t.parse_type(ddl))
+    store, kind = StateStore(LocalStorage(tmp_path), run="r"), arrow_type(t.parse_type(ddl))
     expected: dict[int, Any] = {}
     for version in range(FileTable.many + 2):
         numbers = range(version * ROWS // 8, (version + 1) * ROWS // 8)

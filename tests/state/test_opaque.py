@@ -22,6 +22,7 @@ from penstock.spark.checkpoint.savepoint import place_of, take
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin
 
 LAYOUT = Layout((Column("word", pa.string()),), (Column("value"),), single=True)
@@ -41,7 +42,7 @@ def keep(folder: Path, version: int, values: dict[str, Any]) -> None:
     """A version in which a step keeps some pickled values."""
     schemas = {"step": StateSchema("step", "process", "values", (StateField("word", "string"),))}
     begin(folder, Wanted("shop", (("one", "files"),), schemas))
-    store = StateStore(folder / "state", run="r", schemas=schemas)
+    store = StateStore(LocalStorage(folder / "state"), run="r", schemas=schemas)
     made = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
     made.describe(LAYOUT)
     made.prepare([(w,) for w in values], [n << 7 for n in range(len(values))])
@@ -65,7 +66,7 @@ def test_a_crafted_checkpoint_runs_nothing(tmp_path: Path, command: list[str]) -
     assert not mark.exists()
     assert state.read(folder, "step").num_rows == 2
     assert not mark.exists()
-    made = FileState(StateStore(folder / "state").begin(1, {"step": 1}, 0)["step"], 0)
+    made = FileState(StateStore(LocalStorage(folder / "state")).begin(1, {"step": 1}, 0)["step"], 0)
     made.describe(LAYOUT)
     made.prepare([("a",)], [0])
     assert mark.exists(), "the flow itself opens it: the bomb is real"

@@ -16,6 +16,7 @@ from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState, StepFiles
+from penstock.storage import LocalStorage
 
 LAYOUT = Layout((Column("n", pa.int64()),), (Column("text", pa.string()),), single=True)
 States = Callable[[], KeyedState]
@@ -23,7 +24,7 @@ Tables = Callable[[], TimeTable]
 
 
 def files(folder: Path) -> StepFiles:
-    return StateStore(folder, run="r").begin(0, {"step": 1}, -1)["step"]
+    return StateStore(LocalStorage(folder), run="r").begin(0, {"step": 1}, -1)["step"]
 
 
 @pytest.fixture(params=["memory", "files"])

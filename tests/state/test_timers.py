@@ -15,6 +15,7 @@ from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
+from penstock.storage import LocalStorage
 
 LAYOUT = Layout((Column("k", pa.int64()),), (Column("n", pa.int64()),), single=True, bare=True, timers=True)
 
@@ -27,7 +28,7 @@ class Step:
     """A step that keeps timers, batch after batch, with any number of tasks."""
 
     def __init__(self, folder: Path) -> None:
-        self.store, self.version = StateStore(folder, run="r"), -1
+        self.store, self.version = StateStore(LocalStorage(folder), run="r"), -1
         self.late, self.before = NEVER, NEVER
         self.open(1, 0, 0)
 

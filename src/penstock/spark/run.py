@@ -42,6 +42,7 @@ from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.live.until import StopTest
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,7 +189,9 @@ def _runner(
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
     tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     run, schemas = f"{lineage}-{time.time_ns():x}", wanted_of(plan).schemas
-    store = StateStore(folder / "state", spec.keep_versions, run, schemas) if live and plan.stateful else None
+    store = (
+        StateStore(LocalStorage(folder / "state"), spec.keep_versions, run, schemas) if live and plan.stateful else None
+    )
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER, NEVER
+from penstock.storage import Storage, StorageError
 from penstock.storage.private import make_private, open_private
 
 PLACE = "place"
@@ -68,50 +69,17 @@ def files_from_json(text: bytes) -> list[StateFile]:
     return [StateFile(**f) for f in json.loads(text)]
 
 
-class _Sums:
-    """A file being written, with a checksum for each region of it."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.size, self.crcs = file, 0, [0]
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        """Writes, and adds to the checksums."""
-        view = memoryview(data).cast("B")
-        self.file.write(view)
-        at = 0
-        while at < len(view):
-            room = REGION - self.size % REGION
-            part = view[at : at + room]
-            self.crcs[-1] = zlib.crc32(part, self.crcs[-1])
-            self.size, at = self.size + len(part), at + len(part)
-            if not self.size % REGION:
-                self.crcs.append(0)
-        return len(view)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def sums(self) -> list[int]:
-        """The checksums of all regions."""
-        return self.crcs if self.size % REGION else self.crcs[:-1]
-
-
-def write_file(path: Path, batch: pa.RecordBatch) -> tuple[int, int]:
-    """Writes a batch beside its final name, makes it safe, and renames it; gives its size and checksum."""
-    told: list[int] = []
-
-    def write(file: Any) -> None:
-        sums = _Sums(file)
-        with pa.ipc.new_file(pa.PythonFile(sums, "w"), batch.schema) as writer:
-            writer.write_batch(batch)
-        footer = json.dumps({"data": sums.size, "crcs": sums.sums(), "index": _index(batch)}).encode()
-        crc = zlib.crc32(footer)
-        file.write(footer + _TAIL.pack(len(footer), crc, _MAGIC))
-        told.extend((sums.size + len(footer) + _TAIL.size, crc))
-
-    _safely(path, write)
-    return told[0], told[1]
+def write_file(storage: Storage, name: str, batch: pa.RecordBatch) -> tuple[int, int]:
+    """Writes a batch as one object; gives its size and the checksum of its footer."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data = memoryview(sink.getvalue())
+    crcs = [zlib.crc32(data[at : at + REGION]) for at in range(0, len(data), REGION)]
+    footer = json.dumps({"data": len(data), "crcs": crcs, "index": _index(batch)}).encode()
+    crc = zlib.crc32(footer)
+    storage.write(name, [data, footer, _TAIL.pack(len(footer), crc, _MAGIC)])
+    return len(data) + len(footer) + _TAIL.size, crc
 
 
 def _index(batch: pa.RecordBatch) -> list[int]:
@@ -151,6 +119,7 @@ class OpenFile:
 
     def __init__(self, name: str, data: Any, crcs: list[int], index: list[int]) -> None:
         self.name, self.data, self.crcs = name, data, crcs
+        self.is_mapped = False
         self.index = np.array(index, np.int64)
         self.checked = np.zeros(len(crcs), bool)
         self.batch = self._batch()
@@ -268,13 +237,14 @@ def _within(mine: Any, places: Any, low: Any) -> Any:
     return low
 
 
-def open_file(base: Path, file: StateFile) -> OpenFile:
-    """A file, mapped; kept open for the next batch, which is safe because files never change."""
-    name = str(base / file.path)
+def open_file(storage: Storage, file: StateFile) -> OpenFile:
+    """A file that stays open for the next batch, which is safe because files never change and no two have the same name."""
+    path = storage.local_path(file.path)
+    name = file.path if path is None else str(path)
     if name in _OPEN:
         _OPEN.move_to_end(name)
         return _OPEN[name]
-    made = _OPEN[name] = map_file(name, file)
+    made = _OPEN[name] = map_file(storage, file)
     while len(_OPEN) > _OPEN_MOST:
         _OPEN.popitem(last=False)
     return made
@@ -282,24 +252,33 @@ def open_file(base: Path, file: StateFile) -> OpenFile:
 
 def close_removed() -> None:
     """Lets go of files that have been removed, so that their space is free."""
-    for name in [n for n in _OPEN if not Path(n).exists()]:
+    for name in [n for n, file in _OPEN.items() if file.is_mapped and not Path(n).exists()]:
         del _OPEN[name]
 
 
-def map_file(name: str, file: StateFile) -> OpenFile:
-    """A file, mapped into memory; what the manifest says of it must hold."""
+def map_file(storage: Storage, file: StateFile) -> OpenFile:
+    """A file: mapped into memory where the storage has it on this machine, else read as a whole. It must be as its manifest says."""
+    path = storage.local_path(file.path)
+    name = file.path if path is None else str(path)
     try:
-        with Path(name).open("rb") as handle:
-            size = os.fstat(handle.fileno()).st_size
-            if size != file.size:
-                raise StateError(f"state file {name} is damaged: {file.size} bytes were written, {size} are there")
-            data = pa.py_buffer(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as error:
+        data = pa.py_buffer(storage.read(file.path) if path is None else _mapped(path))
+    except (OSError, StorageError) as error:
+        said = error.strerror if isinstance(error, OSError) else str(error)
         raise StateError(
-            f"state file {name} cannot be read ({error.strerror}); restore it, or start afresh with --fresh"
+            f"state file {name} cannot be read ({said}); restore it, or start afresh with --fresh"
         ) from None
+    if data.size != file.size:
+        raise StateError(f"state file {name} is damaged: {file.size} bytes were written, {data.size} are there")
     footer = _footer(name, file, memoryview(data))
-    return OpenFile(name, data.slice(0, footer["data"]), footer["crcs"], footer["index"])
+    made = OpenFile(name, data.slice(0, footer["data"]), footer["crcs"], footer["index"])
+    made.is_mapped = path is not None
+    return made
+
+
+def _mapped(path: Path) -> mmap.mmap | bytes:
+    with path.open("rb") as handle:
+        empty = not os.fstat(handle.fileno()).st_size
+        return b"" if empty else mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _footer(name: str, file: StateFile, view: memoryview) -> Any:

@@ -1,16 +1,15 @@
-"""Small files of JSON with a checksum behind: manifests, and what tasks tell the driver."""
+"""Small objects of JSON with a checksum at the end: manifests, and what tasks report to the driver."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER
-from penstock.state.file import put_safely
+from penstock.storage import NotFound, Storage, StorageError
 
 TaskWakes = Mapping[str, int]
 """When a task next has work although no record arrives, by clock."""
@@ -26,23 +25,29 @@ def wake_note(wakes: TaskWakes | None) -> dict[str, int | None]:
     return {clock: time if time < FOREVER else None for clock, time in times.items()}
 
 
-def put_note(path: Path, note: Mapping[str, Any]) -> None:
+def put_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
     """Writes a note so that it is there whole or not at all."""
     body = json.dumps(note)
-    put_safely(path, [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
+    storage.write(name, f"{body}\n{zlib.crc32(body.encode()):08x}".encode())
 
 
-def read_note(path: Path, what: str = "note") -> dict[str, Any]:
-    """A note as it was written; anything else is refused."""
+def read_note(storage: Storage, name: str, what: str = "note") -> dict[str, Any]:
+    """A note as it was written; anything else is refused.
+
+    Raises:
+        NotFound: There is no such note.
+        StateError: It is damaged, or cannot be read.
+    """
+    where = storage.local_path(name) or name
     try:
-        body, _, crc = path.read_text(errors="replace").rpartition("\n")
-    except FileNotFoundError:
+        body, _, crc = storage.read(name).decode(errors="replace").rpartition("\n")
+    except NotFound:
         raise
-    except OSError as error:
-        raise StateError(f"the {what} {path} cannot be read ({error.strerror}); restore it") from None
+    except StorageError as error:
+        raise StateError(f"the {what} {where} cannot be read ({error}); restore it") from None
     if f"{zlib.crc32(body.encode()):08x}" != crc:
         raise StateError(
-            f"the {what} {path} is damaged; restore it, go back to a savepoint, or start afresh with --fresh"
+            f"the {what} {where} is damaged; restore it, go back to a savepoint, or start afresh with --fresh"
         )
     found: dict[str, Any] = json.loads(body)
     return found

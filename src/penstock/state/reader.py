@@ -27,6 +27,7 @@ from penstock.state.tables import FileTable
 from penstock.state.time_index import without_index
 from penstock.state.timers import COLUMNS
 from penstock.state.values import StepFiles, groups_of
+from penstock.storage import LocalStorage, StorageError
 
 _TRIES = 5
 _ALL = groups_of(0, 1)
@@ -58,7 +59,7 @@ class OpenState:
     @property
     def manifests(self) -> StateStore:
         """The manifests."""
-        return StateStore(self.folder / "state")
+        return StateStore(LocalStorage(self.folder / "state"))
 
     def versions(self) -> list[int]:
         """The versions that are kept, oldest first."""
@@ -83,8 +84,8 @@ class OpenState:
             number = self._number(version)
             try:
                 return action(number)
-            except (StateError, FileNotFoundError):
-                if self.manifests.manifest(number).exists() or (version is None and not left):
+            except (StateError, StorageError):
+                if self.manifests.has(number) or (version is None and not left):
                     raise
                 if version is not None:
                     raise self._not_there(version, "was swept away while it was read") from None
@@ -122,12 +123,12 @@ class OpenState:
     def _values(self, files: list[StateFile]) -> pa.Table:
         parts = []
         for file in files:
-            whole = without_index(map_file(str(self.folder / "state" / file.path), file).whole())
+            whole = without_index(map_file(self.manifests.storage, file).whole())
             parts.append(whole.filter(pa.array(owned(whole, file.groups))))
         return shown(merged(parts, _ALL, last=True))
 
     def _rows(self, files: list[StateFile]) -> pa.Table:
-        table = FileTable(StepFiles(str(self.folder / "state"), tuple(files), "", 1), 0)
+        table = FileTable(StepFiles(self.manifests.storage, tuple(files), "", 1), 0)
         found = table.span(NEVER, FOREVER)
         return pa.table({}) if found is None else _with_moments(found)
 

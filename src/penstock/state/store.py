@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from penstock.errors import StateError
@@ -19,54 +18,71 @@ from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
 from penstock.state.values import StepFiles, groups_of
+from penstock.storage import NotFound, Storage, object_name
 
 
 @dataclass
 class StateStore:
     """The driver's side: knows the versions, hands out files to tasks, publishes manifests."""
 
-    folder: Path
+    storage: Storage
     keep: int = 20
     """How many versions are kept; two at least, because a batch that is not through runs again from the one before."""
     run: str = ""
     schemas: dict[str, StateSchema] = field(default_factory=dict)
     staged: dict[str, StepFiles] = field(default_factory=dict)
-    _named: dict[int, set[Path]] = field(default_factory=dict, repr=False)
+    _named: dict[int, set[str]] = field(default_factory=dict, repr=False)
 
-    def manifest(self, version: int) -> Path:
-        """Where the manifest of a version is."""
-        return self.folder / "versions" / f"{version}.json"
+    @staticmethod
+    def manifest(version: int) -> str:
+        """The name of the manifest of a version."""
+        return f"versions/{version}.json"
+
+    def has(self, version: int) -> bool:
+        """Whether a version is there."""
+        try:
+            return self.storage.size(self.manifest(version)) >= 0
+        except NotFound:
+            return False
+
+    def load(self, version: int) -> dict[str, Any] | None:
+        """The manifest of a version; None when there is none."""
+        try:
+            return read_note(self.storage, self.manifest(version), "manifest")
+        except NotFound:
+            return None
 
     def read(self, version: int) -> dict[str, list[StateFile]]:
         """The files of a version, by step. Version -1 is empty, unless a bootstrap has made it."""
-        path = self.manifest(version)
-        if version < 0 and not path.exists():
+        found = self.load(version)
+        if found is None and version < 0:
             return {}
-        if not path.exists():
+        if found is None:
             raise StateError(
-                f"state version {version} is not there ({path}); the checkpoint and the state do not belong together. "
+                f"state version {version} is not there ({self.where}); the checkpoint and the state do not belong together. "
                 f"Restore both, or start afresh with --fresh"
             )
-        found = self._load(path)
         self._check_schemas(schemas_from_json(found.get("schemas", {})))
         return {step: [StateFile(**f) for f in files] for step, files in found["steps"].items()}
 
-    @staticmethod
-    def _load(path: Path) -> dict[str, Any]:
-        return read_note(path, "manifest")
+    @property
+    def where(self) -> str:
+        """Where the state is, for messages."""
+        return str(getattr(self.storage, "root", self.storage))
 
     def time(self, version: int, *, missing: bool = False) -> StoredTimes:
         """What a version keeps of time; nothing when there is no such version, if it may be missing."""
-        path = self.manifest(version)
-        if version < 0 or (missing and not path.exists()):
-            return {}
-        found: StoredTimes = self._load(path).get("time", {})
-        return found
+        found = None if version < 0 else self.load(version)
+        if found is None and version >= 0 and not missing:
+            raise StateError(
+                f"state version {version} is not there ({self.where}); restore it, or start afresh with --fresh"
+            )
+        made: StoredTimes = {} if found is None else found.get("time", {})
+        return made
 
     def kept_schemas(self, version: int) -> dict[str, StateSchema]:
         """The form of what each step keeps in a version."""
-        path = self.manifest(version)
-        return schemas_from_json(self._load(path).get("schemas", {})) if path.exists() else {}
+        return schemas_from_json((self.load(version) or {}).get("schemas", {}))
 
     def _check_schemas(self, kept: dict[str, StateSchema]) -> None:
         """What a step keeps must still be what it kept."""
@@ -82,7 +98,9 @@ class StateStore:
         """What the tasks of each step read (version `base`) and where they write, for `version`."""
         before = self.read(base)
         self.staged = {
-            step: StepFiles(str(self.folder), tuple(before.get(step, ())), f"files/{version}-{self.run}/{step}", tasks)
+            step: StepFiles(
+                self.storage, tuple(before.get(step, ())), f"files/{version}-{self.run}/{object_name(step)}", tasks
+            )
             for step, tasks in steps.items()
         }
         return self.staged
@@ -100,15 +118,15 @@ class StateStore:
             "time": time or {},
             "wakes": asdict(wakes),
         }
-        put_note(self.manifest(version), made)
+        put_note(self.storage, self.manifest(version), made)
         self._named.pop(version, None)
         self._forget(version - max(2, self.keep))
         return wakes
 
     def _notes(self, step: str, files: StepFiles) -> dict[int, Any]:
         """What each task has noted of its state; all must have."""
-        folder = self.folder / files.folder
-        done = {int(p.stem): p for p in folder.glob("*.json")} if folder.exists() else {}
+        there = {e.name: e.size for e in self.storage.list(f"{files.folder}/")}
+        done = {_number(name): name for name in there if name.endswith(".json")}
         strays = sorted(t for t in done if t >= files.tasks)
         if strays:
             raise StateError(
@@ -119,12 +137,11 @@ class StateStore:
             raise StateError(
                 f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
             )
-        notes = {task: read_note(path) for task, path in sorted(done.items())}
+        notes = {task: read_note(self.storage, name) for task, name in sorted(done.items())}
         for path, size in ((n["file"]["path"], n["file"]["size"]) for n in notes.values() if n["file"] is not None):
-            there = (self.folder / path).stat().st_size if (self.folder / path).exists() else None
-            if there != size:
+            if there.get(path) != size:
                 raise StateError(
-                    f"step {step!r}: {self.folder / path} should have {size} bytes and has {there}; nothing is kept of this batch"
+                    f"step {step!r}: {self.where}/{path} should have {size} bytes and has {there.get(path)}; nothing is kept of this batch"
                 )
         return notes
 
@@ -134,48 +151,44 @@ class StateStore:
         if not old:
             return
         for version in old:
-            self.manifest(version).unlink()
+            self.storage.delete(self.manifest(version))
             self._named.pop(version, None)
         passing("purge", last)
         try:
-            needed = set[Path]().union(*map(self._files_of, self.versions()))
+            needed = set[str]().union(*map(self._files_of, self.versions()))
         except StateError:  # a manifest that nobody needs now; what it names stays
             return
-        for folder in (self.folder / "files").glob("*"):
-            if _version_of(folder) <= last:
-                _sweep(folder, needed)
+        written = [e.name for e in self.storage.list("files/")]
+        self.storage.delete(*(n for n in written if _version_of(n) <= last and n not in needed))
 
-    def _files_of(self, version: int) -> set[Path]:
+    def _files_of(self, version: int) -> set[str]:
         """The files that a version names; manifests do not change while a flow runs, so each is read once."""
         if version not in self._named:
-            self._named[version] = {self.folder / f.path for files in self.read(version).values() for f in files}
+            self._named[version] = {f.path for files in self.read(version).values() for f in files}
         return self._named[version]
 
     def versions(self) -> list[int]:
         """The versions that are there, oldest first."""
-        folder = self.folder / "versions"
-        return sorted(int(p.stem) for p in folder.glob("*.json")) if folder.exists() else []
+        return sorted(_number(e.name) for e in self.storage.list("versions/") if e.name.endswith(".json"))
 
 
-def _version_of(folder: Path) -> int:
-    """The version that a folder of files was written for.
+def _number(name: str) -> int:
+    """The version or task that an object of JSON is about.
 
-    >>> _version_of(Path("files/12-a-b")), _version_of(Path("files/-1-a-b"))
+    >>> _number("versions/12.json"), _number("versions/-1.json")
     (12, -1)
     """
-    return int(folder.name[0] + folder.name[1:].split("-")[0])
+    return int(name.rpartition("/")[2].removesuffix(".json"))
 
 
-def _sweep(folder: Path, needed: set[Path]) -> None:
-    """Removes the files of a version that no manifest names, and the folders that are empty then."""
-    for step in folder.iterdir():
-        for file in step.iterdir():
-            if file not in needed:
-                file.unlink()
-        if not any(step.iterdir()):
-            step.rmdir()
-    if not any(folder.iterdir()):
-        folder.rmdir()
+def _version_of(name: str) -> int:
+    """The version that a file was written for.
+
+    >>> _version_of("files/12-a-b/step/0-c.state"), _version_of("files/-1-a-b/step/0.json")
+    (12, -1)
+    """
+    written = name.split("/")[1]
+    return int(written[0] + written[1:].split("-")[0])
 
 
 def _files(files: StepFiles, notes: Mapping[int, Any]) -> list[StateFile]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,7 @@ class FileTable:
         return file.low if file.low >= begin else self._index(file).earliest(begin)
 
     def _index(self, file: StateFile) -> TimeIndex:
-        return TimeIndex(open_file(Path(self.files.base), file), TIME)
+        return TimeIndex(open_file(self.files.storage, file), TIME)
 
     def forget(self, before: int) -> None:
         """Drops rows by their time."""
@@ -133,7 +132,7 @@ class FileTable:
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
 
     def _whole(self, file: StateFile) -> pa.RecordBatch:
-        return without_index(open_file(Path(self.files.base), file).whole())
+        return without_index(open_file(self.files.storage, file).whole())
 
     def _at_of(self, file: StateFile, places: Any, begin: int, end: int) -> pa.Table | None:
         here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
@@ -170,8 +169,7 @@ class FileTable:
             "older": [f.path for f in older],
             **wake_note(wakes),
         }
-        path = Path(self.files.base) / self.files.folder / f"{self.task}.json"
-        put_note(path, note)
+        put_note(self.files.storage, f"{self.files.folder}/{self.task}.json", note)
 
     def snapshot(self) -> bytes:
         """Writes what changed, and names the files of the task."""
@@ -244,7 +242,7 @@ class FileTable:
                 f"(--parallelism) or smaller batches"
             )
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.rows"
-        size, crc = write_file(Path(self.files.base) / path, with_index(batches[0], [TIME]))
+        size, crc = write_file(self.files.storage, path, with_index(batches[0], [TIME]))
         low, high = extent(ordered)
         return StateFile(path, size, crc, ordered.num_rows, self.groups, low, high, self.horizon)
 

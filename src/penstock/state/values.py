@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from penstock.state.merge import bits, merged, owned
 from penstock.state.notes import TaskWakes, put_note, wake_note
 from penstock.state.time_index import TimeIndex, with_index, without_index
 from penstock.state.timers import ALL, COLUMNS, FileTimers
+from penstock.storage import Storage
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 """What a step keeps that says nothing else: an object for each of its tasks."""
@@ -41,9 +41,9 @@ TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 
 @dataclass(frozen=True)
 class StepFiles:
-    """What a task needs to know of the state of a step: what to read (oldest first), and where to write."""
+    """What a task needs to know of the state of a step: where its files are, what to read (oldest first), and where to write."""
 
-    base: str
+    storage: Storage
     read: tuple[StateFile, ...]
     folder: str
     tasks: int
@@ -114,7 +114,7 @@ class FileState:
         for file in reversed(self.chain):
             here = open_[bits(file.groups)[places[open_] & (KEY_GROUPS - 1)]]
             if len(here):
-                found = self._find_in(open_file(Path(self.files.base), file), keys, places, wanted, here)
+                found = self._find_in(open_file(self.files.storage, file), keys, places, wanted, here)
                 open_ = np.setdiff1d(open_, found, assume_unique=True)
 
     def _find_in(self, file: OpenFile, keys: list[Any], places: Any, wanted: pa.RecordBatch, here: Any) -> Any:
@@ -175,13 +175,13 @@ class FileState:
 
     def indexes(self, column: str) -> Iterator[tuple[TimeIndex, StateFile]]:
         """The index by time of a column in each file."""
-        return ((TimeIndex(open_file(Path(self.files.base), file), column), file) for file in self.chain)
+        return ((TimeIndex(open_file(self.files.storage, file), column), file) for file in self.chain)
 
     def bring(self, file: StateFile, rows: Any) -> None:
         """Brings the keys in some rows of a file near, as far as they are the task's."""
         if not len(rows):
             return
-        opened = open_file(Path(self.files.base), file)
+        opened = open_file(self.files.storage, file)
         places = opened.taken(PLACE, rows).to_numpy(zero_copy_only=False)
         mine = bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]
         rows, places = rows[mine], places[mine]
@@ -191,19 +191,18 @@ class FileState:
 
     def _whole(self, file: StateFile) -> pa.RecordBatch:
         """A file, without the groups for which it does not count any more."""
-        whole = without_index(open_file(Path(self.files.base), file).whole())
+        whole = without_index(open_file(self.files.storage, file).whole())
         return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
 
     def save(self, wakes: TaskWakes | None = None) -> None:
         """Writes what changed, and the note that tells the driver that the task is done, and when it next has work."""
-        base = Path(self.files.base)
         file, older = self._settle()
         note = {
             "file": None if file is None else asdict(file),
             "older": [f.path for f in older],
             **wake_note(wakes),
         }
-        put_note(base / self.files.folder / f"{self.task}.json", note)
+        put_note(self.files.storage, f"{self.files.folder}/{self.task}.json", note)
 
     def snapshot(self) -> bytes:
         """Writes what changed, and names the files of the task."""
@@ -222,15 +221,15 @@ class FileState:
         """Writes what changed; gives the new file, if there is one, and those that it replaces."""
         if not self.touched:
             return None, []
-        file, older = self._write(Path(self.files.base))
+        file, older = self._write()
         self.chain = [*(f for f in self.chain if f not in older), file]
         self.touched.clear()
         return file, older
 
-    def _write(self, base: Path) -> tuple[StateFile, list[StateFile]]:
+    def _write(self) -> tuple[StateFile, list[StateFile]]:
         batch, older = self._written()
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
-        size, crc = write_file(base / path, with_index(batch, COLUMNS.values()))
+        size, crc = write_file(self.files.storage, path, with_index(batch, COLUMNS.values()))
         return StateFile(path, size, crc, batch.num_rows, self.groups), older
 
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:

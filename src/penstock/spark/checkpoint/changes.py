@@ -22,6 +22,7 @@ from penstock.spark.live.ticks import NAME as TICKS
 from penstock.spark.live.ticks import has_ticks
 from penstock.state.file import StateFile
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 
 Named = tuple[str, str]
 """A source: its name and its kind."""
@@ -106,10 +107,10 @@ def kept_of(folder: Path) -> Kept | None:
     if note is None:
         return None
     sources = tuple((str(n), str(k)) for n, k in note["sources"])
-    log, store = SparkLog(folder / "spark"), StateStore(folder / "state")
+    log, store = SparkLog(folder / "spark"), StateStore(LocalStorage(folder / "state"))
     log.check(len(sources))
     version = log.last()
-    stateful = bool(note.get("schemas")) or store.manifest(version).exists()
+    stateful = bool(note.get("schemas")) or store.has(version)
     files = store.read(version) if stateful else {}
     schemas = store.kept_schemas(version) if stateful else {}
     return Kept(folder, note["flow"], note["lineage"], sources, schemas, version, files, note.get("from", ""))

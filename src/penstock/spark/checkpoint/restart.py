@@ -22,6 +22,7 @@ from penstock.spark.checkpoint.savepoint import NOTE, Savepoint, lay_out, load, 
 from penstock.state.file import put_safely
 from penstock.state.notes import put_note, read_note
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 
 _CHANGING = "changing"
 _PARTS = ("flow.json", "spark", "state", "sources", "loops", "claims", "ticks")
@@ -100,11 +101,11 @@ class Restart:
 
     def _fit_state(self, kept: Kept, change: Change) -> None:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
-        store = StateStore(self.folder / "state")
+        store = StateStore(LocalStorage(self.folder / "state"))
         rename_stores(store, change.renamed)
         if not self.wanted.schemas:
-            shutil.rmtree(store.folder, ignore_errors=True)
-        elif kept.version >= 0 and not store.manifest(kept.version).exists():
+            shutil.rmtree(self.folder / "state", ignore_errors=True)
+        elif kept.version >= 0 and not store.has(kept.version):
             store.publish(kept.version)
         elif change.dropped:
             drop_stores(store, kept.version, change.dropped)
@@ -147,20 +148,20 @@ def clear(folder: Path, parts: Collection[str] | None = None) -> None:
 def drop_stores(store: StateStore, version: int, stores: Collection[str]) -> None:
     """Takes what some steps keep out of a version."""
     path = store.manifest(version)
-    made = read_note(path, "manifest")
+    made = read_note(store.storage, path, "manifest")
     for part in ("steps", "schemas"):
         made[part] = {s: v for s, v in made[part].items() if s not in stores}
-    put_note(path, made)
+    put_note(store.storage, path, made)
 
 
 def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
     """Gives stores other names in every version that is kept; the newest comes last, so that a crash before it changes nothing."""
     for version in sorted(store.versions()) if names else ():
         path = store.manifest(version)
-        made = read_note(path, "manifest")
+        made = read_note(store.storage, path, "manifest")
         for part in ("steps", "schemas"):
             made[part] = {names.get(s, s): v for s, v in made[part].items()}
-        put_note(path, made)
+        put_note(store.storage, path, made)
 
 
 def check_start(graph: Graph, restart: Restart, *, fresh: bool = False) -> None:

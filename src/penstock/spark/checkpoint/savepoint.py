@@ -23,6 +23,7 @@ from penstock.spark.checkpoint.changes import Change, note_of
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.file import put_safely
 from penstock.state.store import StateStore
+from penstock.storage import LocalStorage
 from penstock.storage.private import make_private
 from penstock.version import __version__
 
@@ -84,7 +85,7 @@ class _Taking:
 
     def __init__(self, checkpoint: Path, aside: Path, version: int | None, put: Callable[[Path, Path], None]) -> None:
         self.checkpoint, self.aside, self.put = checkpoint, aside, put
-        self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(checkpoint / "state")
+        self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(LocalStorage(checkpoint / "state"))
         self.note = note_of(checkpoint) or {}
         self.version = self._version(version)
 
@@ -140,12 +141,12 @@ class _Taking:
         if not self.note.get("schemas") and not (self.checkpoint / "state").exists():
             return
         files = self.store.read(version)
-        yield self.store.manifest(version)
+        yield self.checkpoint / "state" / self.store.manifest(version)
         yield from (self.checkpoint / "state" / f.path for step in files.values() for f in step)
 
     def _of_begun(self, version: int) -> Iterator[Path]:
         """What a batch that is not through has written of its state: it holds the clock the batch will run by again."""
-        if self.store.manifest(version).exists():
+        if self.store.has(version):
             paths = list(self._of_state(version))
             yield from paths if all(p.exists() for p in paths) else ()
 
