@@ -69,17 +69,47 @@ def files_from_json(text: bytes) -> list[StateFile]:
     return [StateFile(**f) for f in json.loads(text)]
 
 
+class _Parts:
+    """What is written to a file: views of the batch's own memory, with a checksum for each region of the file."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.views: list[memoryview] = []
+        self.size, self._crcs = 0, [0]
+
+    def write(self, data: pa.Buffer | bytes) -> int:
+        """Takes a part, and adds it to the checksums."""
+        view = memoryview(data).cast("B")
+        self.views.append(view)
+        at = 0
+        while at < len(view):
+            room = REGION - self.size % REGION
+            part = view[at : at + room]
+            self._crcs[-1] = zlib.crc32(part, self._crcs[-1])
+            self.size, at = self.size + len(part), at + len(part)
+            if not self.size % REGION:
+                self._crcs.append(0)
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    @property
+    def crcs(self) -> list[int]:
+        """The checksums of all regions."""
+        return self._crcs if self.size % REGION else self._crcs[:-1]
+
+
 def write_file(storage: Storage, name: str, batch: pa.RecordBatch) -> tuple[int, int]:
     """Writes a batch as one object; gives its size and the checksum of its footer."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
+    parts = _Parts()
+    with pa.ipc.new_file(pa.PythonFile(parts, "w"), batch.schema) as writer:
         writer.write_batch(batch)
-    data = memoryview(sink.getvalue())
-    crcs = [zlib.crc32(data[at : at + REGION]) for at in range(0, len(data), REGION)]
-    footer = json.dumps({"data": len(data), "crcs": crcs, "index": _index(batch)}).encode()
+    footer = json.dumps({"data": parts.size, "crcs": parts.crcs, "index": _index(batch)}).encode()
     crc = zlib.crc32(footer)
-    storage.write(name, [data, footer, _TAIL.pack(len(footer), crc, _MAGIC)])
-    return len(data) + len(footer) + _TAIL.size, crc
+    storage.write(name, [*parts.views, footer, _TAIL.pack(len(footer), crc, _MAGIC)])
+    return parts.size + len(footer) + _TAIL.size, crc
 
 
 def _index(batch: pa.RecordBatch) -> list[int]:
