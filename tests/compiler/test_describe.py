@@ -91,11 +91,13 @@ def test_a_step_says_all_that_is_known_of_it() -> None:
                     {"name": "count", "type": "bigint", "nullable": True},
                 ],
                 "updates": ["word"],
+                "changes": {"key": ["word"], "deletes": False},
             }
         ],
         "parallelism": None,
         "keyed": True,
         "keys": ["word"],
+        "keeps": "",
         "made_by": None,
         "stage": 4,
     }

@@ -28,7 +28,11 @@ class Keep(BroadcastProcess):
 
 
 REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
-    ("needs within=", lambda a, b, f: a.join("j", b, "k")),
+    (
+        "how is one of inner, left, right, full, semi, anti, got 'outer'",
+        lambda a, b, f: a.join("j", b, "k", how="outer"),
+    ),
+    ("into is for joins", lambda a, b, f: a.join("j", b, "k", into="later")),
     (
         "how is one of inner, left, right, full, got 'outer'",
         lambda a, b, f: a.join("j", b, "k", within=1, how="outer"),
@@ -53,7 +57,10 @@ REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
     ("watches files of this machine", lambda a, b, f: a.join("j", ps.items([], "k bigint"), "k", refresh="changed")),
     ("a join is with a stream, or with a static table", lambda a, b, f: a.join("j", [1], "k", within=1)),
     ("a stream of another flow", lambda a, b, f: a.join("j", timed(ps.Flow("x"), "c"), "k", within=1)),
-    ("over the running totals", lambda a, b, f: a.join("j", b.key_by("k").count("n"), "k", within=1)),
+    (
+        "interval_join reads records, and 'n' emits a table",
+        lambda a, b, f: a.join("j", b.key_by("k").count("n"), "k", within=1),
+    ),
     ("must define on_event", lambda a, b, f: a.with_broadcast("j", b, BroadcastProcess, "n bigint", key="k")),
     ("needs a penstock.BroadcastProcess", lambda a, b, f: a.with_broadcast("j", b, int, "n bigint", key="k")),
     ("must say what it emits", lambda a, b, f: a.with_broadcast("j", b, Keep, key="k")),

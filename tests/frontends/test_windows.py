@@ -35,8 +35,9 @@ def test_a_result_has_keys_bounds_and_aggregates_and_an_event_time() -> None:
 def test_windows_that_are_given_more_than_once_are_updates(how: dict[str, Any]) -> None:
     made = timed().key_by("user").window(ps.tumbling("10s"), **how).count("n")
     assert made.updates == ("user", "window_start", "window_end")
+    assert made.where("big", "n > 1").updates == made.updates
     with pytest.raises(NotYet, match="as_records"):
-        made.where("big", "n > 1")
+        made.key_by("user").sort("order")
 
 
 def test_results_that_add_up_are_records() -> None:

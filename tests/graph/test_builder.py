@@ -19,6 +19,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import (
     AggregateBy,
     Changelog,
+    Changes,
     DeadLetters,
     EventTime,
     Feedback,
@@ -208,7 +209,7 @@ def test_only_sinks_read_dead_letters() -> None:
 def test_event_time_and_keys_follow_their_fields(
     columns: Callable[[Any], Any], updates: tuple[str, ...], time: str | None
 ) -> None:
-    given = Output(schema_of(SCHEMA), updates=("k",), event_time=Timed("ts"))
+    given = Output(schema_of(SCHEMA), changes=Changes(("k",)), event_time=Timed("ts"))
     (made,) = Select("pick", IN, columns(given.schema)).bound((given,)).outputs
     assert made.updates == updates
     assert made.event_time == (None if time is None else Timed(time))

@@ -205,6 +205,26 @@ def test_a_live_flow_writes_running_totals_by_their_key(
 
 
 @spark
+def test_a_row_that_leaves_a_table_is_deleted(url: str, db: Database, penstock_spark: Any, tmp_path: Path) -> None:
+    flow = ps.Flow("leaving")
+    given = [
+        ("insert", 1, 9),
+        ("insert", 2, 8),
+        ("insert", 3, 7),
+        ("update_after", 1, 1),
+        ("delete", 2, 8),
+        ("update_after", 3, 6),
+    ]
+    source = flow.source("given", ps.items(given, "op string, id bigint, n bigint", batches=2))
+    table = source.as_table("table", "id")
+    table.where("large", "n > 5").sink("out", write_postgres(url, "large", create=True))
+    table.sink("all", write_postgres(url, "everything", create=True))
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once")).wait(pause=0.02)
+    assert rows(db, "select id, n from large order by 1") == [(3, 6)]
+    assert rows(db, "select id, n from everything order by 1") == [(1, 1), (3, 6)]
+
+
+@spark
 def test_bounded_runs_add_up(url: str, db: Database, penstock_spark: Any) -> None:
     flow = ps.Flow("bounded")
     flow.source("in", ps.items([(1, "a"), (2, "b")], "id bigint, word string")).sink(

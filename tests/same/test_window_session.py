@@ -72,17 +72,30 @@ def test_many_sessions_out_of_order_within_lateness(same: Case) -> None:
 
 
 def test_sessions_that_change_are_given_anew_and_taken_back(same: Case) -> None:
-    """Of a session that grew, the last row under its old bounds has nulls."""
+    """Of a session that grew, the row under its old bounds is gone."""
     flow, stream = clicks("changing", lateness="2m")
     stream.key_by("user").window(ps.session("10s"), mode="update").count("n").sink("out", ps.console())
     records = [("a", at(0), 1), ("a", at(16), 1), BARRIER, ("a", at(8), 1)]
     results = run_local(flow, {"clicks": records}) if same.runtime == "bounded" else run(same, flow, records)
     table = results.table("out")
-    assert {(k[1], k[2]): row.n for k, row in table.items()} == {
-        (at(0), at(10)): None,
-        (at(16), at(26)): None,
-        (at(0), at(26)): 3,
+    assert {(k[1], k[2]): row.n for k, row in table.items()} == {(at(0), at(26)): 3}
+
+
+def test_the_changelog_of_a_session_that_grew_deletes_the_old_one(same: Case) -> None:
+    flow, stream = clicks("grown", lateness="2m")
+    counts = stream.key_by("user").window(ps.session("10s"), mode="update").count("n")
+    counts.changelog("log").sink("out", ps.console())
+    counts.key_by("user").aggregate("sessions", many="count(*)", longest="max(n)").sink("many", ps.console())
+    records = [("a", at(0), 1), ("a", at(16), 1), BARRIER, ("a", at(8), 1)]
+    results = run_local(flow, {"clicks": records}) if same.runtime == "bounded" else run(same, flow, records)
+    changes = [(r.op, r.window_start, r.window_end, r.n) for r in results["out"]]
+    assert set(changes[:2]) == {("insert", at(0), at(10), 1), ("insert", at(16), at(26), 1)}
+    assert set(changes[2:]) == {
+        ("delete", at(0), at(10), 1),
+        ("delete", at(16), at(26), 1),
+        ("insert", at(0), at(26), 3),
     }
+    assert results.table("many") == {"a": ("a", 1, 3)}
 
 
 def test_own_aggregator_over_sessions(same: Case) -> None:

@@ -67,6 +67,7 @@ class _Described:
         made = describe_step(written or node)
         made["inputs"] = [describe_port(p) for p in node.inputs]
         made["runs"] = self._runs(node) or made["runs"]
+        made["keeps"] = node.keeps if self.live else ""
         made["made_by"] = None if written else parent_of(node.name)
         made["stage"] = self.numbers.get(node.name)
         return made

@@ -7,19 +7,18 @@ from collections.abc import Iterable
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.duration import shown
 from penstock.graph.graph import Graph
-from penstock.graph.ids import child, parent_of, part_of
+from penstock.graph.ids import part_of
 from penstock.graph.nodes import (
     AggregateBy,
     AsOfJoin,
     Bolt,
-    Changelog,
     Distinct,
     DistinctInTime,
     Fold,
     IntervalJoin,
     Keyed,
-    Net,
     Node,
+    Port,
     Process,
     Reduce,
     Sort,
@@ -29,6 +28,7 @@ from penstock.graph.nodes import (
     WindowJoin,
 )
 from penstock.graph.nodes.base import Timed
+from penstock.graph.nodes.changes import AggregateChanges, Retract, TableJoin, TopChanges, visible
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.schema import Schema
 from penstock.graph.state.schema import Settings, StateField, StateSchema
@@ -55,7 +55,7 @@ def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
     side = RIGHT if part_of(store) in ("right", "last") else LEFT
     schema = graph.output(node.inputs[side]).schema
     keys = tuple(StateField(k, str(schema.field(k).type)) for k in node.keys_of(side))
-    values = _changes(node, graph) if isinstance(node, Changelog | Net) else _values(node, schema, store)
+    values = _values(node, visible(schema), store)
     droppable = isinstance(node, Process)
     return StateSchema(node.name, node.kind, kind, keys, values, _settings(node, graph), droppable)
 
@@ -64,6 +64,8 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
     """The fields that a step keeps for records of a schema; none when it is nothing but the keys."""
     if isinstance(node, AggregateBy):
         return _computed(node.aggregates, addable=True)
+    if isinstance(node, AggregateChanges):
+        return _computed(node.aggregates)
     if isinstance(node, Window):
         return _computed(node.aggregates) if node.function is None else _records(schema)
     if isinstance(node, Fold):
@@ -75,7 +77,7 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
         return _records(schema, addable=True)
     if isinstance(node, DistinctInTime) and store == node.kept:
         return ()
-    return _records(schema) if isinstance(node, Top | Sort | StreamJoin | DistinctInTime) else ()
+    return _records(schema) if isinstance(node, Top | TopChanges | Sort | StreamJoin | DistinctInTime | Retract) else ()
 
 
 def _records(schema: Schema, *, addable: bool = False) -> Fields:
@@ -87,21 +89,12 @@ def _computed(aggregates: Iterable[Aggregate], *, addable: bool = False) -> Fiel
     return tuple(StateField(a.name, str(a.type), str(a), addable and a.own is None) for a in aggregates)
 
 
-def _changes(node: Changelog | Net, graph: Graph) -> Fields:
-    """The rows of a table that changes."""
-    return _records(Schema(_log(node, graph).output().schema.fields[1:]), addable=True)
-
-
-def _log(node: Changelog | Net, graph: Graph) -> Node:
-    return node if isinstance(node, Changelog) else graph.node(child(node.name, "changes"))
-
-
 def _settings(node: Keyed, graph: Graph) -> Settings:
     """The settings that change the meaning of what is kept."""
     if isinstance(node, Window):
         return _window(node)
-    if isinstance(node, Changelog | Net):
-        return _totals(node, graph)
+    if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract):
+        return _over_table(node, graph)
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
     if isinstance(node, Sort):
@@ -125,16 +118,26 @@ def _optional(name: str, span: int | None) -> Settings:
     return ((name, shown(span)),) if span else ()
 
 
-def _totals(node: Changelog | Net, graph: Graph) -> Settings:
-    """The totals over a table that changes, if any: neither is right without the other."""
-    log = _log(node, graph)
-    over = graph.by_name.get(parent_of(log.name))
-    if not isinstance(over, Net):
-        return ()
-    computed = graph.by_name.get(child(over.name, "key"))
-    by = [*over.keys, *(f"{k}={v}" for k, v in computed.settings().items())] if computed else over.keys
-    totals = ", ".join(map(str, _computed(over.aggregates)))
-    return (("totals", f"{totals} by {', '.join(by)} over {', '.join(log.keys_of(0))}"),)
+def _over_table(node: Keyed, graph: Graph) -> Settings:
+    """What must stay of a step over a table: what was made of a row when it came must be made of it when it goes."""
+    paths = [_path(port, graph) for port in node.inputs]
+    made = tuple(("rows of a table", path or "as they are") for path in paths)
+    if isinstance(node, TopChanges):
+        return (*made, ("first", f"{node.n} by {', '.join(map(str, node.by))}"))
+    if isinstance(node, TableJoin):
+        right = ", ".join(map(str, _records(visible(graph.output(node.inputs[RIGHT]).schema))))
+        return (*made, ("kind", node.how), ("right", right), ("one row per key", str(node.single)))
+    return made
+
+
+def _path(port: Port, graph: Graph) -> str:
+    """The steps that rows pass on the way from where they are kept."""
+    node = graph.node(port.step)
+    if node.keyed or not node.inputs:
+        return ""
+    told = ", ".join(f"{name}={value}" for name, value in node.settings().items())
+    rest = _path(node.inputs[0], graph)
+    return f"{node.kind} {told}{f' of {rest}' if rest else ''}"
 
 
 def _join(node: StreamJoin) -> Settings:

@@ -22,14 +22,13 @@ from penstock.graph.nodes import (
     AggregateBy,
     AsRecords,
     Branch,
-    Changelog,
     DeadLetters,
     Distinct,
     DistinctInTime,
     Endpoint,
     EventTime,
-    Net,
     Node,
+    Output,
     Port,
     Rules,
     Select,
@@ -39,7 +38,7 @@ from penstock.graph.nodes import (
     WithBroadcast,
     WithColumns,
 )
-from penstock.graph.nodes.base import check_key, typed
+from penstock.graph.nodes.base import ALL, check_key, typed
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
 from penstock.graph.schema import Schema
@@ -95,12 +94,16 @@ def add_dead_letters(builder: GraphBuilder, sink: Sink) -> None:
 
 
 def add_aggregate(builder: GraphBuilder, name: str, keyed: KeyedInput, calls: tuple[AggregateCall, ...]) -> Port:
-    """Aggregates per key: of records, or of running totals, whose old values are taken back."""
-    if builder.output(keyed.port).updates is None:
-        return builder.add(AggregateBy(name, (keyed.stream(builder, name),), keyed.keys, calls=calls))
-    changes = builder.add(Changelog(child(name, "changes"), (keyed.port,)))
-    read = replace(keyed, port=changes).stream(builder, name)
-    return builder.add(Net(name, (read,), keyed.keys, calls=calls))
+    """Aggregates per key: of records, or of a table, whose rows are taken back when they go."""
+    return builder.add(AggregateBy(name, (keyed.stream(builder, name),), keyed.keys, calls=calls))
+
+
+def add_total(builder: GraphBuilder, name: str, port: Port, calls: tuple[AggregateCall, ...]) -> Port:
+    """Aggregates over all records of a stream, or all rows of a table: a table of one row."""
+    whole = builder.add(WithColumns(child(name, "all"), (port,), ((ALL, lit(0)),), hidden=True))
+    total = builder.add(AggregateBy(child(name, "total"), (whole,), (ALL,), calls=calls))
+    fields = tuple((n, col(n)) for n in builder.output(total).schema.names if n != ALL)
+    return builder.add(Select(name, (total,), fields))
 
 
 def add_distinct(builder: GraphBuilder, name: str, keyed: KeyedInput, within: int | None, eager: bool | None) -> Port:
@@ -114,9 +117,15 @@ def add_join(builder: GraphBuilder, join: J) -> Port:
     """A join of two streams; a stream that is joined with itself is read a second way."""
     left, right = join.inputs
     if left == right:
-        known = builder.output(right)
-        right = builder.add(AsRecords(child(join.name, "again"), (right,), known.event_time))
+        right = builder.add(_again(join.name, right, builder.output(right)))
     return builder.add(replace(join, inputs=(left, right)))
+
+
+def _again(name: str, port: Port, known: Output) -> Node:
+    """A stream a second time."""
+    if known.changes is not None:
+        return Select(child(name, "again"), (port,), star(known.schema))
+    return AsRecords(child(name, "again"), (port,), known.event_time)
 
 
 def add_broadcast(

@@ -70,13 +70,13 @@ class Schema:
 
     def only(self, names: tuple[str, ...]) -> Schema:
         """The schema of these fields alone."""
-        return Schema(tuple(self.field(n) for n in names))
+        return Schema(tuple(self.field(n) for n in names), internal=self.internal)
 
     def with_fields(self, fields: tuple[t.Field, ...]) -> Schema:
         """The schema with these fields replaced where the name is known, else added at the end."""
         new = {f.name: f for f in fields}
         kept = tuple(new.pop(f.name, f) for f in self.fields)
-        return Schema(kept + tuple(new.values()))
+        return Schema(kept + tuple(new.values()), internal=self.internal)
 
     def types_equal(self, other: Schema) -> bool:
         """Whether both have the same names and types in the same order; nullability may differ."""

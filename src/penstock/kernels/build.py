@@ -8,9 +8,15 @@ from typing import Any
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
+from penstock.graph.nodes import changes as c
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
 from penstock.kernels.base import Kernel
+from penstock.kernels.changes import log, upserts
+from penstock.kernels.changes.aggregate import AggregateChangesKernel
+from penstock.kernels.changes.join import TableJoinKernel
+from penstock.kernels.changes.linear import SignedKernel
+from penstock.kernels.changes.top import TopChangesKernel
 from penstock.kernels.joins.asof import AsOfJoinKernel
 from penstock.kernels.joins.broadcast import BroadcastKernel, RulesKernel
 from penstock.kernels.joins.interval import IntervalJoinKernel
@@ -20,7 +26,7 @@ from penstock.kernels.keyed.combine import combine_kernel
 from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
-from penstock.kernels.ordering import changes, ranking, sort
+from penstock.kernels.ordering import ranking, sort
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
 from penstock.kernels.windows.build import window_kernel
@@ -55,9 +61,13 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.DistinctInTime: sort.DistinctInTimeKernel,
     n.Sort: sort.SortKernel,
     n.Top: ranking.TopKernel,
-    n.Changelog: changes.ChangelogKernel,
-    n.AsTable: changes.AsTableKernel,
-    n.Net: changes.NetKernel,
+    n.Changelog: log.ChangelogKernel,
+    n.AsTable: log.AsTableKernel,
+    c.AggregateChanges: AggregateChangesKernel,
+    c.TopChanges: TopChangesKernel,
+    c.Retract: upserts.RetractKernel,
+    c.Upserts: upserts.UpsertsKernel,
+    c.Consolidate: upserts.ConsolidateKernel,
 }
 _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.Bolt: BoltKernel,
@@ -66,15 +76,21 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.AsOfJoin: AsOfJoinKernel,
     n.IntervalJoin: IntervalJoinKernel,
     n.WindowJoin: WindowJoinKernel,
+    c.TableJoin: TableJoinKernel,
 }
 
 
 def kernel_of(node: n.Node, graph: Graph) -> Kernel:
     """The kernel that does the work of a step."""
-    if type(node) in _PLAIN:
-        return _PLAIN[type(node)](node)
-    if type(node) in _OF_INPUT:
-        return _OF_INPUT[type(node)](node, graph.output(node.inputs[0]).schema)
+    if isinstance(node, c.Signed):
+        return SignedKernel(node, graph.output(node.inputs[0]).schema, _over)
+    if type(node) in _PLAIN or type(node) in _OF_INPUT:
+        return _over(node, graph.output(node.inputs[0]).schema)
     if type(node) in _OF_GRAPH:
         return _OF_GRAPH[type(node)](node, graph)
     raise NotYet(f"step {node.name!r}: no kernel for a {node.kind}")
+
+
+def _over(node: n.Node, schema: Schema) -> Kernel:
+    """The kernel of a step that needs to know no more than the fields of its input."""
+    return _PLAIN[type(node)](node) if type(node) in _PLAIN else _OF_INPUT[type(node)](node, schema)

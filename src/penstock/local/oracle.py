@@ -5,10 +5,12 @@ It is slow and plain on purpose. Tests compare the compiled plan with it, in thi
 
 from __future__ import annotations
 
+from penstock.compiler.rewrites.carry_changes import carried
 from penstock.graph.graph import Graph
 from penstock.local.program import Program, working
 
 
 def direct(graph: Graph) -> Program:
-    """Every step of the graph as it stands, one record at a time."""
-    return Program(graph, working(graph, graph.ordered), chunk=1)
+    """Every step of the graph as it stands, one record at a time; tables travel as signed rows here too."""
+    whole = carried(graph)
+    return Program(whole, working(whole, whole.ordered), chunk=1)

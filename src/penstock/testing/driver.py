@@ -12,7 +12,10 @@ from penstock.errors import UnknownName, nearest
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Source
-from penstock.graph.row import Row
+from penstock.graph.nodes.base import COUNT
+from penstock.graph.nodes.changes import OPERATION, UPSERT
+from penstock.graph.row import Row, row_class
+from penstock.kernels.changes.rows import Bag, frozen
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
@@ -38,14 +41,14 @@ class Results(dict[str, list[Any]]):
     """
 
     def __init__(self, graph: Graph, rows: Mapping[str, list[Row]]) -> None:
-        super().__init__(rows)
+        super().__init__({sink: _net(graph, sink, found) for sink, found in rows.items()})
         self.graph = graph
 
     def __missing__(self, sink: str) -> list[Row]:
         raise UnknownName(f"flow {self.graph.name!r} has no sink {sink!r}; {nearest(sink, self)}")
 
     def table(self, sink: str) -> dict[Any, Any]:
-        """The last row of each key, for a sink that gets running totals.
+        """The row of each key as it stands at the end, for a sink that gets a table by key.
 
         Args:
             sink: the name of the sink.
@@ -57,15 +60,36 @@ class Results(dict[str, list[Any]]):
             UnknownName: the flow has no such sink, or it gets independent records.
         """
         self[sink]
-        output = self.graph.output(self.graph.node(sink).inputs[0])
-        keys, removes = output.updates, output.removes
+        keys = self.graph.output(self.graph.node(sink).inputs[0]).updates
         if keys is None:
             raise UnknownName(f"sink {sink!r} gets records, not running totals; look at results[{sink!r}]")
         made: dict[Any, Any] = {}
         for row in self[sink]:
             key = tuple(row[k] for k in keys)
             made[key[0] if len(key) == 1 else key] = row
-        return {key: row for key, row in made.items() if not removes or not row[removes]}
+        return made
+
+
+def _net(graph: Graph, sink: str, rows: list[Any]) -> list[Any]:
+    """The rows of a sink; of a table from which rows may go those that are there at the end."""
+    last = rows[-1].names[-1] if rows and isinstance(rows[-1], Row) else ""
+    if last not in (OPERATION, COUNT):
+        return list(rows)
+    make = row_class(rows[-1].names[:-1])
+    plain = [(tuple.__new__(make, row[:-1]), row[-1]) for row in rows]
+    if last == COUNT:
+        whole = Bag(frozen)
+        whole.update(plain)
+        whole.check(f"sink {sink!r}")
+        return [row for row, count in whole for _ in range(count)]
+    keys = graph.output(graph.node(sink).inputs[0]).updates or ()
+    there: dict[Any, Any] = {}
+    for row, operation in plain:
+        key = tuple(row[k] for k in keys) if keys else row
+        there.pop(key, None)
+        if operation == UPSERT:
+            there[key] = row
+    return list(there.values())
 
 
 @dataclass(frozen=True)

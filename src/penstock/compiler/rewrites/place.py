@@ -13,7 +13,7 @@ def place(plan: Plan) -> Plan:
 
 def _stage(node: Node) -> Stage:
     ports = tuple(Port(node.name, o.name) for o in node.outputs)
-    return Stage(_host(node), (node,), ports, _shuffle(node), state=node.keyed)
+    return Stage(_host(node), (node,), ports, _shuffle(node), state=node.keyed and bool(node.stores))
 
 
 def _host(node: Node) -> str:
@@ -26,6 +26,8 @@ def _host(node: Node) -> str:
 
 def _shuffle(node: Node) -> str:
     if getattr(node, "combined", "") == "columns":
+        return ""
+    if isinstance(node, Keyed) and node.stays:
         return ""
     if isinstance(node, Keyed):
         return f"by {', '.join(node.keys)}" if node.keys else "to one task"

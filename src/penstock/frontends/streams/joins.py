@@ -12,7 +12,7 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose import add_broadcast, add_join
 from penstock.graph.duration import Span, checked_span, micros
 from penstock.graph.logic.broadcast import BroadcastProcess
-from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, WindowJoin
+from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, TableJoin, WindowJoin
 from penstock.graph.nodes.join import CHANGED, Refresh
 from penstock.graph.schema import Form, form_of
 from penstock.graph.windows import TimeWindow
@@ -59,9 +59,11 @@ class Joining:
             name: the name of the step.
             other: a static table, such as `ps.files(...)`, with which the join stays native; or a stream.
             on: a field, several, or pairs of fields.
-            how: inner or left; with a stream also right or full.
+            how: inner or left; with a stream also right or full; without `within` also semi (records that have a match) or anti (those
+                that have none).
             within: how far the other stream's record may be in time: `("-5s", "10s")` for up to 5 s before this one and up to 10 s
-                after it, `"10s"` for up to 10 s to either side.
+                after it, `"10s"` for up to 10 s to either side. Without it records match whenever they come: both sides are kept for
+                ever, and tables that change may be joined; the result of any but an inner or a semi join of records is a table.
             into: a field for the later of the two times, which is the event time of the result then.
             prefix: is put before the other stream's fields.
             schema: the fields of a table that does not say.
@@ -81,9 +83,9 @@ class Joining:
         _only_tables(schema=schema, refresh=refresh)
         stream._need_stream(other, "a join is with a stream, or with a static table such as ps.files(...)")
         if within is None:
-            raise FlowError(
-                "a join of two streams needs within=('-5s', '10s'): how far apart in time their records may be"
-            )
+            _refuse(into=into)
+            whole = TableJoin(name, (stream.port, other.port), **_settings(on, how, prefix))
+            return stream._at(add_join(stream.flow.builder, whole))
         low, high = _interval(within)
         join = IntervalJoin(
             name, (stream.port, other.port), low=low, high=high, into=into, **_settings(on, how, prefix)

@@ -13,14 +13,16 @@ from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
+from penstock.graph.aggregates import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
-from penstock.graph.compose import dropped, renamed, star
+from penstock.graph.compose import add_total, dropped, renamed, star
 from penstock.graph.expr import Alias, Expr, as_expr, name_of
 from penstock.graph.nodes import (
     OTHERWISE,
     AsRecords,
     Branch,
+    Changes,
     Endpoint,
     Explode,
     Filter,
@@ -69,8 +71,13 @@ class Stream(Timing, Joining, Ordering, Settable):
 
     @property
     def updates(self) -> tuple[str, ...] | None:
-        """The key fields when each record replaces the last of its key (a running total); None otherwise."""
+        """The key fields of a table of which the key is proved, such as running totals; None otherwise."""
         return self.flow.builder.output(self.port).updates
+
+    @property
+    def changes(self) -> Changes | None:
+        """How a table changes: its proved key, and whether rows may go; None for a stream of records."""
+        return self.flow.builder.output(self.port).changes
 
     @property
     def event_time_of(self) -> Timed | None:
@@ -78,7 +85,7 @@ class Stream(Timing, Joining, Ordering, Settable):
         return self.flow.builder.output(self.port).event_time
 
     def __repr__(self) -> str:
-        totals = f", running totals by {', '.join(self.updates)}" if self.updates is not None else ""
+        totals = f", a table{_by(self.updates)}" if self.changes is not None else ""
         time = f", event time {self.event_time_of.column}" if self.event_time_of is not None else ""
         return f"Stream({str(self.port)!r}: {self.schema}{totals}{time})"
 
@@ -305,6 +312,19 @@ class Stream(Timing, Joining, Ordering, Settable):
         return made
 
     @names_step
+    def aggregate(self, name: str, /, **aggregates: Written) -> Stream:
+        """Aggregates over all records, or over all rows of a table: `aggregate("stats", n="count(*)")` is a table of one row.
+
+        Args:
+            name: the name of the step.
+            aggregates: by the name of the field each fills: an expression, or your own `ps.Aggregator`.
+
+        Raises:
+            ExpressionError: one is not an aggregate, or does not fit the fields.
+        """
+        return self._at(add_total(self.flow.builder, name, self.port, calls_of(aggregates)))
+
+    @names_step
     def repartition(self, name: str, tasks: int, *fields: str) -> Stream:
         """Spreads the records over tasks: evenly, or by fields so that equal values meet.
 
@@ -380,6 +400,10 @@ class Branches(Mapping[str, Stream]):
 
     def __len__(self) -> int:
         return len(self._streams)
+
+
+def _by(key: tuple[str, ...] | None) -> str:
+    return f" by {', '.join(key)}" if key else ""
 
 
 def _columns(named: Mapping[str, str | Expr]) -> Columns:

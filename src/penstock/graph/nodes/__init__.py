@@ -1,6 +1,7 @@
 """The steps a flow is made of, a file per family."""
 
-from penstock.graph.nodes.base import LATE, OUT, Inputs, Node, Output, Port, Timed, label
+from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Port, Timed, label
+from penstock.graph.nodes.changes import TableJoin
 from penstock.graph.nodes.endpoint import DeadLetters, Endpoint, Sink, Source
 from penstock.graph.nodes.exchange import GROUPINGS, Grouping, Repartition
 from penstock.graph.nodes.join import (
@@ -14,7 +15,7 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, Aggregating, Combine, Fold, Keyed, Parts, Process, Reduce
-from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Net, Sort, Term, Top
+from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Sort, Term, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
@@ -52,6 +53,7 @@ __all__ = [
     "Bolt",
     "Branch",
     "Changelog",
+    "Changes",
     "Combine",
     "DeadLetters",
     "Distinct",
@@ -72,7 +74,6 @@ __all__ = [
     "Keyed",
     "Map",
     "MapBatches",
-    "Net",
     "Node",
     "OnError",
     "Output",
@@ -88,6 +89,7 @@ __all__ = [
     "Sort",
     "Source",
     "StreamJoin",
+    "TableJoin",
     "Term",
     "Timed",
     "Top",

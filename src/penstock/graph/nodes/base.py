@@ -43,24 +43,38 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Output:
-    """A stream as a step emits it.
+class Changes:
+    """How a table changes.
 
-    `updates` names the key fields when each record replaces the earlier one of the same key (a running total),
-    and is None for a stream of independent records; `removes` names the boolean field that is true in a row which takes its key
-    out of the table, if rows can. `event_time` says when its records happened, if anything does.
+    `key` names fields of which no two rows have the same values, where that is proved; it is None where it is not. `deletes` says whether
+    a row may go without another of its key in its place.
+    """
+
+    key: tuple[str, ...] | None = None
+    deletes: bool = True
+
+    def with_deletes(self) -> Changes:
+        """The same table, with rows that may go."""
+        return replace(self, deletes=True)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A stream as a step emits it: a log of records, or a table that changes.
+
+    `changes` says how the table changes, and is None for a log of records, which only ever grows. `event_time` says when its
+    records happened, if anything does.
     """
 
     schema: Schema
     name: str = OUT
-    updates: tuple[str, ...] | None = None
+    changes: Changes | None = None
     event_time: Timed | None = None
-    removes: str = ""
 
     @property
-    def key_fields(self) -> tuple[str, ...]:
-        """The fields that say which row an update replaces: the key, and the one that takes a row out."""
-        return (*(self.updates or ()), *([self.removes] if self.removes else []))
+    def updates(self) -> tuple[str, ...] | None:
+        """The proved key of a table that changes; None for records, and where no key is proved."""
+        return None if self.changes is None else self.changes.key
 
     def time_in(self, schema: Schema) -> Timed | None:
         """The event time of a stream that is made of this one: kept while its column is there."""
@@ -70,39 +84,36 @@ class Output:
         return timed
 
     def with_schema(self, schema: Schema) -> Output:
-        """The same stream with other fields, by a step that makes one record of each; the key of running totals must stay.
+        """The same stream with other fields, by a step that makes one record of each. A table keeps its key while its fields are there."""
+        changes = self.changes
+        if changes is not None and any(key not in schema for key in changes.key or ()):
+            changes = Changes(None, deletes=True)
+        return Output(schema, changes=changes, event_time=self.time_in(schema))
 
-        Raises:
-            SchemaError: a key field is not there any more.
-        """
-        for key in self.key_fields:
-            if key not in schema:
-                raise self._lost(f"the key field {key!r} must stay")
-        return Output(schema, updates=self.updates, event_time=self.time_in(schema), removes=self.removes)
+    def filtered(self, name: str = OUT) -> Output:
+        """The same stream with fewer rows: a row of a table may go while its key is still there."""
+        changes = None if self.changes is None else self.changes.with_deletes()
+        return Output(self.schema, name, changes, self.event_time)
+
+    def keyless(self, schema: Schema, name: str = OUT) -> Output:
+        """A stream that is made of this one by a step after which no key is proved."""
+        changes = None if self.changes is None else Changes(None)
+        return Output(schema, name, changes, self.time_in(schema))
 
     def selected(self, schema: Schema, written: Mapping[str, Expr]) -> Output:
-        """The same stream with fields filled by expressions. Event time and keys are followed where their fields are renamed.
-
-        Raises:
-            SchemaError: a key field of running totals is left out or changed.
-        """
-        updates = None if self.updates is None else tuple(self._followed(k, written) for k in self.updates)
-        removes = self._followed(self.removes, written) if self.removes else ""
+        """The same stream with fields filled by expressions. Event time and keys are followed where their fields are renamed."""
         column = follow(self.event_time.column, written) if self.event_time else None
         timed = replace(self.event_time, column=column) if self.event_time and column else None
-        return Output(schema, updates=updates, event_time=timed, removes=removes)
+        return Output(schema, changes=self._followed(written), event_time=timed)
 
-    def _followed(self, key: str, written: Mapping[str, Expr]) -> str:
-        name = follow(key, written)
-        if name is None:
-            wrong = f" as it is, got {to_text(written[key])}" if key in written else ""
-            raise self._lost(f"the key field {key!r} must stay{wrong}")
-        return name
-
-    def _lost(self, wrong: str) -> SchemaError:
-        return SchemaError(
-            f"it reads running totals by {', '.join(self.updates or ())}; {wrong}, or say .as_records('name') before it"
-        )
+    def _followed(self, written: Mapping[str, Expr]) -> Changes | None:
+        """The changes with the key under its new names; without one where a field of it is left out or changed."""
+        if self.changes is None or self.changes.key is None:
+            return self.changes
+        names = [follow(k, written) for k in self.changes.key if k != ALL]
+        if any(name is None for name in names):
+            return Changes(None, deletes=True)
+        return replace(self.changes, key=tuple(name for name in names if name is not None))
 
 
 def follow(field: str, written: Mapping[str, Expr]) -> str | None:
@@ -114,6 +125,19 @@ def follow(field: str, written: Mapping[str, Expr]) -> str | None:
     """
     same = [name for name, value in written.items() if isinstance(value, Column) and value.name == field]
     return field if field in same else next(iter(same), None)
+
+
+COUNT = "__count"
+"""The hidden field of a stream of changes: how many of the row are added, or taken back when it is below zero."""
+
+
+ALL = "__all"
+"""The hidden key of totals over all records; it has one value, so it is no part of any key."""
+
+
+def counted(schema: Schema) -> Schema:
+    """A schema with the hidden count after its fields."""
+    return Schema((*schema.fields, t.Field(COUNT, t.BIGINT)), internal=True)
 
 
 Inputs: TypeAlias = tuple[Output, ...]
@@ -142,8 +166,8 @@ class Node:
     """Whether the step does something when time moves, so that it may have work without records."""
     ordered: ClassVar[bool] = False
     """Whether a keyed step needs the records of a key in the order they came."""
-    over_totals: ClassVar[bool] = False
-    """Whether the step can follow running totals, whose records replace each other."""
+    over_tables: ClassVar[bool] = False
+    """Whether the step can read a table that changes, whose rows come and go."""
     noun: ClassVar[str] = "step"
     """What errors call it."""
 
@@ -171,10 +195,11 @@ class Node:
 
     def _check_records(self, given: Inputs) -> None:
         for port, stream in zip(self.inputs, given, strict=True):
-            if stream.updates is not None and not self.over_totals:
+            if stream.changes is not None and not self.over_tables:
                 raise NotYet(
-                    f"{self.kind} over the running totals of {port.step!r} would need their old values taken back, which is not "
-                    f"there yet. To treat each update as a record of its own, say .as_records('name') before it"
+                    f"{self.kind} reads records, and {port.step!r} emits a table whose rows change: it cannot take back what it made of "
+                    f"a row. To read the changes as records, say .changelog('name') before it; to read each new row as a "
+                    f"record, .as_records('name')"
                 )
 
     @property
@@ -196,6 +221,11 @@ class Node:
     def stores(self) -> dict[str, str]:
         """What the step keeps from batch to batch: stores by id, each of "values" (one per key) or "rows" (in time)."""
         return {self.name: "values"} if self.keyed else {}
+
+    @property
+    def keeps(self) -> str:
+        """What a step over a table keeps and for how long, for people to read; empty where its kind says it."""
+        return ""
 
     @property
     def hold(self) -> int:

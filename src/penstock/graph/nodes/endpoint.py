@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph.capabilities import Capabilities
-from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Shown
+from penstock.graph.nodes.base import Changes, Inputs, Node, Output, Settings, Shown
 from penstock.graph.nodes.policy import DEAD
 from penstock.graph.schema import Schema
 
@@ -81,20 +81,44 @@ class Source(Node):
         return {"from": self.endpoint.kind, **self.endpoint.shown(), **unread}
 
 
+SHOWS_TABLES = ("console", "callback", "nothing")
+"""Sinks that take the changes of any table: they are shown, or told to a function, as they are."""
+REMOVES_ROWS = ("write_postgres",)
+"""Sinks that can take a row out by its key."""
+
+
 @dataclass(frozen=True)
 class Sink(Node):
     """Records go out. `delivery` is the guarantee asked for; empty means the best that the sink can hold."""
 
     endpoint: Endpoint
     delivery: str = ""
+    key: tuple[str, ...] | None = field(default=None, kw_only=True)
+    """The key of its rows, where they replace each other; the compiler says so."""
     kind: ClassVar[str] = "sink"
     noun: ClassVar[str] = "sink"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """It is an endpoint."""
         if not isinstance(self.endpoint, Endpoint):
             raise FlowError(f"{self.where} needs an endpoint such as ps.console(), got {self.endpoint!r}")
+        changes = given[0].changes
+        if changes is not None and (changes.deletes or changes.key is None):
+            self._check_table(changes)
+
+    def _check_table(self, changes: Changes) -> None:
+        """Whether rows may go, and how they are found, must fit what the sink can do."""
+        kind, said = self.endpoint.kind, "To write its changes as records, say .changelog('name') before it"
+        if kind in SHOWS_TABLES or getattr(self.endpoint.connector, "shows_tables", False):
+            return
+        if kind not in REMOVES_ROWS or self.endpoint.options.get("mode") == "append":
+            raise FlowError(f"it reads a table from which rows may go, and a {kind} sink only adds rows. {said}")
+        if changes.key is None and not self.endpoint.options.get("key"):
+            raise FlowError(
+                f"it reads a table of which no key is proved, so it cannot tell which row to replace. Give it key='a field' that "
+                f"no two rows share. {said}"
+            )
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """Nothing comes out."""

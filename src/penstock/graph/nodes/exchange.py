@@ -54,7 +54,7 @@ class Repartition(Node):
 
     fields: tuple[str, ...] = ()
     kind: ClassVar[str] = "repartition"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """There is at least one task, and the fields are there."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeAlias
 
-from penstock.errors import FlowError, SchemaError
+from penstock.errors import FlowError, NotYet, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
@@ -39,6 +39,7 @@ class JoinStatic(Node):
     how: str
     refresh: Refresh = None
     kind: ClassVar[str] = "join"
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """Stream and table have the key in common, of the same types, and no other field."""
@@ -53,6 +54,10 @@ class JoinStatic(Node):
         if both:
             raise SchemaError(f"stream and table both have {both[0]!r}; rename one with select first")
         self._check_refresh()
+        if given[0].changes is not None and self.refresh is not None:
+            raise NotYet(
+                "a table that is re-read cannot be joined with rows that change: a row that goes must find what it found when it came"
+            )
 
     def _table(self) -> Schema:
         if self.table.schema is None:
@@ -70,7 +75,8 @@ class JoinStatic(Node):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields of the stream, then those of the table."""
         added = tuple(f for f in self._table().fields if f.name not in self.on)
-        return (given[0].with_schema(Schema(given[0].schema.fields + added)),)
+        known = given[0].schema
+        return (given[0].keyless(Schema(known.fields + added, internal=known.internal)),)
 
     def settings(self) -> Settings:
         """The table, the key, the kind of join and when the table is read again."""
@@ -321,7 +327,7 @@ class Rules(Keyed):
     kind: ClassVar[str] = "rules"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """An instance of the user's class."""

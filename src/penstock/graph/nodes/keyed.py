@@ -12,7 +12,7 @@ from penstock.graph.aggregates import ROWS, Aggregate, AggregateCall
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.logic.process import check_logic, minds_time
-from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Timed, check_key, label
+from penstock.graph.nodes.base import Changes, Inputs, Node, Output, Settings, Timed, check_key, counted, label
 from penstock.graph.nodes.stateless import RowFunction, Sides, outputs_with_sides
 from penstock.graph.schema import Schema, returned_schema
 
@@ -25,6 +25,8 @@ class Keyed(Node):
     """The base of the keyed steps: `keys` are fields of the input, in the input's order."""
 
     keys: tuple[str, ...] = ()
+    stays: bool = field(default=False, kw_only=True)
+    """Whether the rows of a key are in one task already, so that they need not be moved; the compiler says so."""
     keyed: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
@@ -89,7 +91,10 @@ class AggregateBy(Aggregating):
     """
 
     combined: str = ""
+    counted: bool = field(default=False, kw_only=True)
+    """Whether its changes are emitted as signed rows; the compiler says so."""
     kind: ClassVar[str] = "aggregate"
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """The aggregates over the fields of the input."""
@@ -101,8 +106,11 @@ class AggregateBy(Aggregating):
         self.check_aggregates()
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The key and the totals, emitted again whenever they change."""
-        return (Output(Schema(self.key_fields(given) + self.aggregate_fields()), updates=self.keys),)
+        """The key and the totals, a table by key. A key goes when the last row of a table that made it goes; records never do."""
+        schema = Schema(self.key_fields(given) + self.aggregate_fields(), internal=given[0].schema.internal)
+        if self.counted:
+            return (Output(counted(schema)),)
+        return (Output(schema, changes=Changes(self.keys, given[0].changes is not None)),)
 
     @property
     def runs_python(self) -> bool:
@@ -129,7 +137,7 @@ class Reduce(Keyed):
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The record of each key, emitted again whenever it changes."""
-        return (Output(given[0].schema, updates=self.keys),)
+        return (Output(given[0].schema, changes=Changes(self.keys, deletes=False)),)
 
     def settings(self) -> Settings:
         """The key and the function."""
@@ -155,7 +163,7 @@ class Fold(Keyed):
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The key and the value, emitted again whenever it changes."""
-        return (Output(Schema(self.key_fields(given) + self.schema.fields), updates=self.keys),)
+        return (Output(Schema(self.key_fields(given) + self.schema.fields), changes=Changes(self.keys, deletes=False)),)
 
     def settings(self) -> Settings:
         """The key and the function."""

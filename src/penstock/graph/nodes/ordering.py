@@ -10,14 +10,12 @@ from penstock.errors import FlowError, NotYet, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed
-from penstock.graph.nodes.keyed import Aggregating, Keyed
+from penstock.graph.nodes.base import COUNT, LATE, Changes, Inputs, Node, Output, Settings, Timed, counted
+from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.schema import Schema
 
 OP = "op"
 """The field of a changelog that says what happened to a row."""
-REMOVED = "removed"
-"""The field of a table that is true in a row which takes its key out of it."""
 INSERT, BEFORE, AFTER, DELETE = "insert", "update_before", "update_after", "delete"
 
 
@@ -83,14 +81,21 @@ class Distinct(Keyed):
     kind: ClassVar[str] = "distinct"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is, if a span of it is asked for."""
+        if self.within is not None and given[0].changes is not None:
+            raise NotYet(
+                "distinct within a time reads records, not a table whose rows change; say .as_records('name') before it"
+            )
         timed = None if self.within is None else _time_of(self, given, "distinct within a time")
         return replace(self, timed_by=timed)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The same stream, with fewer records; and the late ones, where records can be late."""
+        """The same stream, with fewer records; and the late ones, where records can be late. Of a table it is one row for each key."""
+        if given[0].changes is not None:
+            return (Output(given[0].schema, changes=Changes(self.keys), event_time=given[0].event_time),)
         return _with_late(given)[: 1 if self.timed_by is None else 2]
 
     @property
@@ -197,6 +202,7 @@ class Top(Keyed):
     by: tuple[Term, ...] = field(kw_only=True)
     into: str = field(default="rank", kw_only=True)
     kind: ClassVar[str] = "top"
+    over_tables: ClassVar[bool] = True
     python: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
@@ -215,7 +221,7 @@ class Top(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields and the rank, a table by key and rank."""
         schema = Schema((*given[0].schema.fields, t.Field(self.into, t.INT)))
-        return (Output(schema, updates=(*self.keys, self.into)),)
+        return (Output(schema, changes=Changes((*self.keys, self.into), given[0].changes is not None)),)
 
     def settings(self) -> Settings:
         """The key, how many, and the order."""
@@ -224,37 +230,50 @@ class Top(Keyed):
 
 @dataclass(frozen=True)
 class Changelog(Keyed):
-    """The changes of a table: each row with what happened to it. `before` says whether old rows are emitted too.
+    """The changes of a table as records: each row with what happened to it. `before` says whether old rows are emitted too.
 
-    The key, and the field that takes rows out, are those of the table.
+    The key is that of the table; without one a row comes or goes by itself.
     """
 
     before: bool = field(default=True, kw_only=True)
-    removed: str = field(default="", kw_only=True)
+    by_row: bool = field(default=False, kw_only=True)
+    """Whether the table has no proved key."""
     kind: ClassVar[str] = "changelog"
     python: ClassVar[bool] = True
-    ordered: ClassVar[bool] = True
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
-        """The key of the table."""
-        if given[0].updates is None:
+        """The key of the table; all its fields where it has none."""
+        changes = given[0].changes
+        if changes is None:
+            if COUNT in given[0].schema:
+                return self
             raise FlowError(
-                f"changelog emits the changes of running totals (count, sum, aggregate, reduce, top ...); {self.inputs[0]} emits "
+                f"changelog emits the changes of a table (count, sum, aggregate, reduce, top ...); {self.inputs[0]} emits "
                 f"records of their own"
             )
-        return replace(self, keys=given[0].updates, removed=given[0].removes)
+        whole = tuple(f.name for f in given[0].schema.fields if not isinstance(f.type, t.Map))
+        return replace(self, keys=whole if changes.key is None else changes.key, by_row=changes.key is None)
+
+    def check(self, given: Inputs) -> None:
+        """Rows may have any fields."""
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """What happened, and the row."""
         if OP in given[0].schema:
             raise SchemaError(f"changelog adds a field {OP!r}, which is there already; rename it with select first")
-        fields = [f for f in given[0].schema.fields if f.name != self.removed]
+        fields = [f for f in given[0].schema.fields if f.name != COUNT]
         return (Output(Schema((t.Field(OP, t.STRING), *fields))),)
+
+    @property
+    def stores(self) -> dict[str, str]:
+        """Nothing: a batch brings the old rows too."""
+        return {}
 
     def settings(self) -> Settings:
         """The key, and whether old rows are emitted."""
-        return {**super().settings(), "before": self.before}
+        key = {"key": "the whole row"} if self.by_row else super().settings()
+        return {**key, "before": self.before}
 
 
 @dataclass(frozen=True)
@@ -262,6 +281,8 @@ class AsTable(Keyed):
     """A table from the changes of one: the last of each key in a batch counts. `op` is the field that says what happened."""
 
     op: str = field(default=OP, kw_only=True)
+    counted: bool = field(default=False, kw_only=True)
+    """Whether each row has a count, below zero for a key that is gone; the compiler says so."""
     kind: ClassVar[str] = "as_table"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -274,8 +295,9 @@ class AsTable(Keyed):
             raise SchemaError(f"{self.op!r} says what happened, as a text; it is {kind}")
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The table by its key, and whether a row is gone."""
-        return (_table([f for f in given[0].schema.fields if f.name != self.op], self.keys),)
+        """The table by its key."""
+        schema = Schema(tuple(f for f in given[0].schema.fields if f.name != self.op))
+        return (Output(counted(schema)) if self.counted else Output(schema, changes=Changes(self.keys)),)
 
     @property
     def stores(self) -> dict[str, str]:
@@ -285,43 +307,3 @@ class AsTable(Keyed):
     def settings(self) -> Settings:
         """The key, and the field that says what happened."""
         return {**super().settings(), "op": self.op}
-
-
-@dataclass(frozen=True)
-class Net(Aggregating):
-    """Aggregates over the changes of a table: what is taken back counts against. Keys without rows are removed."""
-
-    kind: ClassVar[str] = "net"
-    python: ClassVar[bool] = True
-
-    def resolve(self, given: Inputs) -> Self:
-        """The aggregates over the fields of the changes."""
-        return self.over(given)
-
-    def check(self, given: Inputs) -> None:
-        """Every aggregate can take a value back."""
-        super().check(given)
-        self.check_aggregates()
-        for each in self.aggregates:
-            if each.own is not None or any(part.merge != "add" for part in each.recipe.parts):
-                raise NotYet(
-                    f"{each} over the running totals cannot take old values back; count, count_if, sum and avg can. To treat each update "
-                    f"as a record of its own, say .as_records('name') before it"
-                )
-
-    def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The key and the totals, and whether the key is gone."""
-        return (_table([*self.key_fields(given), *self.aggregate_fields()], self.keys),)
-
-    def settings(self) -> Settings:
-        """The key and the aggregates by name."""
-        return {**super().settings(), **{a.name: str(a) for a in self.aggregates}}
-
-
-def _table(fields: list[t.Field], keys: tuple[str, ...]) -> Output:
-    """A table by key from which rows can be removed."""
-    if REMOVED in {f.name for f in fields}:
-        raise SchemaError(
-            f"a field {REMOVED!r} is added, to say when a key is gone; yours of that name must have another"
-        )
-    return Output(Schema((*fields, t.Field(REMOVED, t.BOOLEAN))), updates=keys, removes=REMOVED)

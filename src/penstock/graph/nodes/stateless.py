@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
-from penstock.errors import ExpressionError, FlowError, SchemaError
+from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError
 from penstock.graph import types as t
 from penstock.graph.expr import Column, Expr, to_text, type_of_expr
 from penstock.graph.logic.capture import check_function
 from penstock.graph.nodes.base import (
     OUT,
+    Changes,
     Inputs,
     Node,
     Output,
@@ -57,10 +58,10 @@ class Map(PythonStep):
 
     schema: Schema | None = None
     kind: ClassVar[str] = "map"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """A record for each; the key of running totals must stay."""
+        """A record for each. The function must leave the key of a table as it is."""
         made = self.schema or returned_schema(self.function, many=False) or given[0].schema
         return (given[0].with_schema(made),)
 
@@ -72,6 +73,7 @@ class FlatMap(PythonStep):
     schema: Schema | None = None
     sides: Sides = ()
     kind: ClassVar[str] = "flat_map"
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """What `schema` or the return annotation says, and the side outputs."""
@@ -88,10 +90,11 @@ class Filter(PythonStep):
     """A Python function that says which records stay."""
 
     kind: ClassVar[str] = "filter"
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The same stream, with fewer records."""
-        return (given[0].with_schema(given[0].schema),)
+        return (given[0].filtered(),)
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class Select(Node):
 
     columns: Columns
     kind: ClassVar[str] = "select"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """A field for each expression. Event time and the keys of running totals are followed when they are renamed."""
@@ -132,11 +135,12 @@ class Select(Node):
 
 @dataclass(frozen=True)
 class WithColumns(Node):
-    """The record with fields added or replaced; native."""
+    """The record with fields added or replaced; native. `hidden` says that they are Penstock's own."""
 
     columns: Columns
+    hidden: bool = field(default=False, kw_only=True)
     kind: ClassVar[str] = "with_columns"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """There is something to add."""
@@ -146,7 +150,8 @@ class WithColumns(Node):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields of the input, with these replaced or added."""
         known = given[0].schema
-        made = known.with_fields(tuple(typed(n, e, known) for n, e in self.columns))
+        open_to_it = replace(known, internal=known.internal or self.hidden)
+        made = open_to_it.with_fields(tuple(typed(n, e, known) for n, e in self.columns))
         return (given[0].selected(made, as_they_are(known) | dict(self.columns)),)
 
     def settings(self) -> Settings:
@@ -160,6 +165,7 @@ class Where(Node):
 
     condition: Expr
     kind: ClassVar[str] = "where"
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """The condition is true or false."""
@@ -167,7 +173,7 @@ class Where(Node):
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The same stream, with fewer records."""
-        return (given[0].with_schema(given[0].schema),)
+        return (given[0].filtered(),)
 
     def settings(self) -> Settings:
         """The condition."""
@@ -181,6 +187,7 @@ class Explode(Node):
     column: str
     items: Expr
     kind: ClassVar[str] = "explode"
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields of the input, and the item."""
@@ -188,7 +195,8 @@ class Explode(Node):
         if not isinstance(kind, t.Array):
             raise ExpressionError(f"explode needs a list; {to_text(self.items)} is {kind}")
         made = given[0].schema.with_fields((t.Field(self.column, kind.item),))
-        return (given[0].selected(made, as_they_are(given[0].schema) | {self.column: self.items}),)
+        timed = given[0].selected(made, as_they_are(given[0].schema) | {self.column: self.items}).event_time
+        return (replace(given[0].keyless(made), event_time=timed),)
 
     def settings(self) -> Settings:
         """The list and the field its items land in."""
@@ -200,6 +208,7 @@ class Union(Node):
     """The records of several streams of one schema."""
 
     kind: ClassVar[str] = "union"
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """All have the same fields."""
@@ -214,7 +223,8 @@ class Union(Node):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields of the first; the event time that all share, if they do."""
         times = {stream.event_time for stream in given}
-        return (Output(given[0].schema, event_time=given[0].event_time if len(times) == 1 else None),)
+        changes = Changes(None) if any(stream.changes for stream in given) else None
+        return (Output(given[0].schema, OUT, changes, given[0].event_time if len(times) == 1 else None),)
 
 
 @dataclass(frozen=True)
@@ -223,6 +233,7 @@ class Branch(Node):
 
     conditions: tuple[tuple[str, Expr | RowFunction], ...]
     kind: ClassVar[str] = "branch"
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """Conditions are expressions that are true or false, or functions."""
@@ -238,7 +249,7 @@ class Branch(Node):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The same stream for each condition, and for the rest."""
         names = (*(name for name, _ in self.conditions), OTHERWISE)
-        return tuple(Output(given[0].schema, name, event_time=given[0].event_time) for name in names)
+        return tuple(given[0].filtered(name) for name in names)
 
     @property
     def runs_python(self) -> bool:
@@ -256,7 +267,7 @@ class AsRecords(Node):
 
     event_time: Timed | None = None
     kind: ClassVar[str] = "as_records"
-    over_totals: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The same fields."""
@@ -279,7 +290,9 @@ class Feedback(Node):
         return (Output(self.schema),)
 
     def check_fed(self, given: Output) -> None:
-        """What closes the loop must have the fields that begin it."""
+        """What closes the loop must be records with the fields that begin it."""
+        if given.changes is not None:
+            raise NotYet(f"a loop carries records, and {self.fed_by} emits a table; say .as_records('name') before it")
         if not given.schema.types_equal(self.schema):
             raise SchemaError(
                 f"{self.noun} {self.name!r} carries ({self.schema}); {self.fed_by} emits ({given.schema})"
@@ -300,4 +313,4 @@ def outputs_with_sides(given: Output, made: Schema, sides: Iterable[tuple[str, S
     named = dict(sides)
     if OUT in named:
         raise FlowError(f"{OUT!r} is the main output; give the side output another name")
-    return tuple(Output(s, n, event_time=given.time_in(s)) for n, s in {OUT: made, **named}.items())
+    return tuple(given.keyless(s, n) for n, s in {OUT: made, **named}.items())

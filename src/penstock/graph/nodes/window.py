@@ -11,7 +11,7 @@ from penstock.graph.aggregates import ROWS
 from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, to_text, type_of_expr
 from penstock.graph.logic.capture import check_function
-from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed, label
+from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted, label
 from penstock.graph.nodes.keyed import Aggregating
 from penstock.graph.nodes.stateless import RowFunction
 from penstock.graph.schema import Schema
@@ -123,6 +123,8 @@ class Window(Aggregating):
     function: RowFunction | None = field(default=None, kw_only=True)
     time: Timed | None = field(default=None, kw_only=True)
     parts: bool = field(default=False, kw_only=True)
+    counted: bool = field(default=False, kw_only=True)
+    """Whether each row has a count, below zero for a window that is gone; the compiler says so."""
     kind: ClassVar[str] = "window"
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
@@ -190,10 +192,18 @@ class Window(Aggregating):
         bounds = self.windows.bounds()
         schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
         timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
-        updates = (*self.keys, *(f.name for f in bounds)) if self.windows.changing else None
         late = Output(given[0].schema, LATE, event_time=given[0].event_time)
-        main = Output(schema, updates=updates, event_time=timed)
+        main = (
+            Output(counted(schema), OUT, None, timed) if self.counted else Output(schema, OUT, self._changes(), timed)
+        )
         return (main,) if self.time is None or self.parts else (main, late)
+
+    def _changes(self) -> Changes | None:
+        """A table by key and window, where a window is emitted more than once. A session goes when it grows into another."""
+        if not self.windows.changing:
+            return None
+        bounds = (f.name for f in self.windows.bounds())
+        return Changes((*self.keys, *bounds), isinstance(self.spec, SessionWindow))
 
     def _results(self, schema: Schema) -> tuple[t.Field, ...]:
         if self.function is None:

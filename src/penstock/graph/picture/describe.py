@@ -49,6 +49,7 @@ def describe_step(node: Node) -> Description:
         "parallelism": node.parallelism,
         "keyed": node.keyed,
         "keys": list(node.keys) if isinstance(node, Keyed) else [],
+        "keeps": node.keeps,
     }
 
 
@@ -62,7 +63,9 @@ def _runs(node: Node) -> str:
 
 def _output(output: Output) -> Description:
     updates = None if output.updates is None else list(output.updates)
-    return {"port": output.name, "schema": str(output.schema), "fields": _fields(output.schema), "updates": updates}
+    changes = None if output.changes is None else {"key": updates, "deletes": output.changes.deletes}
+    known = {"port": output.name, "schema": str(output.schema), "fields": _fields(output.schema)}
+    return {**known, "updates": updates, "changes": changes}
 
 
 def _fields(schema: Schema) -> list[Description]:

@@ -138,6 +138,8 @@ class _Writer:
             line,
         ]
         yield from self._wrapped(" " * indent + "  ".join(filter(None, parts)), under + 2)
+        if step.get("keeps"):
+            yield from self._wrapped(" " * under + f"keeps {step['keeps']}", under + 5)
         for output in step["outputs"]:
             yield from self._wrapped(" " * under + self._output(step, output), under + 5)
 
@@ -159,8 +161,8 @@ class _Writer:
         return f"-> {name}{output['schema']}{marks}"
 
     def _marks(self, step: str, output: Description) -> Iterator[str]:
-        if output["updates"] is not None:
-            yield f"updates by {', '.join(output['updates'])}"
+        if output["changes"] is not None:
+            yield _changes(output["changes"])
         readers = self.readers.get((step, output["port"]), [])
         if any(s.get("shared") for s in readers):
             yield f"shared by {', '.join(s['to'] for s in readers)}"
@@ -182,6 +184,18 @@ class _Writer:
             break_long_words=False,
             break_on_hyphens=False,
         )
+
+
+def _changes(changes: Description) -> str:
+    """How a table changes: rows that replace those of their key, or rows that come and go.
+
+    >>> _changes({"key": ["word"], "deletes": False}), _changes({"key": None, "deletes": True})
+    ('updates by word', 'rows come and go')
+    """
+    key = changes["key"]
+    if not changes["deletes"]:
+        return f"updates by {', '.join(key)}" if key else "updates of one row"
+    return f"rows come and go by {', '.join(key)}" if key else "rows come and go"
 
 
 def _warning(warning: Description) -> str:

@@ -32,7 +32,7 @@ def key_getter(names: tuple[str, ...], keys: tuple[str, ...]) -> Callable[[Any],
     if len(places) == 1:
         at = places[0]
         return lambda values: (values[at],)
-    return itemgetter(*places)
+    return itemgetter(*places) if places else lambda values: ()
 
 
 class KeyedKernel(Kernel):
@@ -71,7 +71,7 @@ class KeyedKernel(Kernel):
     def keys(self, chunk: Chunk) -> list[Key]:
         """The key of each record, brought near."""
         columns = chunk.columns()
-        keys = list(zip(*(columns[at] for at in self.key_places), strict=True))
+        keys: list[Key] = list(zip(*(columns[at] for at in self.key_places), strict=True)) or [()] * len(chunk)
         self.state.prepare(keys, chunk.places)
         return keys
 
@@ -81,7 +81,17 @@ class Running(KeyedKernel):
 
     def __init__(self, node: Any, schema: Any) -> None:
         super().__init__(node, schema)
-        self.touched: dict[Key, None] = {}
+        self.touched: dict[Key, Any] = {}
+        self.is_signed: bool = getattr(node, "counted", False)
+        if self.is_signed:
+            self.fold = self.fold_signed  # type: ignore[method-assign]  # chosen once, not for each record
+
+    def fold_signed(self, key: Key, part: Any) -> None:
+        """The same, with the total from before the batch noted: it is taken back when the batch ends."""
+        kept = self.state.get(key)
+        if key not in self.touched:
+            self.touched[key] = None if kept is None else self.record(key, kept)
+        self.state.put(key, part if kept is None else self.together(kept, part))
 
     def fold(self, key: Key, part: Any) -> None:
         """Puts a part together with what is kept for its key."""
@@ -98,12 +108,22 @@ class Running(KeyedKernel):
         raise NotImplementedError
 
     def advance(self, times: Times) -> Out:
-        """The new totals of the keys that changed."""
+        """The new totals of the keys that changed; as signed rows with the old ones, where these are asked for."""
         self.move(times)
-        made = [self.record(key, self.state.get(key)) for key in self.touched]
+        made = self._signed() if self.is_signed else [self.record(key, self.state.get(key)) for key in self.touched]
         self.touched = {}
         if made:
             yield "out", shaped(self, "out", made)
+
+    def _signed(self) -> list[Any]:
+        made: list[Any] = []
+        for key, before in self.touched.items():
+            after = self.record(key, self.state.get(key))
+            if before is None:
+                made.append((*after, 1))
+            elif before != after and repr(before) != repr(after):
+                made += [(*before, -1), (*after, 1)]
+        return made
 
 
 class MergeKernel(Running):

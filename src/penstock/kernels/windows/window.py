@@ -284,7 +284,9 @@ class WindowKernel(KeyedKernel):
 
     def _record(self, key: Key, span: Span, parts: Parts | None) -> Any:
         bounds = () if isinstance(self.node.spec, GlobalWindow) else tuple(map(to_moment, span))
-        return (*key, *bounds, *(self.folding.nothing() if parts is None else self.folding.results(parts)))
+        results = self.folding.nothing() if parts is None else self.folding.results(parts)
+        count = ((-1 if parts is None else 1),) if self.node.counted else ()
+        return (*key, *bounds, *results, *count)
 
     def _settle(self, key: Key, windows: dict[Span, Held], mark: int) -> None:
         """Forgets the windows whose time is over, and keeps the others."""

@@ -17,6 +17,7 @@ from penstock.faults import passing
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Sink
+from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.nodes.policy import FAIL
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.state.file import put_safely
@@ -53,8 +54,11 @@ class Sinks:
     def _place(self, sink: Sink) -> SinkPlace:
         output = self.graph.output(sink.inputs[0])
         options = dict(sink.endpoint.options)
+        key = output.updates if sink.key is None else sink.key
+        if OPERATION in output.schema:
+            options |= {"mode": "changelog", "op": OPERATION, "key": key}
         delivery = sink.delivery or sink.endpoint.capabilities.deliveries[0]
-        return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, output.updates)
+        return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, key)
 
     def _check(self, sink: Sink) -> None:
         connector, place = self.connectors[sink.name], self.places[sink.name]

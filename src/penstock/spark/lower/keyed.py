@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from penstock.graph.aggregates import ROWS
 from penstock.graph.nodes import AggregateBy, Parts, Port
+from penstock.graph.nodes.base import COUNT
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.sql import part_sql, result_sql
@@ -28,7 +29,9 @@ def parts(at: Lowering, node: Parts) -> None:
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
     """The whole of a bounded aggregate."""
-    made = _grouped(at, node, node).selectExpr(*map(quote, node.keys), *(result_sql(a) for a in node.aggregates))
+    count = [f"1L as {COUNT}"] if node.counted else []
+    results = [*map(quote, node.keys), *(result_sql(a) for a in node.aggregates), *count]
+    made = _grouped(at, node, node).selectExpr(*results)
     at.give(Port(node.name), made)
 
 

@@ -30,7 +30,9 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
     inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
     whole = rules_of(at, first) if isinstance(first, WithBroadcast) else ()
-    function = worker.Stage(digest, packed, at.counts, isinstance(first, Keyed), bolt, states, times, whole=whole)
+    function = worker.Stage(
+        digest, packed, at.counts, isinstance(first, Keyed) and not first.stays, bolt, states, times, whole=whole
+    )
     made = mapped(at, frame, function, inside, at.packer.schemas.get(stage.name) or _schema(at, stage))
     at.packer.schemas.setdefault(stage.name, made.schema)
     _give(at, stage, apart(at, stage, made))
@@ -52,7 +54,7 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
         return frame.selectExpr("*", place_of(first.keys))
-    if not isinstance(first, Keyed):
+    if not isinstance(first, Keyed) or first.stays:
         return frame
     if len(first.inputs) > 1:
         return several_by_key(
