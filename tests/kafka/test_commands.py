@@ -62,5 +62,5 @@ def test_a_cluster_that_does_not_answer_is_told_with_the_command_that_starts_one
 
 
 def test_wrong_settings_are_wrong_usage() -> None:
-    assert "--option: expected KEY=VALUE" in run("topics", "--option", "x", code=2)
+    assert "--setting: expected KEY=VALUE" in run("topics", "--setting", "x", code=2)
     assert "there is no file gone.txt" in run("produce", "t", "gone.txt", code=2)

@@ -176,7 +176,7 @@ class Launch:
             raise as_run_error(error) from error
 
     def _bounded(self, spark: SparkSession) -> None:
-        from penstock.spark.batch.batch import BOX
+        from penstock.spark.dead_letters.store import BOX
         from penstock.spark.run import run_bounded
 
         spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / BOX)

@@ -21,7 +21,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
 from penstock.graph.run import RunSpec
 from penstock.spark.batch import bootstrap
-from penstock.spark.batch.batch import BOX, BatchRunner
+from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
@@ -31,7 +31,7 @@ from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import BOX, LetterBox
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
 from penstock.spark.jvm.session import power_of_two

@@ -20,9 +20,8 @@ from penstock.errors import OptionError, nearest
 from penstock.graph.schema import schema_of
 from penstock.graph.types import STRING
 from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, BadPayload, read_payload
-from penstock.spark.batch.batch import BOX
 from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import BOX, LetterBox
 
 app = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 
@@ -83,7 +82,12 @@ def edit(
     letter: Id,
     fields: Annotated[
         list[str] | None,
-        option("--set", metavar="FIELD=VALUE", help="Another value for a field, as JSON or text; null is none."),
+        option(
+            "--set",
+            envvar="PENSTOCK_DLQ_EDIT_SET",
+            metavar="FIELD=VALUE",
+            help="Another value for a field, as JSON or text; null is none.",
+        ),
     ] = None,
     raw: Annotated[str | None, option("--raw", help="Other text for a record that could not be read.")] = None,
     file: Annotated[str, option("--file", help="A file with the whole payload; - is standard input.")] = "",

@@ -30,7 +30,7 @@ _FOLDER = Path(".penstock") / "kafka"
 Servers = Annotated[str, option(help="The bootstrap servers.")]
 Settings = Annotated[
     list[str] | None,
-    option("--option", metavar="KEY=VALUE", help="A setting of the client, such as sasl.username=ada."),
+    option("--setting", metavar="KEY=VALUE", help="A setting of the client, such as sasl.username=ada."),
 ]
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 _SERVERS = f"127.0.0.1:{PORT}"
@@ -91,13 +91,13 @@ def topics(
         str, option(metavar="TOPIC", help="Delete a topic with all its records.", show_default=False)
     ] = "",
     servers: Servers = _SERVERS,
-    options: Settings = None,
+    setting: Settings = None,
     as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
     debug: Debug = False,
 ) -> None:
     """List the topics of a cluster, or make or delete one."""
     with handled(debug=debug, runs=False):
-        tools = _tools(servers, options)
+        tools = _tools(servers, setting)
         if create:
             tools.create(create, partitions)
             typer.echo(f"created {create}: {count(partitions, 'partition')}")
@@ -117,7 +117,7 @@ def produce(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to read.", show_default="standard input")] = "-",
     key_separator: Annotated[str, option(metavar="TEXT", help="A line is a key, this text and a value.")] = "",
     servers: Servers = _SERVERS,
-    options: Settings = None,
+    setting: Settings = None,
     debug: Debug = False,
 ) -> None:
     """Put a record into a topic for each line. Says how many when they are stored."""
@@ -126,7 +126,7 @@ def produce(
             raise OptionError(f"there is no file {file}; - is standard input")
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as lines:
             cut = (line.rstrip(b"\r\n") for line in lines)
-            many = _tools(servers, options).produce(topic, cut, key_separator.encode())
+            many = _tools(servers, setting).produce(topic, cut, key_separator.encode())
         typer.echo(f"{topic}: {count(many, 'record')} stored", err=True)
 
 
@@ -140,12 +140,12 @@ def consume(
     limit: Annotated[int | None, option(min=1, help="At most so many records.", show_default=False)] = None,
     as_json: Annotated[bool, option("--json", help="Partition, offset, time, key and value as JSON lines.")] = False,
     servers: Servers = _SERVERS,
-    options: Settings = None,
+    setting: Settings = None,
     debug: Debug = False,
 ) -> None:
     """Print the values of a topic, a line for each record."""
     with handled(debug=debug, runs=False):
-        records = _tools(servers, options).consume(topic, latest=latest, follow=follow)
+        records = _tools(servers, setting).consume(topic, latest=latest, follow=follow)
         try:
             for record in islice(records, limit):
                 typer.echo(record.as_json() if as_json else record.value or "")
@@ -156,8 +156,8 @@ def consume(
             records.close()  # type: ignore[attr-defined]  # it is a generator
 
 
-def _tools(servers: str, options: list[str] | None) -> KafkaTools:
+def _tools(servers: str, settings: list[str] | None) -> KafkaTools:
     try:
-        return KafkaTools(servers, pairs(example="sasl.username=ada").read(options))
+        return KafkaTools(servers, pairs(example="sasl.username=ada").read(settings))
     except ValueError as error:
-        raise OptionError(f"--option: {error}, got {options}") from None
+        raise OptionError(f"--setting: {error}, got {settings}") from None

@@ -28,7 +28,7 @@ from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_LETTERS
 from penstock.spark.dead_letters.replay import Replayed, Replays
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, letter_of
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import BOX, LetterBox
 from penstock.spark.live.report import BatchReport
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("penstock")
-BOX = "dead-letters"
-"""The letter box in the checkpoint folder."""
 
 
 @dataclass

@@ -16,6 +16,9 @@ from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.state.file import put_safely
 
+BOX = "dead-letters"
+"""Where they are in a checkpoint directory."""
+
 
 @dataclass(frozen=True)
 class LetterBox:
