@@ -18,7 +18,7 @@ def test_a_local_run_reads_a_table_and_writes_one(url: str, db: Database) -> Non
     db.execute("create table clicks (id bigserial primary key, word text, at timestamptz default now())")
     db.execute("insert into clicks (word) select (array['a', 'b', 'c'])[1 + i % 3] from generate_series(1, 300) i")
     flow = ps.Flow("local")
-    clicks = flow.source("clicks", ps.postgres(url, "clicks", by="id"))
+    clicks = flow.source("clicks", ps.postgres(url, "clicks", by="id", schema="id bigint, word string"))
     clicks.key_by("word").count("n").sink("counts", ps.write_postgres(url, "counts", create=True))
     clicks.select("words", "id", "word").sink("copies", ps.write_postgres(url, "copies", create=True))
     for _ in range(2):
