@@ -44,6 +44,37 @@ def test_a_record_can_be_skipped(same: Case) -> None:
     same.check(flow, {"texts": GIVEN}, {"out": [("a", 1), ("a", 2), ("b", 3)]})
 
 
+def test_a_map_that_returns_none_fails_on_that_record_unless_it_says_null(same: Case) -> None:
+    def known(row: Any) -> str | None:
+        return row.text if row.text.isdigit() else None
+
+    flow, texts = numbers("none")
+    texts.map("forgot", lambda r: r.text if r.text.isdigit() else None, "text string").on_error("skip").sink(
+        "out", ps.console()
+    )
+    texts.map("said", known, "text string").sink("nulls", ps.console())
+    kept = [("1",), ("2",), ("3",)]
+    same.check(flow, {"texts": GIVEN}, {"out": kept, "nulls": [*kept, (None,), (None,), (None,)]})
+
+
+class Wandering(ps.Process):
+    """Keeps what it does not declare, and a text where it declared a number."""
+
+    total = ps.value(int, default=0)
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        if row.k == "b":
+            self.last = row.text
+        self.total = row.text if row.k == "c" else self.total + 1
+        yield row.k, self.total
+
+
+def test_what_a_process_does_not_declare_is_refused_record_by_record(same: Case) -> None:
+    flow, texts = numbers("wandering")
+    texts.key_by("k").process("step", Wandering, schema="k string, n bigint").on_error("skip").sink("out", ps.console())
+    same.check(flow, {"texts": GIVEN}, {"out": [("a", 1), ("a", 2), ("a", 3)]})
+
+
 class Totals(ps.Process):
     """Fails in the middle of its work: what it changed and gave for that record must not stay."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
@@ -69,14 +69,41 @@ def _blamed(kernel: Kernel, schema: Schema, records: list[Any], error: Exception
     return RecordFailed(kernel.node, f"one of {len(records)} records", 0, error)
 
 
+_NO_RECORD = (
+    "the function returned None, as one does whose return is missing. To leave records out use filter or flat_map; "
+    "a function that means null says so in its annotation, such as -> str | None, or returns a record with None in it"
+)
+
+
+def returns_none(function: Callable[..., Any]) -> bool:
+    """Whether the annotation of a function says that it may return None.
+
+    >>> def find(row) -> str | None: ...
+    >>> returns_none(find), returns_none(lambda row: row)
+    (True, False)
+    """
+    said = getattr(function, "__annotations__", {}).get("return", "")
+    if isinstance(said, str):
+        return said == "None" or said.startswith("Optional[") or "None" in (p.strip() for p in said.split("|"))
+    return said is None or type(None) in get_args(said)
+
+
 class MapKernel(Kernel):
     """One record for each."""
 
     node: Map
 
+    def __init__(self, node: Any) -> None:
+        super().__init__(node)
+        self.refuses_none = len(node.output().schema.fields) == 1 and not returns_none(node.function)
+
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records of the function."""
-        yield "out", shaped(self, "out", applied(self.node, self.node.function, chunk), chunk)
+        made = applied(self.node, self.node.function, chunk)
+        if self.refuses_none and None in made:
+            at = next(at for at, record in enumerate(made) if record is None)
+            raise RecordFailed(self.node, chunk.rows()[at], at, BadRecord(_NO_RECORD, at))
+        yield "out", shaped(self, "out", made, chunk)
 
 
 class FilterKernel(Kernel):

@@ -23,7 +23,7 @@ def with_index(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
     """A batch with the index of each of these columns that it has; a time that is null counts as FOREVER."""
     for name in (n for n in names if n in batch.schema.names):
         times = batch.column(name).fill_null(FOREVER).to_numpy(zero_copy_only=False)
-        order = np.argsort(times, kind="stable")
+        order = np.argsort(times)
         batch = batch.append_column(ORDER + name, pa.array(order.astype(np.int32)))
         batch = batch.append_column(SORTED + name, pa.array(times[order]))
     return batch

@@ -96,6 +96,7 @@ class Stream(Timing, Joining, Ordering, Settable):
         Args:
             name: the name of the step.
             function: `function(row)` returns a record: a tuple, a dict, a dataclass, or a bare value when there is one field.
+                None is an error (a forgotten return), unless the annotation says so: `-> str | None`.
             schema: the fields; else the function's return annotation says (a dataclass or a NamedTuple), or they stay what they are.
 
         Raises:

@@ -7,7 +7,7 @@ import datetime
 import decimal
 import pickle
 import types
-from typing import Any
+from typing import Any, get_origin
 
 from penstock.graph.duration import Span, micros
 
@@ -70,6 +70,7 @@ class WatchedCell(Cell):
         return made
 
     def __set__(self, logic: Any, given: object) -> None:
+        refuse_type(logic, self, given)
         logic._cells[self.name] = given
         logic._wrote(self)
 
@@ -78,6 +79,23 @@ class WatchedCell(Cell):
             del logic._cells[self.name]
             logic._dirty = True
         logic._stamps.pop(self.name, None)
+
+
+def refuse_type(logic: Any, cell: Cell, given: object) -> None:
+    """Refuses a value of another type than its cell declares; None stands for nothing, and whole numbers are numbers.
+
+    Raises:
+        TypeError: naming the class, the cell, and both types.
+    """
+    kind = get_origin(cell.kind) or cell.kind
+    if given is None or not isinstance(kind, type) or isinstance(given, kind):
+        return
+    if kind is float and isinstance(given, int):
+        return
+    raise TypeError(
+        f"{type(logic).__qualname__}.{cell.name} is declared as {kind.__qualname__}, got {given!r} "
+        f"({type(given).__qualname__}); convert it, or declare another type"
+    )
 
 
 def value(kind: object = object, default: object = None, *, ttl: Span | None = None) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+from functools import cached_property
 from operator import is_
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.graph.logic.cells import refuse_type
 from penstock.graph.logic.process import Process as Logic
 from penstock.graph.logic.process import has_timers
 from penstock.graph.nodes import Process
@@ -80,6 +82,7 @@ class ProcessKernel(KeyedKernel):
         if self.node.event_time is not None:
             self.logic._event_time = self._event_time
         self._call("on_open")
+        self.known = {*vars(self.logic), *(c.name for c in self.plain)}
 
     def _event_time(self) -> int | None:
         timed = self.node.event_time
@@ -112,6 +115,7 @@ class ProcessKernel(KeyedKernel):
             keys, walk = self.keys(chunk), chunk.walk()
             try:
                 self.each(walk, keys, made)
+                self._refuse_attributes()
             except Exception as error:
                 failed = RecordFailed(self.node, self.row, walk.at, error)
                 failed.made = list(self.given(made)) if self.guarded else None
@@ -120,7 +124,11 @@ class ProcessKernel(KeyedKernel):
 
     def _whole(self, row: Any) -> list[Any]:
         """All that the class gives for a record, or nothing if it fails on the way."""
-        return list(self.logic.on_event(row) or ())
+        made = list(self.logic.on_event(row) or ())
+        self._refuse_attributes()
+        around = vars(self.logic)
+        self._refuse_types(tuple([around.get(c.name, c.default) for c in self.plain]))
+        return made
 
     @property
     def _on_event(self) -> Any:
@@ -136,7 +144,8 @@ class ProcessKernel(KeyedKernel):
         """The quick way for one plain cell: it goes into the instance and comes out of it."""
         around, on_event = vars(self.logic), self._on_event
         near, touched, delete = self.state.near, self.state.touched, self.state.delete
-        get, name, (default,) = near.get, self.plain[0].name, self.defaults
+        get, cell, (default,) = near.get, self.plain[0], self.defaults
+        name, kind = cell.name, cell.kind
         extend = made.extend
         for self.row, key in zip(rows, keys, strict=True):
             around[name] = kept = get(key, default)
@@ -146,6 +155,8 @@ class ProcessKernel(KeyedKernel):
                 extend(given)
             left = around.get(name, default)
             if left is not kept:
+                if left.__class__ is not kind:
+                    refuse_type(self.logic, cell, left)
                 if left is default:
                     delete(key)
                 else:
@@ -165,6 +176,7 @@ class ProcessKernel(KeyedKernel):
             made += on_event(self.row) or ()
             left = tuple([around.get(name, default) for name, default in pairs])
             if not all(map(is_, left, kept)):
+                self._refuse_types(left)
                 put(key, left) if not all(map(is_, left, defaults)) else delete(key)
 
     def _each(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
@@ -174,6 +186,21 @@ class ProcessKernel(KeyedKernel):
             kept = self.load(key)
             made += on_event(self.row) or ()
             self.store(key, kept)
+
+    def _refuse_types(self, values: tuple[Any, ...]) -> None:
+        for cell, given in zip(self.plain, values, strict=True):
+            if given.__class__ is not cell.kind:
+                refuse_type(self.logic, cell, given)
+
+    def _refuse_attributes(self) -> None:
+        """Attributes that the class set while it worked: they belong to no key, and are lost when the instance is made anew."""
+        new = vars(self.logic).keys() - self.known
+        for name in sorted(n for n in new if not isinstance(getattr(type(self.logic), n, None), cached_property)):
+            del vars(self.logic)[name]
+            raise AttributeError(
+                f"{type(self.logic).__qualname__} sets self.{name}, which it does not declare: it would be lost at a restart and shared by "
+                f"keys. Declare it ({name} = ps.value(...)), or set it in on_open if it is no state"
+            )
 
     def load(self, key: Any) -> Any:
         """Brings the state of a key into the instance; what has outlived its time is gone."""
@@ -217,6 +244,7 @@ class ProcessKernel(KeyedKernel):
         before = self.defaults if kept is None else kept[: len(plain)]
         if not self.logic._dirty and all(map(is_, plain, before)):
             return
+        self._refuse_types(plain)
         if self.waits_for_time:
             self._set_timers(key)
         cells = self.logic._cells
@@ -246,14 +274,16 @@ class ProcessKernel(KeyedKernel):
         made: list[Any] = []
         self.stand(times.watermark)
         Firing(self).run(made)
+        self._call("_refuse_attributes", self)
         return self.given(made)
 
     def close(self) -> None:
         """Tells the class that it is over."""
         self._call("on_close")
 
-    def _call(self, method: str) -> None:
+    def _call(self, method: str, of: Any = None) -> None:
         try:
-            getattr(self.logic, method)()
+            getattr(of or self.logic, method)()
         except Exception as error:
-            raise RecordFailed(self.node, f"none: it was {method} that failed", 0, error) from error
+            where = "on_timer" if of is self else method
+            raise RecordFailed(self.node, f"none: it was {where} that failed", 0, error) from error
