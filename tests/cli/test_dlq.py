@@ -50,8 +50,10 @@ def test_letters_of_a_bounded_run_are_listed_shown_and_sent_back(folder: Path) -
     assert '{"schema": "text string, n bigint", "record": {"text": "x", "n": 1}}' in shown
     assert "2 dead letters will go back" in dlq("replay", folder)
     assert "0 dead letters will go back" in dlq("replay", folder)
-    assert "1 dead letter will go back" in dlq("replay", folder, other["id"], "--again")
+    Replays(folder / "replay").claim(0)
     assert [m["replayed"] for m in listed(folder)] == [True, True]
+    assert "0 dead letters will go back" in dlq("replay", folder)
+    assert "1 dead letter will go back" in dlq("replay", folder, other["id"], "--again")
 
 
 def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) -> None:
@@ -60,6 +62,15 @@ def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) ->
     dlq("replay", folder, letter)
     assert Replays(folder / "replay").claim(0) == {("number", 0): [("7", 2)]}
     assert listed(folder)[0]["edited"]
+
+
+def test_a_letter_that_waits_goes_back_as_it_was_edited_or_not_at_all(folder: Path) -> None:
+    first, second = (m["id"] for m in listed(folder))
+    dlq("replay", folder)
+    dlq("edit", folder, first, "--set", "text=new")
+    dlq("drop", folder, second)
+    assert "1 dead letter will go back" in dlq("replay", folder)
+    assert Replays(folder / "replay").claim(0) == {("number", 0): [("new", 1)]}
 
 
 def test_an_unreadable_record_is_mended_and_replayed(folder: Path) -> None:

@@ -102,6 +102,7 @@ def edit(
             LetterBox(folder / BOX).edit(letter, _edited(found["payload"], fields or [], raw, file))
         except BadPayload as error:
             raise OptionError(f"dead letter {letter!r} stays as it was: {error}") from None
+        Replays(folder / "replay").withdraw({letter})
         typer.echo(f"changed: {letter}; send it back with: penstock dlq replay {target} {letter}")
 
 
@@ -120,7 +121,9 @@ def drop(
             raise OptionError("say which dead letters go: their ids, --step STEP, or --all")
         folder = _folder(target, checkpoint)
         chosen = _chosen(folder, letters, step)
-        many = LetterBox(folder / BOX).drop({m["id"] for m in chosen})
+        gone = {m["id"] for m in chosen}
+        Replays(folder / "replay").withdraw(gone)
+        many = LetterBox(folder / BOX).drop(gone)
         typer.echo(f"dropped: {count(many, 'dead letter')}")
 
 

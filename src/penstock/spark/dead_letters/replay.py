@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,16 @@ class Replays:
         if wanted:
             put_safely(self.pending / f"{uuid.uuid4().hex}.json", [json.dumps(wanted).encode()])
         return len(wanted)
+
+    def withdraw(self, ids: Collection[str]) -> None:
+        """Takes back requests that still wait for a batch: their dead letters have been changed or dropped."""
+        for path in sorted(self.pending.glob("*.json")):
+            asked = json.loads(path.read_text())
+            kept = [each for each in asked if each["id"] not in ids]
+            if not kept:
+                path.unlink()
+            elif kept != asked:
+                put_safely(path, [json.dumps(kept).encode()])
 
     def claim(self, batch: int) -> Replayed:
         """The records that a batch replays."""
