@@ -59,7 +59,7 @@ def test_the_schema_is_that_of_the_table(url: str, db: Database) -> None:
 
 
 def test_building_asks_no_server() -> None:
-    with pytest.raises(SchemaError, match=r"postgres\(\) needs a schema: .* ps\.postgres_schema\(url, 'events'\)"):
+    with pytest.raises(SchemaError, match=r"postgres\(\) needs a schema: .*ps\.postgres_schema\(url, 'events'\)"):
         ps.postgres("postgresql://nobody@127.0.0.1:1/none", "events", by="id")
     made = ps.postgres("postgresql://nobody@127.0.0.1:1/none", "events", by="id", schema=EVENTS)
     assert made.schema is not None
