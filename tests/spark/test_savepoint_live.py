@@ -38,7 +38,8 @@ def run(flow: ps.Flow, spark: Any, checkpoint: Path, **more: Any) -> None:
 def counted(flow: ps.Flow, stream: ps.Stream, name: str = "count") -> dict[str, int]:
     """Counts words; gives a dict that has the last count of each when the flow has run."""
     last: dict[str, int] = {}
-    stream.key_by("word").count(name).sink("out", ps.callback(lambda rows, _: last.update({r[0]: r[1] for r in rows})))
+    totals = stream.key_by("word").count(name, into="count")
+    totals.sink("out", ps.callback(lambda rows, _: last.update({r[0]: r[1] for r in rows})))
     return last
 
 
