@@ -404,7 +404,7 @@ def count_of_counts(p: Pipe) -> Pipe:
         total = sum(r.v for r in mine)
         found.setdefault(total % 3, []).append((len(mine), total))
     table = [
-        (third, len(mine), sum(n for n, _ in mine), sum(s for _, s in mine) / len(mine), False)
+        (third, len(mine), sum(n for n, _ in mine), sum(s for _, s in mine) / len(mine))
         for third, mine in found.items()
     ]
     return p.end(made, table, "count of counts")

@@ -45,6 +45,8 @@ GIVEN: dict[str, object] = {
     "metrics_host": "::1",
     "by_value": ["mine"],
     "dead_letters": "letters",
+    "stalled_after": "1m",
+    "kill_stalled_after": "5m",
 }
 
 

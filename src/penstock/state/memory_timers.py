@@ -11,21 +11,21 @@ from penstock.graph.state.timers import CLOCKS, DueTimer, KeyHashes, Slot
 from penstock.graph.times import FOREVER
 
 _SPARE = 1_000
-"""Stale entries that an index may hold beside as many as there are timers, before it is built anew."""
+"""Stale times that a heap may hold beside as many as there are moments, before it is built anew."""
 
 
 class MemoryTimers:
-    """Timers in memory: a heap for each clock. What is moved or deleted stays in its heap until it comes up.
+    """Timers in memory, by moment: a heap of the moments for each clock, and at each moment what is set for it.
 
-    Timers of one moment are ordered by the hash of their key, which the step computes; without one by the text of the key.
+    A moment at which nothing is set any more stays in its heap until it comes up. Timers of one moment are ordered by the hash of their
+    key, which the step computes; without one by the text of the key.
     """
 
     def __init__(self) -> None:
         self.key_hashes: KeyHashes | None = None
         self.timers: dict[Any, dict[Slot, int]] = {}
-        self.live = dict.fromkeys(CLOCKS, 0)
-        self.heaps: dict[str, list[tuple[int, int, Any, str]]] = {clock: [] for clock in CLOCKS}
-        self.number = 0
+        self.moments: dict[str, dict[int, dict[tuple[Any, str], None]]] = {clock: {} for clock in CLOCKS}
+        self.heaps: dict[str, list[int]] = {clock: [] for clock in CLOCKS}
 
     def set(self, key: Any, clock: str, time: int, tag: str = "") -> None:
         """Sets a timer, or moves it."""
@@ -33,29 +33,35 @@ class MemoryTimers:
         before = mine.get(slot)
         if before == time:
             return
+        if before is not None:
+            self._leave(clock, before, key, tag)
         mine[slot] = time
-        self.live[clock] += before is None
-        self._push(clock, time, key, tag)
+        self._enter(clock, time, key, tag)
 
-    def _push(self, clock: str, time: int, key: Any, tag: str) -> None:
-        heap = self.heaps[clock]
-        self.number += 1
-        heapq.heappush(heap, (time, self.number, key, tag))
-        if len(heap) > 2 * self.live[clock] + _SPARE:
-            self._rebuild(clock)
+    def _enter(self, clock: str, time: int, key: Any, tag: str) -> None:
+        moments, heap = self.moments[clock], self.heaps[clock]
+        there = moments.get(time)
+        if there is not None:
+            there[key, tag] = None
+            return
+        moments[time] = {(key, tag): None}
+        heapq.heappush(heap, time)
+        if len(heap) > 2 * len(moments) + _SPARE:
+            heap[:] = sorted(moments)
 
-    def _rebuild(self, clock: str) -> None:
-        """Drops what is stale from the heap of a clock."""
-        there = ((t, key, s.tag) for key, mine in self.timers.items() for s, t in mine.items() if s.clock == clock)
-        heap = [(time, number, key, tag) for number, (time, key, tag) in enumerate(there)]
-        heapq.heapify(heap)
-        self.heaps[clock] = heap
+    def _leave(self, clock: str, time: int, key: Any, tag: str) -> None:
+        """Takes a timer out of its moment, if it is there: those of keys that were just loaded are sorted in later."""
+        there = self.moments[clock].get(time, {})
+        there.pop((key, tag), None)
+        if not there:
+            self.moments[clock].pop(time, None)
 
     def delete(self, key: Any, clock: str, tag: str = "") -> None:
         """Takes a timer back."""
         mine = self.timers.get(key)
-        if mine is not None and mine.pop(Slot(clock, tag), None) is not None:
-            self.live[clock] -= 1
+        time = None if mine is None else mine.pop(Slot(clock, tag), None)
+        if mine is not None and time is not None:
+            self._leave(clock, time, key, tag)
             if not mine:
                 del self.timers[key]
 
@@ -77,21 +83,15 @@ class MemoryTimers:
                     yield timer
 
     def _first(self, clock: str) -> int | None:
-        """The earliest time of a timer that is set; entries before it that are stale go."""
-        heap = self.heaps[clock]
-        while heap:
-            time, _, key, tag = heap[0]
-            if self.timers.get(key, {}).get(Slot(clock, tag)) == time:
-                return time
+        """The earliest moment for which something is set; those before it are stale and go."""
+        heap, moments = self.heaps[clock], self.moments[clock]
+        while heap and heap[0] not in moments:
             heapq.heappop(heap)
-        return None
+        return heap[0] if heap else None
 
     def _at(self, clock: str, time: int) -> list[DueTimer]:
         """The timers of one moment, in order."""
-        heap, found = self.heaps[clock], list[DueTimer]()
-        while heap and heap[0][0] == time:
-            _, _, key, tag = heapq.heappop(heap)
-            found.append(DueTimer(time, key, tag))
+        found = [DueTimer(time, key, tag) for key, tag in self.moments[clock][time]]
         if len(found) < 2:
             return found
         hashes = self.hashes([due.key for due in found])
@@ -123,6 +123,8 @@ class MemoryTimers:
         """Takes the timers of a snapshot."""
         kept = pickle.loads(snapshot)
         self.timers = {key: {Slot(clock, tag): time for clock, tag, time in mine} for key, mine in kept.items()}
-        for clock in CLOCKS:
-            self.live[clock] = sum(slot.clock == clock for mine in self.timers.values() for slot in mine)
-            self._rebuild(clock)
+        self.moments = {clock: {} for clock in CLOCKS}
+        for key, mine in self.timers.items():
+            for slot, time in mine.items():
+                self.moments[slot.clock].setdefault(time, {})[key, slot.tag] = None
+        self.heaps = {clock: sorted(moments) for clock, moments in self.moments.items()}

@@ -43,7 +43,7 @@ class FileTimers(MemoryTimers):
     def reset(self) -> None:
         """The state goes on from other files: nothing is known of what has fired."""
         self.timers, self.loaded = {}, []
-        self.live, self.heaps = dict.fromkeys(CLOCKS, 0), {clock: [] for clock in CLOCKS}
+        self.moments, self.heaps = {clock: {} for clock in CLOCKS}, {clock: [] for clock in CLOCKS}
         self.after = dict.fromkeys(CLOCKS, NEVER)
 
     def snapshot(self) -> bytes:
@@ -62,8 +62,6 @@ class FileTimers(MemoryTimers):
             if mine:
                 self.timers[key] = mine
                 self.loaded.append(key)
-                for slot in mine:
-                    self.live[slot.clock] += 1
 
     def set(self, key: Any, clock: str, time: int, tag: str = "") -> None:
         """Sets a timer, or moves it; its key is written."""
@@ -87,11 +85,11 @@ class FileTimers(MemoryTimers):
         return super()._first(clock)
 
     def _sort_in(self) -> None:
-        """Puts the timers of the keys that were loaded into the heaps."""
+        """Puts the timers of the keys that were loaded among the moments."""
         loaded, self.loaded = self.loaded, []
         for key in loaded:
             for slot, time in self.timers.get(key, {}).items():
-                self._push(slot.clock, time, key, slot.tag)
+                self._enter(slot.clock, time, key, slot.tag)
 
     def next(self, clock: str) -> int:
         """The earliest time. Where the earliest in a file belong to keys that wait for another time by now, it may be too early."""
