@@ -154,7 +154,7 @@ def test_when_too_much_waits_requests_are_told_to_come_again(log: Log) -> None:
 
 def test_bytes_that_are_held_are_bounded_too(log: Log) -> None:
     with http(log, limits=Limits(held=100_000)) as bridge, held_disk() as disk, ThreadPoolExecutor(2) as pool:
-        waiting = pool.submit(_post, bridge.port, bytes(120_000))
+        waiting = pool.submit(_post, bridge.port, bytes(100_000))
         until(lambda: bridge.server.intake.room.requests == 1)
         with Client(bridge.port) as client:
             assert client.post(b"x").status == 429
