@@ -58,12 +58,14 @@ class KafkaTools:
         confluent()
         from confluent_kafka.admin import NewTopic
 
-        self._done(self._cluster().admin.create_topics([NewTopic(topic, partitions, -1)])[topic], topic)
+        cluster = self._cluster()  # its client must live until the answer is there
+        self._done(cluster.admin.create_topics([NewTopic(topic, partitions, -1)])[topic], topic)
 
     def delete(self, topic: str) -> None:
         """Deletes a topic with all its records."""
         self._check(topic)
-        self._done(self._cluster().admin.delete_topics([topic])[topic], topic)
+        cluster = self._cluster()
+        self._done(cluster.admin.delete_topics([topic])[topic], topic)
 
     def produce(self, topic: str, lines: Iterable[bytes], separator: bytes = b"") -> int:
         """Puts a record for each line; with a separator a line is a key and a value. Returns how many are stored."""

@@ -144,7 +144,7 @@ class FileState:
             for c in self.layout.values
         ]
         named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
-        self.near.update(zip(named, columns.assembled(self.layout, parts), strict=True))
+        self.near.update(zip(named, columns.assembled(self.layout, parts, len(at)), strict=True))
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
@@ -169,7 +169,7 @@ class FileState:
         keys = columns.decode_keys(self.layout, whole)
         self.places = dict(zip(keys, whole.column(PLACE).to_pylist(), strict=True)) | self.places
         parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
-        for key, value in zip(keys, columns.assembled(self.layout, parts), strict=True):
+        for key, value in zip(keys, columns.assembled(self.layout, parts, whole.num_rows), strict=True):
             if key not in self.touched:
                 yield key, self.near.setdefault(key, value)
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError, RunError
+from penstock.errors import PenstockError
 from penstock.faults import passing
 from penstock.graph.nodes import Source
 from penstock.graph.run import RunSpec
@@ -337,9 +337,7 @@ class LiveRun:
         if self.failure is not None:
             raise self.failure
         if self.machine.has_abandoned and self.machine.ran == 0:
-            raise RunError(
-                "the run was stopped before its first batch was done; its records are read again at the next start"
-            )
+            log.warning("stopped before the first batch was done; its records are read again at the next start")
 
     def _close(self) -> None:
         self._is_closed = True
