@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import penstock as ps
 from benchmarks.harness import Bar, Result, alternate, folder, medians, paired_ratio, spark_session
+from penstock.graph.endpoints.basic import nothing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = "changes"
 ABOUT = "running totals under where, a second aggregate and a join: 1 M updates, 100 k keys, 4 batches, against the totals alone"
 KEYS, BATCHES, LANDS = 100_000, 4, 50
-NOTHING = Endpoint("nothing")
+NOTHING = nothing()
 
 
 def totals(path: Path, name: str) -> tuple[ps.Flow, ps.Stream]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import statistics
 import subprocess
@@ -55,7 +56,8 @@ def first_output(command: list[str], place: Path, marker: Path) -> float:
     marker.unlink(missing_ok=True)
     with (place / "log.txt").open("ab") as log:
         began = time.perf_counter()
-        process = subprocess.Popen(command, cwd=place, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        own = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        process = subprocess.Popen(command, cwd=place, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=own)
         try:
             _wait(process, marker)
             return time.perf_counter() - began
