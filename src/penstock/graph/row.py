@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsIndex
 
 from penstock.errors import nearest
 
@@ -15,7 +15,7 @@ class Row(tuple[Any, ...]):
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: str | SupportsIndex | slice) -> Any:
         return tuple.__getitem__(self, Row.place(self, at) if isinstance(at, str) else at)
 
     def place(self, name: str) -> int:

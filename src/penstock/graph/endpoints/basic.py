@@ -11,7 +11,7 @@ from typing import Any
 from penstock.errors import SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, SINK, SOURCE, WEAKER, Capabilities
 from penstock.graph.nodes.endpoint import Endpoint
-from penstock.graph.schema import Schema, schema_of
+from penstock.graph.schema import Form, Schema, schema_of
 
 FORMATS = ("text", "json", "csv", "parquet")
 TEXT = schema_of("value string")
@@ -23,7 +23,12 @@ _FILES = replace(_LOCAL, parses=("json", "csv"))
 
 
 def files(
-    path: str | Path, format: str = "", schema: Any = None, *, header: bool = True, files_per_batch: int | None = None
+    path: str | Path,
+    format: str = "",
+    schema: Form | None = None,
+    *,
+    header: bool = True,
+    files_per_batch: int | None = None,
 ) -> Endpoint:
     """Files of a folder or a glob: text lines, JSON lines, CSV or Parquet.
 
@@ -40,7 +45,7 @@ def _format_of(path: str) -> str:
     return {"txt": "text", "log": "text", "jsonl": "json", "ndjson": "json"}.get(ending, ending or "text")
 
 
-def _file_schema(kind: str, schema: Any) -> Schema | None:
+def _file_schema(kind: str, schema: Form | None) -> Schema | None:
     if kind == "text":
         return TEXT
     return None if schema is None else schema_of(schema)
@@ -86,7 +91,7 @@ def matching_files(path: str) -> list[str]:
     return [str(p) for p in found if not p.name.startswith(("_", "."))]
 
 
-def items(rows: Iterable[Any], schema: Any, *, batches: int = 1) -> Endpoint:
+def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
     """Rows from memory: dicts, tuples, dataclasses, or bare values when the schema has one field.
 
     Live, they come in `batches` parts.
@@ -102,7 +107,7 @@ def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
 
 
 def generate(
-    function: Callable[[int], Any], schema: Any, *, rows_per_second: int = 10, limit: int | None = None
+    function: Callable[[int], Any], schema: Form, *, rows_per_second: int = 10, limit: int | None = None
 ) -> Endpoint:
     """Records made by a function of 0, 1, 2, ..., so many a second. `limit` ends it.
 
@@ -155,7 +160,7 @@ def callback(function: Callable[..., Any]) -> Endpoint:
     return Endpoint("callback", {"function": function}, capabilities=able)
 
 
-def connector(made: Any, schema: Any = None, *, bounded: bool = False, **options: Any) -> Endpoint:
+def connector(made: object, schema: Form | None = None, *, bounded: bool = False, **options: Any) -> Endpoint:
     """A source or sink of your own: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`.
 
     Its class says in `capabilities` what it can do.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import FlowError, nearest
 from penstock.graph.capabilities import AT_LEAST_ONCE, AT_MOST_ONCE, DELIVERIES, EXACTLY_ONCE, WEAKER
 from penstock.graph.nodes.endpoint import Endpoint
@@ -11,7 +9,7 @@ from penstock.graph.nodes.endpoint import Endpoint
 __all__ = ["AT_LEAST_ONCE", "AT_MOST_ONCE", "DELIVERIES", "EXACTLY_ONCE", "WEAKER", "checked_delivery"]
 
 
-def checked_delivery(sink: str, endpoint: Endpoint, wanted: Any) -> str:
+def checked_delivery(sink: str, endpoint: Endpoint, wanted: object) -> str:
     """A delivery that the kind of sink can hold, or an error that says why it cannot; empty when none is wanted."""
     if wanted in (None, ""):
         return ""

@@ -6,13 +6,13 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.endpoints.secrets import Secret
 from penstock.graph.nodes.endpoint import Endpoint
-from penstock.graph.schema import Schema, schema_of
+from penstock.graph.schema import Form, Schema, schema_of
 from penstock.graph.types import Field
 
 LOCAL = "127.0.0.1:9092"
@@ -20,6 +20,8 @@ LOCAL = "127.0.0.1:9092"
 PLAIN, REGISTERED = ("text", "json", "raw"), ("avro", "json_schema", "protobuf")
 FORMATS = (*PLAIN, *REGISTERED)
 VIAS = ("spark", "python")
+Position: TypeAlias = str | datetime.datetime | Mapping[str, Mapping[int, int]]
+"""Where to read from or to, as the user writes it: a word, a moment, or offsets by topic and partition."""
 
 ABOUT = schema_of(
     "key binary, topic string, partition int, offset bigint, timestamp timestamp, headers array<struct<key: string, value: binary>>"
@@ -48,15 +50,15 @@ _REFUSED = {
 
 def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     topics: str | Sequence[str],
-    schema: Any = None,
+    schema: Form | None = None,
     *,
     servers: str | Sequence[str] = LOCAL,
     format: str = "",
     also: str | Sequence[str] = (),
     pattern: bool = False,
     group: str | None = None,
-    start: Any = "earliest",
-    end: Any = "latest",
+    start: Position = "earliest",
+    end: Position = "latest",
     rows_per_batch: int | None = 1_000_000,
     fail_on_data_loss: bool = True,
     read_committed: bool = True,
@@ -211,14 +213,14 @@ def _words(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(p.strip() for p in parts if p.strip())
 
 
-def _format(what: str, format: str, schema: Any) -> str:
+def _format(what: str, format: str, schema: Form | None) -> str:
     kind = format or ("text" if schema is None else "json")
     if kind not in FORMATS:
         raise SchemaError(f"{what}: no format {kind!r}; {nearest(kind, FORMATS)}")
     return kind
 
 
-def _schema(what: str, kind: str, schema: Any, also: tuple[str, ...]) -> Schema:
+def _schema(what: str, kind: str, schema: Form | None, also: tuple[str, ...]) -> Schema:
     if kind in ("text", "raw"):
         if schema is not None:
             raise SchemaError(
@@ -249,7 +251,7 @@ def _about(what: str, name: str, kind: str) -> Field:
     return schema_of("key string").field("key") if name == "key" and kind != "raw" else ABOUT.field(name)
 
 
-def _position(what: str, name: str, given: Any) -> Any:
+def _position(what: str, name: str, given: object) -> str | dict[str, Any]:
     """A place to read from or to: a word, microseconds of the clock, or offsets."""
     if given in ("earliest", "latest"):
         return given

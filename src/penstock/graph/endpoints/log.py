@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.nodes.endpoint import Endpoint
-from penstock.graph.schema import schema_of
+from penstock.graph.schema import Form, schema_of
 
 FORMATS = ("raw", "text", "json")
 _READ = Capabilities(reads=True, parses=("json", "text"), is_paced=True, can_shed=True, runs_locally=True)
@@ -30,11 +30,11 @@ def log_place(path: str | Path | None) -> str:
 
 def topic(
     name: str,
-    schema: Any = None,
+    schema: Form | None = None,
     *,
     format: str = "",
     path: str | Path | None = None,
-    start: Any = "earliest",
+    start: str | int | datetime.datetime | Mapping[int, int] = "earliest",
     group: str = "",
 ) -> Endpoint:
     """A topic of the embedded log. With a schema its values are JSON; `format` may also say text or raw.
@@ -57,18 +57,18 @@ def topic(
     return Endpoint("log", options, made, capabilities=_READ)
 
 
-def _check_name(what: str, name: Any) -> None:
+def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise FlowError(f"{what}(): a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and no dot in front, got {name!r}")
 
 
-def _start(name: str, start: Any) -> Any:
+def _start(name: str, start: object) -> str | int | dict[str, int]:
     """Where to begin, as plain values: a word, milliseconds, or offsets by partition."""
     if isinstance(start, datetime.datetime):
         return round(start.timestamp() * 1000)
     if isinstance(start, dict) and all(_is_count(p) and _is_count(n) for p, n in start.items()):
         return {str(p): n for p, n in start.items()}
-    if start in ("earliest", "latest") or _is_count(start):
+    if isinstance(start, str | int) and (start in ("earliest", "latest") or _is_count(start)):
         return start
     raise FlowError(
         f"topic({name!r}): start is 'earliest', 'latest', a datetime, milliseconds since 1970, or offsets as {{partition: offset}}, "
@@ -76,7 +76,7 @@ def _start(name: str, start: Any) -> Any:
     )
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

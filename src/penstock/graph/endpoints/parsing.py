@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import FlowError
 from penstock.graph.nodes import Endpoint, Node, OnError, Source, on_error_of
-from penstock.graph.nodes.policy import FAIL
+from penstock.graph.nodes.policy import FAIL, Policy
 
 
 def parses(endpoint: Endpoint) -> bool:
@@ -20,7 +18,7 @@ def keeps_unread(node: Node) -> bool:
     return chosen and parses(node.endpoint)  # type: ignore[attr-defined]  # it is a source
 
 
-def reading_policy(where: str, endpoint: Endpoint, given: Any) -> OnError | None:
+def reading_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnError | None:
     """The policy of a source, checked: a record that cannot be read now cannot be read a second later either."""
     if given is None:
         return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.errors import FlowError
 from penstock.graph.nodes import Endpoint, OnError, on_error_of
+from penstock.graph.nodes.policy import Policy
 
 
-def sink_policy(where: str, endpoint: Endpoint, given: Any) -> OnError | None:
+def sink_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnError | None:
     """The policy of a sink, checked: it needs a sink that can tell one row from the rest."""
     if given is None:
         return None

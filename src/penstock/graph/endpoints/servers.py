@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph.capabilities import AT_LEAST_ONCE, LEDGER_SINK, SOURCE, Capabilities
-from penstock.graph.duration import micros
+from penstock.graph.duration import Span, micros
 from penstock.graph.endpoints.secrets import Secret, without_password
 from penstock.graph.nodes.endpoint import Endpoint
-from penstock.graph.schema import Schema, schema_of
+from penstock.graph.schema import Form, Schema, schema_of
 from penstock.graph.types import BIGINT, STRING, TIMESTAMP, Field, Struct
 
 POSTGRES = ("postgresql", "postgres")
@@ -28,10 +27,10 @@ def postgres(
     *,
     by: str | tuple[str, ...],
     query: str = "",
-    schema: Any = None,
+    schema: Form | None = None,
     rows_per_batch: int | None = 100_000,
     partitions: int = 1,
-    lag: Any = None,
+    lag: Span | None = None,
 ) -> Endpoint:
     """Rows of a table or a query, those with a greater `by` than the last ones seen: a column that only grows, or several.
 
@@ -68,7 +67,7 @@ def postgres_changes(
     *,
     slot: str,
     publication: str = "",
-    schema: Any = None,
+    schema: Form | None = None,
     changes_per_batch: int | None = 100_000,
 ) -> Endpoint:
     """Every insert, update and delete of a table, in the order of commits, by logical decoding.
@@ -108,7 +107,7 @@ def change_schema(row: Schema) -> Schema:
     return Schema(plain + about)
 
 
-def _given(what: str, schema: Any, of: str) -> Schema:
+def _given(what: str, schema: Form | None, of: str) -> Schema:
     if schema is None:
         raise SchemaError(
             f"{what} needs a schema: schema='name type, ...', or schema=ps.postgres_schema(url, {of}), which asks the server now"
@@ -182,7 +181,7 @@ def write_postgres(
 def redis_stream(
     url: str,
     stream: str,
-    schema: Any,
+    schema: Form | None,
     *,
     id_field: str = "",
     rows_per_batch: int | None = 100_000,
@@ -257,7 +256,7 @@ def write_http(
     method: str = "POST",
     concurrency: int = 4,
     retries: int = 8,
-    timeout: Any = "30s",
+    timeout: Span = "30s",
 ) -> Endpoint:
     """Sends JSON to an address: one record per request, or a list of up to `per_request` records.
 
@@ -304,7 +303,7 @@ def _wrong_name(name: str) -> str:
     return f"has {size} bytes, and PostgreSQL cuts names after 63; use a shorter one" if size > 63 else ""
 
 
-def _names(what: str, option: str, given: Any) -> tuple[str, ...]:
+def _names(what: str, option: str, given: str | Iterable[str]) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given)
     if not all(isinstance(n, str) and n for n in names):
         raise FlowError(f"{what}: {option} is a field's name, or several, got {given!r}")

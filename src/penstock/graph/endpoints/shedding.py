@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.errors import FlowError
-from penstock.graph.duration import micros, shown
+from penstock.graph.duration import Span, micros, shown
 from penstock.graph.nodes.endpoint import Endpoint
 
 
@@ -27,7 +26,7 @@ class Shed:
         return ", or ".join(parts)
 
 
-def shed(*, behind: int = 0, older: Any = None) -> Shed:
+def shed(*, behind: int = 0, older: Span | None = None) -> Shed:
     """Leaves out the oldest records of a topic when more than `behind` wait, or those that are `older` than a time such as '30s'.
 
     It is a declared loss: what is left out is counted for each batch and source, and never comes back.
@@ -43,7 +42,7 @@ def shed(*, behind: int = 0, older: Any = None) -> Shed:
     return Shed(behind, age)
 
 
-def shedding(where: str, endpoint: Endpoint, given: Any) -> Endpoint:
+def shedding(where: str, endpoint: Endpoint, given: object) -> Endpoint:
     """The endpoint of a source that may shed, checked: only the log knows what it leaves out, and can count it."""
     if given is None:
         return endpoint

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaError
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import pyarrow as pa
 
 _SAMPLE = 1 << 20
 
@@ -23,19 +28,19 @@ def file_schema(path: str, kind: str, header: bool) -> Schema:
     return Schema(tuple(t.Field(f.name, type_from_arrow(f.type)) for f in fields))
 
 
-def _parquet(path: str, header: bool) -> Any:
+def _parquet(path: str, header: bool) -> pa.Schema:
     import pyarrow.parquet as pq
 
     return pq.read_schema(path)
 
 
-def _json(path: str, header: bool) -> Any:
+def _json(path: str, header: bool) -> pa.Schema:
     import pyarrow.json as pj
 
     return pj.read_json(_head(path)).schema
 
 
-def _csv(path: str, header: bool) -> Any:
+def _csv(path: str, header: bool) -> pa.Schema:
     import pyarrow.csv as pc
 
     options = pc.ReadOptions(autogenerate_column_names=not header)
@@ -45,7 +50,7 @@ def _csv(path: str, header: bool) -> Any:
 _READERS = {"parquet": _parquet, "json": _json, "csv": _csv}
 
 
-def _head(path: str) -> Any:
+def _head(path: str) -> pa.Buffer:
     import pyarrow as pa
 
     with Path(path).open("rb") as file:
@@ -54,7 +59,7 @@ def _head(path: str) -> Any:
     return pa.BufferReader(whole)
 
 
-def type_from_arrow(kind: Any) -> t.DataType:
+def type_from_arrow(kind: pa.DataType) -> t.DataType:
     """The stream type of an Arrow type."""
     import pyarrow.types as pt
 
@@ -74,7 +79,7 @@ def type_from_arrow(kind: Any) -> t.DataType:
     raise SchemaError(f"no stream type for the Arrow type {kind}; give the schema yourself")
 
 
-def _tests(pt: Any) -> list[tuple[Any, t.DataType]]:
+def _tests(pt: ModuleType) -> list[tuple[Any, t.DataType]]:
     return [
         (pt.is_boolean, t.BOOLEAN),
         (pt.is_int8, t.TINYINT),

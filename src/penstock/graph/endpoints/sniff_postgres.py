@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SchemaError, SetupError
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import psycopg
 
 _TYPES: dict[str, t.DataType] = {
     "bool": t.BOOLEAN,
@@ -47,20 +52,20 @@ def driver() -> Any:
     return psycopg
 
 
-def _empty(psycopg: Any, table: str, query: str) -> Any:
+def _empty(psycopg: ModuleType, table: str, query: str) -> Any:
     sql = psycopg.sql
     if table:
         return sql.SQL("select * from {} limit 0").format(sql.Identifier(*table.split(".", 1)))
     return sql.SQL("select * from ({}) q limit 0").format(sql.SQL(query.rstrip().rstrip(";")))
 
 
-def _kind(connection: Any, column: Any) -> t.DataType:
+def _kind(connection: psycopg.Connection[Any], column: psycopg.Column) -> t.DataType:
     found = connection.adapters.types.get(column.type_code)
     if found is None:
         return t.STRING
     if found.array_oid == column.type_code:
         return t.Array(_WIDEST if found.name == "numeric" else _TYPES.get(found.name, t.STRING))
     if found.name == "numeric":
-        fits = column.precision and column.precision <= 38 and 0 <= (column.scale or 0) <= column.precision
-        return t.Decimal(column.precision, column.scale or 0) if fits else _WIDEST
+        precision, scale = column.precision or 0, column.scale or 0
+        return t.Decimal(precision, scale) if 0 < precision <= 38 and 0 <= scale <= precision else _WIDEST
     return _TYPES.get(found.name, t.STRING)

@@ -35,7 +35,7 @@ def sql(text: str, type: Any, inputs: Iterable[str] = ()) -> Raw:
     return Raw(text, type_of(type), (inputs,) if isinstance(inputs, str) else tuple(inputs))
 
 
-def as_expr(value: Any) -> Expr:
+def as_expr(value: object) -> Expr:
     """An expression stays, a text is read as one."""
     if isinstance(value, Expr):
         return value.plain()

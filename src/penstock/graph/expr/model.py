@@ -136,7 +136,7 @@ class Expr:
         """The expression under another name."""
         return Alias(self.expr if isinstance(self, Alias) else self.plain(), name)
 
-    def cast(self, kind: Any) -> Expr:
+    def cast(self, kind: object) -> Expr:
         """The value as another type: DDL text, a Python type or a DataType."""
         return Cast(self, type_of(kind))
 
@@ -272,7 +272,7 @@ class Raw(Expr):
     inputs: tuple[str, ...] = ()
 
 
-def _shape(part: Any) -> Any:
+def _shape(part: object) -> object:
     if isinstance(part, Expr):
         return part.shape()
     if isinstance(part, tuple):
@@ -292,7 +292,7 @@ def operand(value: object) -> Expr:
     return value.plain() if isinstance(value, Expr) else lit(value)
 
 
-def lit(value: Any) -> Expr:
+def lit(value: object) -> Expr:
     """A constant, with the type Spark gives it; a list is an array.
 
     >>> str(lit(1).type), str(lit(10**12).type), str(lit("x").type)
@@ -323,7 +323,7 @@ _PLAIN: dict[type, t.DataType] = {
 }
 
 
-def literal_type(value: Any) -> t.DataType:
+def literal_type(value: object) -> t.DataType:
     """The type of a constant."""
     kind = _PLAIN.get(type(value))
     if kind is not None:

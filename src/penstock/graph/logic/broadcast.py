@@ -30,7 +30,7 @@ class BroadcastProcess:
         raise NotImplementedError
 
 
-def check_broadcast(step: str, logic: Any) -> BroadcastProcess:
+def check_broadcast(step: str, logic: object) -> BroadcastProcess:
     """An instance of the user's class, or an error that says what is wrong with it."""
     made: BroadcastProcess = instance_of(step, logic, BroadcastProcess, "on_event(self, row, rules)")
     return made

@@ -7,7 +7,7 @@ import datetime
 import decimal
 import pickle
 import types
-from typing import Any, get_origin
+from typing import Any, Protocol, get_origin
 
 from penstock.graph.duration import Span, micros
 
@@ -20,6 +20,17 @@ class Packed(bytes):
     """A value as its pickle: nobody has asked for it yet."""
 
     __slots__ = ()
+
+
+class WithCells(Protocol):
+    """What watched cells need of the instance they stand in."""
+
+    _cells: dict[str, Any]
+    _stamps: dict[str, int]
+    _dirty: bool
+
+    def _wrote(self, cell: Cell) -> None:
+        """Notes that a cell was written."""
 
 
 class Cell:
@@ -43,7 +54,7 @@ class Cell:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, logic: Any, owner: type | None = None) -> Any:
+    def __get__(self, logic: object, owner: type | None = None) -> Any:
         return self if logic is None else self.default
 
     def __str__(self) -> str:
@@ -69,19 +80,19 @@ class WatchedCell(Cell):
             logic._wrote(self)
         return made
 
-    def __set__(self, logic: Any, given: object) -> None:
+    def __set__(self, logic: WithCells, given: object) -> None:
         refuse_type(logic, self, given)
         logic._cells[self.name] = given
         logic._wrote(self)
 
-    def __delete__(self, logic: Any) -> None:
+    def __delete__(self, logic: WithCells) -> None:
         if self.name in logic._cells:
             del logic._cells[self.name]
             logic._dirty = True
         logic._stamps.pop(self.name, None)
 
 
-def refuse_type(logic: Any, cell: Cell, given: object) -> None:
+def refuse_type(logic: object, cell: Cell, given: object) -> None:
     """Refuses a value of another type than its cell declares; None stands for nothing, and whole numbers are numbers.
 
     Raises:

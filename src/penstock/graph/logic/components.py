@@ -98,7 +98,7 @@ class Collector:
         self.rooted = rooted
         self.current: bytes | None = None
 
-    def add(self, record: Any, stream: str, anchors: Iterable[Tuple] | None, task: int | None) -> None:
+    def add(self, record: object, stream: str, anchors: Iterable[Tuple] | None, task: int | None) -> None:
         """One record for a stream; anchored to the tuple at hand unless `anchors` says otherwise."""
         if stream not in self.records:
             raise UnknownName(f"no stream {stream!r}; {nearest(stream, self.records)}")
@@ -148,7 +148,7 @@ class Component:
     _collector: Collector | None = None
 
     def emit(
-        self, record: Any, stream: str = DEFAULT, *, anchors: Iterable[Tuple] | None = None, task: int | None = None
+        self, record: object, stream: str = DEFAULT, *, anchors: Iterable[Tuple] | None = None, task: int | None = None
     ) -> None:
         """Gives a record: a tuple, a dict, a dataclass, or a bare value when the stream has one field."""
         if self._collector is None:
@@ -191,7 +191,7 @@ class Spout(Component):
         raise NotImplementedError
 
     def emit(  # type: ignore[override]  # a spout has nothing to anchor to, and ids instead
-        self, record: Any, stream: str = DEFAULT, *, id: Any = None, task: int | None = None
+        self, record: object, stream: str = DEFAULT, *, id: object = None, task: int | None = None
     ) -> None:
         """Gives a record. With an `id` the tuple becomes the root of all that stems from it."""
         if id is not None and not self.reliable:
@@ -207,10 +207,10 @@ class Spout(Component):
         """Says that this is the last: what `next_tuple` has emitted counts, and it is not called again."""
         self._done = True
 
-    def ack(self, id: Any) -> None:
+    def ack(self, id: object) -> None:
         """Will be called when all that stems from a tuple is done. Acks are not there yet."""
 
-    def fail(self, id: Any) -> None:
+    def fail(self, id: object) -> None:
         """Will be called when something that stems from a tuple failed. Acks are not there yet."""
 
 
@@ -264,7 +264,7 @@ def kept_attributes(task: Component, template: Component) -> dict[str, Any]:
     return {k: v for k, v in vars(task).items() if not k.startswith("_") and not _same(given.get(k, _MISSING), v)}
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     if one is other:
         return True
     try:
@@ -273,7 +273,7 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
-def check_component(name: str, given: Any, base: type[Component], line: str) -> Any:
+def check_component(name: str, given: object, base: type[Component], line: str) -> Any:
     """An instance of a user's spout or bolt class, or an error that says what is wrong with it."""
     what = base.__name__.lower()
     made = _made(name, given, what, line) if isinstance(given, type) else given

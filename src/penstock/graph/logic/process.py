@@ -113,7 +113,7 @@ class Process:
         time = self._event_time() if self._event_time is not None else None
         return None if time is None else to_moment(time)
 
-    def set_timer(self, at: Any, name: str = "", clock: str = "event") -> None:
+    def set_timer(self, at: datetime.datetime | datetime.timedelta, name: str = "", clock: str = "event") -> None:
         """Has `on_timer` called for this key when time reaches `at`: a datetime, or a timedelta from now on.
 
         A timer of the same name and clock is moved. One in the past fires at the end of this batch. By event time it can be set
@@ -134,7 +134,7 @@ class Process:
         self._timers[clock, name] = self._moment(at, clock)
         self._dirty = True
 
-    def _moment(self, at: Any, clock: str) -> int:
+    def _moment(self, at: datetime.datetime | datetime.timedelta, clock: str) -> int:
         if isinstance(at, datetime.datetime):
             return to_micros(at)
         if not isinstance(at, datetime.timedelta):
@@ -183,7 +183,7 @@ def minds_time(logic: Process) -> bool:
     return has_timers(logic) or any(cell.ttl is not None for cell in logic.cells().values())
 
 
-def check_logic(step: str, logic: Any) -> Process:
+def check_logic(step: str, logic: object) -> Process:
     """An instance of the user's Process class, or an error that says what is wrong with it."""
     made: Process = instance_of(step, logic, Process, "on_event(self, row)")
     if not hasattr(made, "_cells"):
@@ -191,14 +191,15 @@ def check_logic(step: str, logic: Any) -> Process:
     return made
 
 
-def instance_of(step: str, logic: Any, base: type, method: str) -> Any:
+def instance_of(step: str, logic: object, base: type, method: str) -> Any:
     """An instance of a class of the user's, which must define a method of its base; a class is called to make one."""
     if isinstance(logic, type) and issubclass(logic, base):
+        made = logic
         try:
-            logic = logic()
+            logic = made()
         except TypeError as error:
             raise FlowError(
-                f"step {step!r}: {logic.__qualname__} cannot be made without arguments ({error}); give an instance"
+                f"step {step!r}: {made.__qualname__} cannot be made without arguments ({error}); give an instance"
             ) from None
     if not isinstance(logic, base):
         raise FlowError(f"step {step!r} needs a penstock.{base.__name__} class or an instance of one, got {logic!r}")

@@ -14,6 +14,6 @@ class Tagged:
     record: Any
 
 
-def to(output: str, record: Any) -> Tagged:
+def to(output: str, record: object) -> Tagged:
     """Sends a record to a side output: `yield ps.to("bad", row)`."""
     return Tagged(output, record)

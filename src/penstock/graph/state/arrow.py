@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 
-def values_of(column: Any) -> list[Any]:
+def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values of an array; maps become dicts.
 
     >>> values_of(pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())))

@@ -33,10 +33,10 @@ class KeyedState(Protocol):
     def get(self, key: Any, default: Any = None) -> Any:
         """What is kept for a key, or the default."""
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
 
-    def delete(self, key: Any) -> None:
+    def delete(self, key: object) -> None:
         """Forgets a key."""
 
     def items(self) -> Iterator[tuple[Any, Any]]:

@@ -8,10 +8,11 @@ the kernel's affair.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 
 PLACE, TIME = "__place", "__time"
@@ -26,7 +27,7 @@ class TimeTable(Protocol):
     def span(self, begin: int, end: int) -> pa.Table | None:
         """The rows with `begin <= __time < end`, in no order; None when there are none."""
 
-    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows at these places (a numpy array of int64) in a span of time; None when there are none."""
 
     def first(self, begin: int) -> int:
@@ -45,30 +46,31 @@ class TimeTable(Protocol):
         """Puts what a snapshot holds in the place of all that is kept."""
 
 
-def column(rows: Any, name: str) -> Any:
+def column(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
     """A column of integers as a numpy array."""
     made = rows.column(name)
     if isinstance(made, pa.ChunkedArray):
         made = made.combine_chunks() if made.num_chunks != 1 else made.chunk(0)
-    return made.to_numpy(zero_copy_only=False)
+    array: IntArray = made.to_numpy(zero_copy_only=False)
+    return array
 
 
-def times_of(rows: Any) -> Any:
+def times_of(rows: pa.Table | pa.RecordBatch) -> IntArray:
     """The times of rows."""
     return column(rows, TIME)
 
 
-def places_of(rows: Any) -> Any:
+def places_of(rows: pa.Table | pa.RecordBatch) -> IntArray:
     """The places of rows."""
     return column(rows, PLACE)
 
 
-def within(times: Any, begin: int, end: int) -> Any:
+def within(times: IntArray, begin: int, end: int) -> BoolArray:
     """Which times lie in a span."""
     return (times >= begin) & (times < end)
 
 
-def some(rows: Any, flags: Any) -> Any:
+def some(rows: pa.Table, flags: BoolArray) -> pa.Table | None:
     """The rows whose flag is true; None when there are none."""
     if flags.all():
         return rows if rows.num_rows else None

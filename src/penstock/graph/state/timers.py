@@ -57,16 +57,16 @@ class Timers(Protocol):
     def hash_with(self, key_hashes: KeyHashes) -> None:
         """Says how keys are hashed; an engine that knows the hashes of its keys does not ask."""
 
-    def set(self, key: Any, clock: str, time: int, tag: str = "") -> None:
+    def set(self, key: object, clock: str, time: int, tag: str = "") -> None:
         """Sets a timer; one of the same key, clock and tag is moved."""
 
-    def delete(self, key: Any, clock: str, tag: str = "") -> None:
+    def delete(self, key: object, clock: str, tag: str = "") -> None:
         """Takes a timer back; nothing happens when there is none."""
 
-    def clear(self, key: Any) -> None:
+    def clear(self, key: object) -> None:
         """Takes back all timers of a key."""
 
-    def of(self, key: Any) -> dict[Slot, int]:
+    def of(self, key: object) -> dict[Slot, int]:
         """The timers of a key, which must have been prepared in the step's state."""
 
     def due(self, clock: str, until: int) -> Iterator[DueTimer]:
