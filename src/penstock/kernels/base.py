@@ -30,7 +30,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
@@ -132,7 +132,7 @@ class RecordFailed(Exception):
 
     made: list[tuple[str, Chunk]] | None = None
 
-    def __init__(self, node: Node, record: Any, at: int | None, error: BaseException) -> None:
+    def __init__(self, node: Node, record: object, at: int | None, error: BaseException) -> None:
         super().__init__(f"{node.name}: {error}")
         self.node, self.record, self.at, self.error = node, record, at, error
 
@@ -143,7 +143,7 @@ class RecordFailed(Exception):
         return Failure(self.node.name, shown, short(self.record), position, user_traceback(self.error), self.node.line)
 
 
-def short(record: Any, limit: int = 2000) -> str:
+def short(record: object, limit: int = 2000) -> str:
     """A record as text, cut when it is very long."""
     text = repr(record)
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
 from penstock.graph.logic.tagged import Tagged
-from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Select, Where, WithColumns
+from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Node, Select, Where, WithColumns
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 PIECE = 10_000
 """Records that a step which makes many of one gives at a time."""
 
 
-def applied(node: Any, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
+def applied(node: Node, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
     """The function's result for each row."""
     made: list[Any] = []
     walk = chunk.walk()
@@ -33,7 +36,7 @@ def applied(node: Any, function: Callable[[Any], Any], chunk: Chunk) -> list[Any
     return made
 
 
-def evaluated(node: Any, make: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+def evaluated(node: Node, make: Callable[[Any], Any], values: list[Any]) -> list[Any]:
     """An expression's result for each tuple of values."""
     made: list[Any] = []
     try:
@@ -93,7 +96,7 @@ class MapKernel(Kernel):
 
     node: Map
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: Map) -> None:
         super().__init__(node)
         self.refuses_none = len(node.output().schema.fields) == 1 and not returns_none(node.function)
 
@@ -161,7 +164,7 @@ def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]
             yield name, shaped(kernel, name, part)
 
 
-def _part(node: Any, parts: dict[str, list[Any]], name: str) -> list[Any]:
+def _part(node: Node, parts: dict[str, list[Any]], name: str) -> list[Any]:
     if name not in parts:
         error = UnknownName(f"no output {name!r}; {nearest(name, parts)}")
         raise RecordFailed(node, name, 0, error)
@@ -179,7 +182,7 @@ class MapBatchesKernel(Kernel):
         for batch in self._batches(chunk.batch()):
             yield "out", Chunk(schema, batch=batch)
 
-    def _batches(self, batch: Any) -> Iterator[Any]:
+    def _batches(self, batch: pa.RecordBatch) -> Iterator[Any]:
         from penstock.kernels.records.arrow import arrow_schema
 
         wanted = arrow_schema(self.node.output().schema)
@@ -192,7 +195,7 @@ class MapBatchesKernel(Kernel):
             raise RecordFailed(self.node, f"a batch of {batch.num_rows} records", 0, error) from error
 
 
-def _as_batches(given: Any, wanted: Any) -> Iterator[Any]:
+def _as_batches(given: pa.RecordBatch | pa.Table, wanted: pa.Schema) -> Iterator[Any]:
     missing = [n for n in wanted.names if n not in given.schema.names]
     if missing:
         raise ValueError(f"the batch lacks the field {missing[0]!r}; {nearest(missing[0], given.schema.names)}")
@@ -208,7 +211,7 @@ class _Columns:
 
     makers: tuple[Callable[[Any], Any], ...]
 
-    def over(self, node: Any, rows: list[Any]) -> list[list[Any]]:
+    def over(self, node: Node, rows: list[Any]) -> list[list[Any]]:
         """A column for each expression."""
         return [evaluated(node, make, rows) for make in self.makers]
 
@@ -218,7 +221,7 @@ class SelectKernel(Kernel):
 
     node: Select | WithColumns
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Select | WithColumns, schema: Schema) -> None:
         super().__init__(node)
         made = dict(node.columns)
         kept = () if isinstance(node, Select) else schema.names
@@ -240,7 +243,7 @@ class WhereKernel(Kernel):
 
     node: Where
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Where, schema: Schema) -> None:
         super().__init__(node)
         self.test = compile_expr(node.condition, schema)
 
@@ -254,7 +257,7 @@ class ExplodeKernel(Kernel):
 
     node: Explode
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Explode, schema: Schema) -> None:
         super().__init__(node)
         self.items = compile_expr(node.items, schema)
         self.at = node.output().schema.names.index(node.column)
@@ -283,7 +286,7 @@ class BranchKernel(Kernel):
 
     node: Branch
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Branch, schema: Schema) -> None:
         super().__init__(node)
         self.tests = [(n, _test(c, schema)) for n, c in node.conditions]
 
@@ -300,5 +303,5 @@ class BranchKernel(Kernel):
             yield "otherwise", left
 
 
-def _test(condition: Any, schema: Any) -> tuple[Callable[[Any], Any], bool]:
+def _test(condition: Expr | Callable[[Any], Any], schema: Schema) -> tuple[Callable[[Any], Any], bool]:
     return (compile_expr(condition, schema), True) if isinstance(condition, Expr) else (condition, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from penstock.graph.nodes import BAD, EventTime
@@ -17,7 +18,7 @@ class EventTimeKernel(Kernel):
 
     node: EventTime
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: EventTime, schema: Schema) -> None:
         super().__init__(node)
         self.time = compile_expr(node.time, schema)
         names = node.output().schema.names
@@ -43,7 +44,7 @@ class EventTimeKernel(Kernel):
         partition = "" if self.partition is None else str(values[self.partition])
         self.highs[partition] = max(time, self.highs.get(partition, time))
 
-    def _with(self, values: tuple[Any, ...], moment: Any) -> tuple[Any, ...]:
+    def _with(self, values: tuple[Any, ...], moment: datetime.datetime | None) -> tuple[Any, ...]:
         if self.fresh:
             return (*values, moment)
         return (*values[: self.column], moment, *values[self.column + 1 :])

@@ -19,7 +19,7 @@ class FromNumber:
 
     function: Callable[[int], Any]
 
-    def __call__(self, row: Any) -> Any:
+    def __call__(self, row: Any) -> object:
         """The record of the row's number."""
         return self.function(row.value)
 

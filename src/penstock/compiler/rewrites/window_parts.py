@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class WithGap:
     function: Callable[[Any], Any]
     names: tuple[str, ...]
 
-    def __call__(self, row: Any) -> tuple[Any, ...]:
+    def __call__(self, row: Sequence[Any]) -> tuple[Any, ...]:
         """The values and the gap."""
         gap = micros(self.function(row), "the gap of a session")
         if gap <= 0:

@@ -40,13 +40,13 @@ class Accumulator(Protocol):
     def empty(self) -> Parts:
         """Its parts before the first row."""
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """What it reads of a row; fails where `add` would, and changes nothing."""
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Takes a row in so many times, or back when the count is below zero."""
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """What it answers for a group of so many rows."""
 
 
@@ -63,14 +63,14 @@ class CountAll:
         """Nothing."""
         return []
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """It reads nothing."""
         return None
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Counted with the group."""
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> int:
         """The number of rows."""
         return rows
 
@@ -91,15 +91,15 @@ class Count:
         """Zero."""
         return [0]
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The argument."""
         return self.one(values, row)
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """One more, or one less."""
         parts[at] += self.one(values, row) * count
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """The number."""
         return parts[at]
 
@@ -122,18 +122,18 @@ class Sum:
         """Nothing yet."""
         return [decimal.Decimal(0) if self.decimal else 0, 0]
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The value."""
         return self.value(values, row)
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Adds the value so many times; null is nothing."""
         value = self.value(values, row)
         if value is not None:
             parts[at] = _EXACT.fma(value, count, parts[at]) if self.decimal else parts[at] + value * count
             parts[at + 1] += count
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """The sum; null when there is no value."""
         return parts[at] if parts[at + 1] else None
 
@@ -159,11 +159,11 @@ class FloatSum:
         """Nothing yet."""
         return [0.0, 0.0, 0, 0, 0, 0]
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The value."""
         return self.value(values, row)
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Adds the value so many times; null is nothing."""
         value = self.value(values, row)
         if value is None:
@@ -177,7 +177,7 @@ class FloatSum:
         if not parts[at + 2]:
             parts[at], parts[at + 1] = 0.0, 0.0
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """The sum or the mean; null when there is no value."""
         total, rest, many, above, below, none = parts[at : at + 6]
         if not many:
@@ -222,17 +222,17 @@ class Ordered:
         """No values."""
         return [[], []]
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The value."""
         return self._value(values)
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Adds the value so many times; null is nothing."""
         value = self._value(values)
         if value is not None:
             SortedMultiset(parts[at], parts[at + 1], self.rank).add(value, count)
 
-    def _value(self, values: Any) -> Any:
+    def _value(self, values: tuple[Any, ...]) -> object:
         if not self.paired:
             value = self.of[0](values)
             return float(value) if value is not None and self.part.begin == "doubles" else value
@@ -240,14 +240,14 @@ class Ordered:
         unknown = order is None if self.part.begin == "pair" else value is None
         return None if unknown else {"o": order, "v": value}
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """What the values answer."""
         kept = SortedMultiset(parts[at], parts[at + 1], self.rank)
         if kept.is_negative():
             raise NegativeCount(f"{self.aggregate} would hold less than none of a value")
         return finish(self.aggregate, (self._whole(kept),))
 
-    def _whole(self, kept: SortedMultiset) -> Any:
+    def _whole(self, kept: SortedMultiset) -> object:
         make = _WHOLE.get(self.part.merge)
         if make is not None:
             return make(kept, int(self.aggregate.number or 0))
@@ -263,19 +263,19 @@ class Ordered:
         return [one(value) for _ in range(1 if self.part.merge == "hll" else count)]
 
 
-def _pair_rank(pair: dict[str, Any]) -> Any:
+def _pair_rank(pair: dict[str, Any]) -> tuple[object, ...]:
     return rank(pair["o"]), rank(pair["v"])
 
 
-def _first(kept: SortedMultiset, number: int) -> Any:
+def _first(kept: SortedMultiset, number: int) -> object:
     return kept.values[0] if kept.values else None
 
 
-def _last(kept: SortedMultiset, number: int) -> Any:
+def _last(kept: SortedMultiset, number: int) -> object:
     return kept.values[-1] if kept.values else None
 
 
-def _top(kept: SortedMultiset, number: int) -> Any:
+def _top(kept: SortedMultiset, number: int) -> object:
     return list(reversed(list(kept.each())))[:number]
 
 
@@ -309,21 +309,21 @@ class Own:
         """No rows."""
         return [[], []]
 
-    def probe(self, values: Any, row: Any) -> object:
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The row as it is."""
         return row
 
-    def add(self, parts: Parts, at: int, values: Any, row: Any, count: int) -> None:
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Keeps the row."""
         SortedMultiset(parts[at], parts[at + 1], _row_rank).add(tuple(values), count)
 
-    def result(self, parts: Parts, at: int, rows: int) -> Any:
+    def result(self, parts: Parts, at: int, rows: int) -> object:
         """All rows, added in order."""
         kept = SortedMultiset(parts[at], parts[at + 1], _row_rank)
         return self.own.result(self.own.add_all(self.own.init(), [self.make(v) for v in kept.each()]))
 
 
-def _row_rank(values: tuple[Any, ...]) -> Any:
+def _row_rank(values: tuple[Any, ...]) -> tuple[object, ...]:
     return tuple((0, "") if v is None else (1, repr(v)) for v in values)
 
 

@@ -32,8 +32,9 @@ class AggregateChangesKernel(ChangesKernel):
     """Of a group it keeps the number of rows and the parts of its aggregates; the answer that changed is taken back."""
 
     node: AggregateChanges
+    of: AggregateChanges
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: AggregateChanges, schema: Schema) -> None:
         super().__init__(node, schema)
         self.needed = _needed(node, self.visible)
         self.reduced = Schema((*self.visible.only(self.needed).fields, t.Field(COUNT, t.BIGINT)), internal=True)
@@ -72,7 +73,7 @@ class AggregateChangesKernel(ChangesKernel):
                 self.state.put(key, tuple(parts))
         return ()
 
-    def _probed(self, at: int, values: Row) -> Any:
+    def _probed(self, at: int, values: Row) -> object:
         """The row for the aggregates. Where the pass goes on without rows that fail, one that would is found before it changes anything."""
         row = self.make(values)
         if self.guarded:
@@ -101,13 +102,13 @@ class AggregateChangesKernel(ChangesKernel):
         places = made.column(PLACE).to_pylist() if chunk.places is not None else None
         return list(zip(zip(*columns[:-1], strict=True), columns[-1], strict=True)), places
 
-    def _touched(self, key: Key, kept: Any) -> list[Any]:
+    def _touched(self, key: Key, kept: tuple[Any, ...] | None) -> list[Any]:
         """The parts of a group that is about to change; what it answered before is noted."""
         if key not in self.before:
             self.before[key] = None if kept is None else self._row(key, kept)
         return list(kept) if kept is not None else [0, *(p for a, _ in self.accumulators for p in a.empty())]
 
-    def _add(self, parts: list[Any], values: Row, row: Any, count: int) -> None:
+    def _add(self, parts: list[Any], values: Row, row: object, count: int) -> None:
         parts[0] += count
         try:
             for accumulator, at in self.accumulators:

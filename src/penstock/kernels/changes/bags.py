@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ def bag_columns(prefix: str, schema: Schema) -> list[Column]:
     return [*fields, Column(f"{prefix}counts", pa.list_(pa.int64()))]
 
 
-def bag_of(kept: Any, identity: Identity | None) -> Bag:
+def bag_of(kept: Sequence[Any] | None, identity: Identity | None) -> Bag:
     """A multiset from the columns it is kept in; None or nulls are the empty one."""
     made = Bag(identity)
     if kept is not None and kept[-1]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from penstock.errors import Failure, StepError
+from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import visible
 from penstock.graph.schema import Schema
@@ -29,7 +29,7 @@ def signed_rows(chunk: Chunk) -> Iterable[Signed]:
     return zip(zip(*rest, strict=True), columns[at], strict=True)
 
 
-def negative(kernel: Kernel, key: Any, error: NegativeCount) -> StepError:
+def negative(kernel: Kernel, key: object, error: NegativeCount) -> StepError:
     """The error that names the step which would hold less than none of a row."""
     node = kernel.node
     said = f"step {node.name!r}: a table cannot hold less than none of a row: {error}"
@@ -39,7 +39,7 @@ def negative(kernel: Kernel, key: Any, error: NegativeCount) -> StepError:
 class ChangesKernel(KeyedKernel):
     """The base of keyed steps over signed rows."""
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node, schema)
         self.visible = visible(schema)
         self.identity = identity_of(self.visible)

@@ -79,7 +79,7 @@ class TableJoinKernel(Kernel):
     node: TableJoin
     state: KeyedState
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: TableJoin, graph: Graph) -> None:
         super().__init__(node)
         schemas = [graph.output(port).schema for port in node.inputs]
         self.sides = [TableSide(schema, node.keys_of(at), node.single[at]) for at, schema in enumerate(schemas)]

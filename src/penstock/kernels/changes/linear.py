@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from penstock.graph.nodes import Node
 from penstock.graph.nodes.base import COUNT
@@ -19,7 +18,7 @@ class SignedKernel(Kernel):
 
     node: Signed
 
-    def __init__(self, node: Any, schema: Schema, inner: Callable[[Node, Schema], Kernel]) -> None:
+    def __init__(self, node: Signed, schema: Schema, inner: Callable[[Node, Schema], Kernel]) -> None:
         super().__init__(node)
         self.visible, self.at = visible(schema), schema.names.index(COUNT)
         bare = tuple(replace(o, schema=visible(o.schema)) for o in node.outputs)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.graph.nodes import AsTable, Changelog
 from penstock.graph.nodes.ordering import AFTER, BEFORE, DELETE, INSERT
+from penstock.graph.schema import Schema
 from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.changes.rows import Row
@@ -45,7 +44,7 @@ class AsTableKernel(Kernel):
 
     node: AsTable
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: AsTable, schema: Schema) -> None:
         super().__init__(node)
         self.key_of = key_getter(schema.names, node.keys)
         self.op = schema.names.index(node.op)

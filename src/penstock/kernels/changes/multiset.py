@@ -24,7 +24,7 @@ class SortedMultiset:
     def __init__(self, values: list[Any], counts: list[int], rank: Rank) -> None:
         self.values, self.counts, self.rank = values, counts, rank
 
-    def add(self, value: Any, count: int) -> None:
+    def add(self, value: object, count: int) -> None:
         """Adds a value so many times; below zero takes it back."""
         by = self.rank(value)
         at = bisect_left(self.values, by, key=self.rank)

@@ -59,7 +59,7 @@ def identity_of(schema: Schema) -> Identity | None:
     return None if plain else frozen
 
 
-def frozen(value: Any) -> Hashable:
+def frozen(value: object) -> Hashable:
     """A value as something to look up by: lists and dicts by what is in them, not-a-number equal to itself.
 
     >>> frozen((1, [2, {"a": float("nan")}])) == frozen((1, [2, {"a": float("nan")}]))
@@ -71,7 +71,7 @@ def frozen(value: Any) -> Hashable:
         return frozenset((k, frozen(v)) for k, v in value.items())
     if isinstance(value, float) and math.isnan(value):
         return "not-a-number", None
-    return value  # type: ignore[no-any-return]  # what is left can be hashed
+    return value
 
 
 class Bag:

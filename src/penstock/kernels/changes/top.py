@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.changes import TopChanges
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Layout
@@ -21,7 +21,7 @@ from penstock.kernels.records.chunk import Chunk
 class KeptRowsKernel(ChangesKernel):
     """The base of steps that keep all rows of a key: what they answer before a batch is set against what they answer after it."""
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node, schema)
         self.new: dict[Key, Bag] = {}
         self.width = len(self.visible.fields)

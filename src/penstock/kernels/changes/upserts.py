@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.changes import DELETE, UPSERT, Retract
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
@@ -25,7 +25,7 @@ class RetractKernel(ChangesKernel):
 
     node: Retract
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Retract, schema: Schema) -> None:
         super().__init__(node, schema)
         self.last: dict[Key, Row | None] = {}
         self.time_of = _time_of(node, self.visible)
@@ -89,7 +89,7 @@ def _time_of(node: Retract, schema: Schema) -> Callable[[Row], int | None]:
 class GatherKernel(ChangesKernel):
     """The base of steps that look at the change of a batch as a whole, key by key, and keep nothing."""
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node, schema)
         self.new: dict[Key, Bag] = {}
 

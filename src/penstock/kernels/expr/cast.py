@@ -10,7 +10,6 @@ import datetime
 import decimal
 import math
 import re
-from typing import Any
 
 from penstock.errors import ExpressionError
 from penstock.graph import types as t
@@ -178,7 +177,7 @@ def _to_moment(kind: t.DataType, target: t.DataType) -> Value:
     return seconds_to_moment
 
 
-def seconds_to_moment(value: Any) -> datetime.datetime:
+def seconds_to_moment(value: float | decimal.Decimal) -> datetime.datetime:
     """A number of seconds since 1970 as a moment; less than a microsecond is dropped."""
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -215,7 +214,7 @@ def _to_integer(kind: t.DataType, target: t.DataType) -> Value:
     return lambda value: _real_to_integer(value, target)
 
 
-def _real_to_integer(value: Any, target: t.DataType) -> int:
+def _real_to_integer(value: float | decimal.Decimal, target: t.DataType) -> int:
     if isinstance(value, float) and not math.isfinite(value):
         raise OverflowError(f"{value} does not fit in {target}")
     return fit_integer(int(value), target)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.errors import NotYet
@@ -62,7 +62,7 @@ def _cast(node: Typed) -> Run:
 
 
 def _tolerant(cast: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def attempt(value: Any) -> Any:
+    def attempt(value: object) -> object:
         try:
             return cast(value)
         except (ValueError, ArithmeticError):
@@ -102,7 +102,7 @@ def strict(function: Callable[..., Any], runs: list[Run]) -> Run:
 
 
 def _strict_one(function: Callable[..., Any], only: Run) -> Run:
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         value = only(row)
         return None if value is None else function(value)
 
@@ -110,7 +110,7 @@ def _strict_one(function: Callable[..., Any], only: Run) -> Run:
 
 
 def _strict_two(function: Callable[..., Any], first: Run, second: Run) -> Run:
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         left = first(row)
         if left is None:
             return None
@@ -121,7 +121,7 @@ def _strict_two(function: Callable[..., Any], first: Run, second: Run) -> Run:
 
 
 def _strict_many(function: Callable[..., Any], runs: list[Run]) -> Run:
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         values = []
         for part in runs:
             value = part(row)
@@ -137,7 +137,7 @@ def _case(node: Typed) -> Run:
     runs = [_compile(arg) for arg in node.args]
     whens, otherwise = list(zip(runs[:-1:2], runs[1:-1:2], strict=True)), runs[-1]
 
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         for given, then in whens:
             if given(row):
                 return then(row)
@@ -160,11 +160,11 @@ def _item(node: Typed) -> Run:
     return _strict_two(pick, _compile(inner), _compile(key))
 
 
-def _from_map(value: dict[Any, Any], key: Any) -> Any:
+def _from_map(value: dict[Any, Any], key: object) -> object:
     return value.get(key)
 
 
-def _from_array(value: list[Any], place: int) -> Any:
+def _from_array(value: list[Any], place: int) -> object:
     if 0 <= place < len(value):
         return value[place]
     raise IndexError(f"the index {place} is out of bounds; the array has {len(value)} elements, counted from 0")

@@ -58,14 +58,15 @@ def get_json_object(text: str, path: str) -> str | None:
     return value if isinstance(value, str) else _write(value)
 
 
-def _follow(value: Any, step: str | int) -> Any:
-    fits = isinstance(value, list) if isinstance(step, int) else isinstance(value, dict)
-    if not fits:
-        raise LookupError(step)
-    return value[step]
+def _follow(value: object, step: str | int) -> object:
+    if isinstance(step, int) and isinstance(value, list):
+        return value[step]
+    if isinstance(step, str) and isinstance(value, dict):
+        return value[step]
+    raise LookupError(step)
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{_quoted(k)}:{_write(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -73,7 +74,7 @@ def _write(value: Any) -> str:
     return repr(value) if isinstance(value, _Real) else _quoted(value)
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

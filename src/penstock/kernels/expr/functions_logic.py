@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
@@ -36,7 +36,7 @@ def comparison(name: str) -> Callable[[Typed], Callable[..., bool]]:
 def _and(node: Typed, runs: list[Run]) -> Run:
     left, right = runs
 
-    def run(row: Any) -> bool | None:
+    def run(row: Sequence[Any]) -> bool | None:
         first = left(row)
         if first is False:
             return False
@@ -49,7 +49,7 @@ def _and(node: Typed, runs: list[Run]) -> Run:
 def _or(node: Typed, runs: list[Run]) -> Run:
     left, right = runs
 
-    def run(row: Any) -> bool | None:
+    def run(row: Sequence[Any]) -> bool | None:
         first = left(row)
         if first is True:
             return True
@@ -67,7 +67,7 @@ def _null_safe(node: Typed, runs: list[Run]) -> Run:
     left, right = runs
     equal = comparison("=")(node)
 
-    def run(row: Any) -> bool:
+    def run(row: Sequence[Any]) -> bool:
         first, second = left(row), right(row)
         return first is second if first is None or second is None else equal(first, second)
 
@@ -85,7 +85,7 @@ def _in_set(subject: Run, key: Value, values: list[Any]) -> Run:
     members = frozenset(key(v) for v in values if v is not None)
     missing = None if None in values else False
 
-    def run(row: Any) -> bool | None:
+    def run(row: Sequence[Any]) -> bool | None:
         value = subject(row)
         return None if value is None else True if key(value) in members else missing
 
@@ -93,7 +93,7 @@ def _in_set(subject: Run, key: Value, values: list[Any]) -> Run:
 
 
 def _in_list(subject: Run, key: Value, others: list[Run]) -> Run:
-    def run(row: Any) -> bool | None:
+    def run(row: Sequence[Any]) -> bool | None:
         value = subject(row)
         if value is None:
             return None
@@ -109,7 +109,7 @@ def _in_list(subject: Run, key: Value, others: list[Run]) -> Run:
     return run
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
@@ -126,7 +126,7 @@ def _is_not_null(node: Typed, runs: list[Run]) -> Run:
 def _is_nan(node: Typed, runs: list[Run]) -> Run:
     (only,) = runs
 
-    def run(row: Any) -> bool:
+    def run(row: Sequence[Any]) -> bool:
         value = only(row)
         return value is not None and value != value
 
@@ -134,7 +134,7 @@ def _is_nan(node: Typed, runs: list[Run]) -> Run:
 
 
 def _coalesce(node: Typed, runs: list[Run]) -> Run:
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         for part in runs:
             value = part(row)
             if value is not None:
@@ -158,7 +158,7 @@ def _nullif(node: Typed, runs: list[Run]) -> Run:
     value, left, right = runs
     equal = comparison("=")(Typed("call", t.BOOLEAN, node.args[1:]))
 
-    def run(row: Any) -> Any:
+    def run(row: Sequence[Any]) -> object:
         first, second = left(row), right(row)
         return None if first is not None and second is not None and equal(first, second) else value(row)
 
@@ -169,7 +169,7 @@ def _extreme(pick: Callable[..., Any]) -> Callable[[Typed, list[Run]], Run]:
     def make(node: Typed, runs: list[Run]) -> Run:
         key = sort_key(node.type)
 
-        def run(row: Any) -> Any:
+        def run(row: Sequence[Any]) -> object:
             values = [v for part in runs if (v := part(row)) is not None]
             return pick(values, key=key) if values else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
@@ -35,7 +35,7 @@ def _struct(node: Typed, runs: list[Run]) -> Run:
 def _map(node: Typed, runs: list[Run]) -> Run:
     pairs = list(zip(runs[::2], runs[1::2], strict=True))
 
-    def run(row: Any) -> dict[Any, Any]:
+    def run(row: Sequence[Any]) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
         for key, value in pairs:
             name = key(row)
@@ -50,7 +50,7 @@ def _map(node: Typed, runs: list[Run]) -> Run:
 def _contains(node: Typed) -> Callable[..., bool | None]:
     key = _item_key(node)
 
-    def contains(items: list[Any], wanted: Any) -> bool | None:
+    def contains(items: list[Any], wanted: object) -> bool | None:
         sought = key(wanted)
         if any(item is not None and key(item) == sought for item in items):
             return True
@@ -62,7 +62,7 @@ def _contains(node: Typed) -> Callable[..., bool | None]:
 def _position(node: Typed) -> Callable[..., int]:
     key = _item_key(node)
 
-    def position(items: list[Any], wanted: Any) -> int:
+    def position(items: list[Any], wanted: object) -> int:
         sought = key(wanted)
         return next((at for at, item in enumerate(items, 1) if item is not None and key(item) == sought), 0)
 
@@ -138,7 +138,7 @@ def _element_at(node: Typed) -> Callable[..., Any]:
     return dict.get if isinstance(node.args[0].type, t.Map) else _at
 
 
-def _at(items: list[Any], place: int) -> Any:
+def _at(items: list[Any], place: int) -> object:
     if place == 0:
         raise IndexError("the index 0 is invalid; element_at counts from 1, or from -1 backwards")
     if abs(place) > len(items):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
@@ -15,13 +15,13 @@ from penstock.kernels.expr.regex import java_pattern, java_replacement, java_spl
 Run = Callable[[Any], Any]
 
 
-def _substring(text: Any, start: int, length: int = 2**31 - 1) -> Any:
+def _substring(text: str | bytes, start: int, length: int = 2**31 - 1) -> str | bytes:
     begin = start - 1 if start > 0 else len(text) + start if start < 0 else 0
     end = begin + length
     return text[max(begin, 0) : end] if end > max(begin, 0) else text[:0]
 
 
-def _left(text: Any, length: int) -> Any:
+def _left(text: str | bytes, length: int) -> str | bytes:
     return text[: max(length, 0)]
 
 
@@ -39,7 +39,7 @@ def _located(node: Typed, runs: list[Run]) -> Run:
     """A place that is null finds nothing, as in Spark; any other null gives null."""
     part, text, *start = runs
 
-    def run(row: Any) -> int | None:
+    def run(row: Sequence[Any]) -> int | None:
         place = start[0](row) if start else 1
         if place is None:
             return 0
@@ -161,14 +161,14 @@ def _concat(node: Typed) -> Callable[..., Any]:
 def _concat_ws(node: Typed, runs: list[Run]) -> Run:
     mark, *rest = runs
 
-    def run(row: Any) -> str | None:
+    def run(row: Sequence[Any]) -> str | None:
         between = mark(row)
         return None if between is None else between.join(_texts(part(row) for part in rest))
 
     return run
 
 
-def _texts(values: Any) -> list[str]:
+def _texts(values: Iterable[str | list[str | None] | None]) -> list[str]:
     found: list[str] = []
     for value in values:
         if isinstance(value, list):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import math
-from typing import Any
 
 from penstock.graph import types as t
 from penstock.kernels.expr.values import Value, single
@@ -83,7 +82,7 @@ def _struct_text(fields: list[tuple[str, Value]]) -> Value:
     return lambda value: f"{{{', '.join(text(value[name]) for name, text in fields)}}}"
 
 
-def _bytes_text(value: Any) -> str:
+def _bytes_text(value: bytes) -> str:
     return bytes(value).decode("utf-8", "replace")
 
 

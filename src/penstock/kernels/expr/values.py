@@ -93,7 +93,7 @@ def _map_loader(key: Value | None, value: Value | None) -> Value:
     return lambda given: {on_key(k): on_value(v) for k, v in dict(given).items()}
 
 
-def _same(value: Any) -> Any:
+def _same(value: object) -> object:
     return value
 
 
@@ -107,7 +107,7 @@ def field_reader(kind: t.Struct, name: str) -> Value:
     place = [f.name for f in kind.fields].index(name)
     load = loader(kind.fields[place].type) or _same
 
-    def read(value: Any) -> Any:
+    def read(value: Any) -> object:
         if isinstance(value, Mapping):
             return load(value.get(name))
         return load(value[place] if type(value) in (tuple, list) else getattr(value, name))

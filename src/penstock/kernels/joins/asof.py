@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.graph.arrays import IntArray
 from penstock.graph.nodes import AsOfJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import PLACE, TIME
@@ -73,7 +75,7 @@ class AsOfJoinKernel(StreamJoinKernel):
         if self.node.outer(LEFT) and alone is not None:
             yield "out", self.joined.alone(alone, LEFT)
 
-    def _best(self, left: Rows, right: Rows) -> Any:
+    def _best(self, left: Rows, right: Rows) -> IntArray:
         """The number of the right row for each left row."""
         before, behind = self.node.reach
         low = -_span(left, right) if before is None else before
@@ -100,7 +102,7 @@ def _span(left: Rows, right: Rows) -> int:
     return int(max(left.times.max(), right.times.max()) - min(left.times.min(), right.times.min()))
 
 
-def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> Any:
+def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> IntArray:
     """For each left row the newest (or the oldest) right row in its interval; of several at one moment always the same."""
     order = _settled(right, descending=not newest)
     seen = Rows(right.batch, right.keys, right.places[order], right.times[order])
@@ -118,7 +120,7 @@ def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> A
     return best
 
 
-def _settled(rows: Rows, *, descending: bool) -> Any:
+def _settled(rows: Rows, *, descending: bool) -> IntArray:
     """An order of rows in which those of one place and moment stand by their values, so that every run picks the same."""
     order = np.lexsort((rows.times, rows.places))
     places, times = rows.places[order], rows.times[order]
@@ -136,7 +138,7 @@ def _settled(rows: Rows, *, descending: bool) -> Any:
 class Last:
     """The newest right row of each key that event time has passed."""
 
-    def __init__(self, node: AsOfJoin, schema: Any, state: KeyedState) -> None:
+    def __init__(self, node: AsOfJoin, schema: Schema, state: KeyedState) -> None:
         self.keys, self.state = node.right_keys, state
         self.shape = arrow_schema(schema).append(pa.field(TIME, pa.int64()))
         columns = {f.name: Column(f.name, f.type) for f in self.shape}

@@ -19,7 +19,7 @@ from penstock.kernels.stateless import shaped
 class _Packer(pickle.Pickler):
     """Rows are packed as their names and values: their classes are made at run time."""
 
-    def reducer_override(self, given: Any) -> Any:
+    def reducer_override(self, given: object) -> Any:
         """How a row is made again."""
         return (_row, (given.names, tuple(given))) if isinstance(given, Row) else NotImplemented
 
@@ -28,7 +28,7 @@ def _row(names: tuple[str, ...], values: tuple[Any, ...]) -> Row:
     return tuple.__new__(row_class(names), values)
 
 
-def packed(kept: Any) -> bytes:
+def packed(kept: object) -> bytes:
     """What is kept of a rule, as bytes.
 
     >>> pickle.loads(packed(_row(("limit",), (3,)))).limit
@@ -73,7 +73,7 @@ class BroadcastKernel(Kernel):
 
     node: WithBroadcast
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: WithBroadcast, schema: Schema) -> None:
         super().__init__(node)
         self.waiting: list[Chunk] = []
         self.rules: dict[Any, Any] | None = None

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes import IntervalJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.times import FOREVER, Times
@@ -78,7 +79,7 @@ class IntervalJoinKernel(StreamJoinKernel):
                 hits[RIGHT][other] = True
                 yield "out", self._both(older, at, right, other)
 
-    def _both(self, left: Rows, at: Any, right: Rows, other: Any) -> Chunk:
+    def _both(self, left: Rows, at: IntArray, right: Rows, other: IntArray) -> Chunk:
         later = {self.node.into: moments(np.maximum(left.times[at], right.times[other]))} if self.node.into else {}
         return self.joined.both(left, at, right, other, later)
 
@@ -87,7 +88,7 @@ class IntervalJoinKernel(StreamJoinKernel):
             own = {self.node.into: moments(rows.times)} if self.node.into else {}
             yield "out", self.joined.alone(rows, side, own)
 
-    def _judged(self, side: int, new: list[Rows | None], hits: Any) -> Iterator[tuple[str, Chunk]]:
+    def _judged(self, side: int, new: list[Rows | None], hits: BoolArray) -> Iterator[tuple[str, Chunk]]:
         """The rows of a side for which no match can come any more, and none has."""
         low, high = self._reach(side)
         mine, end = new[side], moved(self.times.watermark, -high)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from penstock.graph.arrays import IntArray
+
 _ROOM = 1 << 62
 PIECE = 1 << 17
 """How many pairs are made at a time."""
@@ -20,12 +22,12 @@ PIECE = 1 << 17
 class Runs:
     """For each left row the run of right rows that match it: `order[first:behind]`."""
 
-    order: Any
-    first: Any
-    behind: Any
+    order: IntArray
+    first: IntArray
+    behind: IntArray
 
     @property
-    def many(self) -> Any:
+    def many(self) -> IntArray:
         """How many right rows each left row matches."""
         return self.behind - self.first
 
@@ -36,7 +38,7 @@ class Runs:
         for start in range(0, total, piece):
             yield self._piece(ends, start, min(start + piece, total))
 
-    def _piece(self, ends: Any, start: int, stop: int) -> tuple[Any, Any]:
+    def _piece(self, ends: IntArray, start: int, stop: int) -> tuple[Any, Any]:
         low, high = np.searchsorted(ends, [start, stop - 1], "right")
         mine = slice(int(low), int(high) + 1)
         begins = ends[mine] - self.many[mine]
@@ -69,7 +71,7 @@ def runs(left: tuple[Any, Any], right: tuple[Any, Any], low: int, high: int) -> 
     return Runs(order, first, np.where(known[at] == places, behind, first))
 
 
-def _ranked(moments: Any, times: Any, low: int, high: int, places: int) -> tuple[Any, Any, int, Any]:
+def _ranked(moments: IntArray, times: IntArray, low: int, high: int, places: int) -> tuple[Any, Any, int, Any]:
     """The interval of each left row and the times of the right ones as small numbers, and how many of those there are."""
     least = int(moments.min())
     span = int(moments.max()) - least + 1

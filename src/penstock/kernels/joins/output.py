@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.graph.arrays import IntArray
 from penstock.graph.nodes.join import StreamJoin
 from penstock.kernels.joins.rows import Rows
 from penstock.kernels.records.arrow import arrow_schema
@@ -24,7 +25,7 @@ class Joined:
         self.node, self.schema = node, node.output().schema
         self.shape = arrow_schema(self.schema)
 
-    def both(self, left: Rows, at: Any, right: Rows, other: Any, more: Mapping[str, Any] = NOTHING) -> Chunk:
+    def both(self, left: Rows, at: IntArray, right: Rows, other: IntArray, more: Mapping[str, Any] = NOTHING) -> Chunk:
         """The records of pairs, given by number; `more` has columns that neither side has."""
         mine, theirs = pa.array(at), pa.array(other)
         taken = [
@@ -47,10 +48,10 @@ class Joined:
         return Chunk(self.schema, batch=pa.RecordBatch.from_arrays(arrays, schema=self.shape))
 
 
-def moments(times: Any) -> Any:
+def moments(times: IntArray) -> pa.Array:
     """Times as a column of timestamps."""
     return pa.array(np.asarray(times, np.int64)).cast(pa.timestamp("us", tz="UTC"))
 
 
-def _typed(column: Any, kind: Any) -> Any:
+def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from penstock.graph.endpoints.basic import matching_files
 from penstock.graph.nodes import JoinStatic
@@ -15,7 +14,8 @@ class Freshness:
 
     def __init__(self, node: JoinStatic) -> None:
         self.node, self.read = node, False
-        self.at, self.version = 0, None
+        self.at = 0
+        self.version: object = None
 
     def stale(self, now: int) -> bool:
         """Whether the table is to be read, at a time by the clock; then it counts as read."""
@@ -27,7 +27,7 @@ class Freshness:
         self.read, self.at, self.version = True, now, version
         return True
 
-    def _version(self) -> Any:
+    def _version(self) -> object:
         """What changes when the table does: the names, times and sizes of its files, or what the user's function says."""
         if callable(self.node.refresh):
             return self.node.refresh()

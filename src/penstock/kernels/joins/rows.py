@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.table import places_of, times_of
 from penstock.kernels.joins.match import Runs, runs
 
@@ -24,7 +25,7 @@ class Rows:
     times: Any
 
     @classmethod
-    def of(cls, rows: Any, keys: tuple[str, ...]) -> Rows | None:
+    def of(cls, rows: pa.Table | pa.RecordBatch | None, keys: tuple[str, ...]) -> Rows | None:
         """The rows of a table or batch that has `__place` and `__time`; None of nothing."""
         if rows is None or not rows.num_rows:
             return None
@@ -34,22 +35,22 @@ class Rows:
     def __len__(self) -> int:
         return len(self.places)
 
-    def take(self, at: Any) -> Rows:
+    def take(self, at: IntArray) -> Rows:
         """Some of the rows, by number."""
         return Rows(self.batch.take(pa.array(at)), self.keys, self.places[at], self.times[at])
 
-    def where(self, flags: Any) -> Rows | None:
+    def where(self, flags: BoolArray) -> Rows | None:
         """The rows whose flag is true; None when there are none."""
         if flags.all():
             return self if len(self) else None
         return self.take(np.flatnonzero(flags)) if flags.any() else None
 
-    def at_times(self, times: Any) -> Rows:
+    def at_times(self, times: IntArray) -> Rows:
         """The same rows, seen at other times."""
         return replace(self, times=times)
 
 
-def one_batch(rows: Any) -> pa.RecordBatch:
+def one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
     """Rows as a single batch."""
     if isinstance(rows, pa.RecordBatch):
         return rows
@@ -75,7 +76,7 @@ def found(left: Rows, right: Rows, low: int, high: int) -> Runs:
     return runs((left.places, left.times), (right.places, right.times), low, high)
 
 
-def equal(left: Rows, at: Any, right: Rows, other: Any) -> Any:
+def equal(left: Rows, at: IntArray, right: Rows, other: IntArray) -> BoolArray:
     """Which pairs have equal keys: different keys may share a place, though they hardly ever do."""
     flags = np.ones(len(at), bool)
     mine, theirs = pa.array(at), pa.array(other)
@@ -92,7 +93,7 @@ def pairs(left: Rows, right: Rows, low: int, high: int) -> Iterator[tuple[Any, A
         yield (at, other) if flags.all() else (at[flags], other[flags])
 
 
-def matched(left: Rows, right: Rows | None, low: int, high: int) -> Any:
+def matched(left: Rows, right: Rows | None, low: int, high: int) -> BoolArray:
     """Which left rows match any row of the right."""
     if right is None:
         return np.zeros(len(left), bool)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes.join import StreamJoin
 from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of
 from penstock.graph.times import FOREVER, NEVER
@@ -22,7 +22,7 @@ def moved(time: int, by: int) -> int:
     return time if time in (NEVER, FOREVER) else time + by
 
 
-def whole(batch: pa.RecordBatch, keys: tuple[str, ...]) -> Any:
+def whole(batch: pa.RecordBatch, keys: tuple[str, ...]) -> BoolArray:
     """Which records have all of their key."""
     flags = np.ones(batch.num_rows, bool)
     for key in keys:
@@ -62,14 +62,14 @@ class Side:
         punctual, keyed = (rows.times >= late) & (rows.times > NEVER), whole(batch, self.keys)
         return Fresh(rows.where(punctual & keyed), rows.where(punctual & ~keyed), some(batch, ~punctual))
 
-    def _rows(self, batch: pa.RecordBatch, places: Any) -> Rows:
+    def _rows(self, batch: pa.RecordBatch, places: IntArray) -> Rows:
         moments = batch.column(self.timed.column).cast(pa.timestamp("us")).cast(pa.int64())
         times = pc.fill_null(pc.add(moments, self.timed.shift), NEVER)
         arrays = [*batch.columns, pa.array(places, pa.int64()), times]
         named = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, PLACE, TIME])
         return Rows(named, self.keys, places, times_of(named))
 
-    def _places(self, batch: pa.RecordBatch, given: list[list[int] | None]) -> Any:
+    def _places(self, batch: pa.RecordBatch, given: list[list[int] | None]) -> IntArray:
         """The places the host computed; a host without any gets its own."""
         if all(p is not None for p in given):
             return np.concatenate([np.asarray(p, np.int64) for p in given])

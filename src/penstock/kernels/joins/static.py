@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.graph.nodes import JoinStatic
+from penstock.graph.schema import Schema
 from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.joins.refresh import Freshness
@@ -18,10 +19,11 @@ class JoinKernel(Kernel):
 
     node: JoinStatic
 
-    def __init__(self, node: Any, schema: Any, table: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, node: JoinStatic, schema: Schema, table: Callable[[], Iterable[Any]]) -> None:
         super().__init__(node)
         self.key_of = key_getter(schema.names, node.on)
-        self.rest = [i for i, n in enumerate(node.table.schema.names) if n not in node.on]
+        table_schema: Any = node.table.schema
+        self.rest = [i for i, n in enumerate(table_schema.names) if n not in node.on]
         self.table, self.fresh, self.checked = table, Freshness(node), False
         self.matches: dict[Any, list[tuple[Any, ...]]] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import LATE, LATE_RIGHT
+from penstock.graph.nodes import LATE, LATE_RIGHT, StreamJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.joins.output import Joined
@@ -19,7 +19,7 @@ class StreamJoinKernel(Kernel):
 
     node: Any
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: StreamJoin, graph: Graph) -> None:
         super().__init__(node)
         self.schemas = [graph.output(p).schema for p in node.inputs]
         self.joined = Joined(node)

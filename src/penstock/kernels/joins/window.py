@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.graph.arrays import IntArray
 from penstock.graph.nodes import WindowJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
@@ -36,7 +37,7 @@ class InWindows:
     ends: Any
 
     @property
-    def keyed(self) -> Any:
+    def keyed(self) -> IntArray:
         """Which of them have a key; the others match nothing."""
         return np.flatnonzero(whole(self.rows.batch, self.rows.keys)[self.at])
 
@@ -99,11 +100,11 @@ class WindowJoinKernel(StreamJoinKernel):
         self.wake_at(min((end for _, end in spans if end > self.times.watermark), default=FOREVER))
 
 
-def _bounds(each: InWindows, at: Any) -> dict[str, Any]:
+def _bounds(each: InWindows, at: IntArray) -> dict[str, Any]:
     return {WINDOW_START: moments(each.starts[at]), WINDOW_END: moments(each.ends[at])}
 
 
-def in_windows(window: TimeWindow, times: Any) -> tuple[Any, Any, Any]:
+def in_windows(window: TimeWindow, times: IntArray) -> tuple[Any, Any, Any]:
     """The windows of some times: for each the number of the time, and where the window begins and ends.
 
     >>> [each.tolist() for each in in_windows(TimeWindow(20, 10), np.array([5, 12]))]
@@ -119,7 +120,7 @@ def in_windows(window: TimeWindow, times: Any) -> tuple[Any, Any, Any]:
     return at, flat[to, 0], flat[to, 1]
 
 
-def _panes(window: TimeWindow, times: Any) -> Any:
+def _panes(window: TimeWindow, times: IntArray) -> IntArray:
     if window.timezone:
         return np.fromiter(map(window.pane_of, times.tolist()), np.int64)
     return times - (times - window.offset) % window.pane

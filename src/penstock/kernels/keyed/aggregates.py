@@ -38,7 +38,7 @@ def _begin(make: Callable[..., Any], of: list[Callable[[Any], Any]]) -> Begin:
     return lambda values, row: make(*(each(values) for each in of))
 
 
-def _pair(value: Any, order: Any) -> Any:
+def _pair(value: object, order: object) -> dict[str, object] | None:
     return None if order is None else {"o": order, "v": value}
 
 
@@ -68,7 +68,7 @@ def merge_of(part: Part, number: float | None = None) -> Merge:
     """How two parts go together; null is nothing."""
     together = partial(_top, many=int(number or 0)) if part.merge == "top" else _MERGES[part.merge]
 
-    def merge(one: Any, other: Any) -> Any:
+    def merge(one: Any, other: Any) -> object:
         if one is None or other is None:
             return other if one is None else one
         return together(one, other)
@@ -80,11 +80,11 @@ def _sum(one: Any, other: Any) -> Any:
     return _EXACT.add(one, other) if isinstance(one, decimal.Decimal) else one + other
 
 
-def _nan(value: Any) -> bool:
+def _nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def rank(value: Any) -> tuple[int, Any]:
+def rank(value: object) -> tuple[int, Any]:
     """What a value is ordered by: as in Spark, null is the smallest and not-a-number the largest of all."""
     if value is None:
         return (0, 0)
@@ -103,7 +103,7 @@ def _greatest(one: Any, other: Any) -> Any:
     return max(one, other)
 
 
-def _pair_rank(pair: dict[str, Any]) -> Any:
+def _pair_rank(pair: dict[str, Any]) -> tuple[object, ...]:
     return rank(pair["o"]), rank(pair["v"])
 
 
@@ -143,7 +143,7 @@ _MERGES: dict[str, Merge] = {
 }
 
 
-def finish(aggregate: Aggregate, parts: tuple[Any, ...]) -> Any:
+def finish(aggregate: Aggregate, parts: tuple[Any, ...]) -> object:
     """The result that the parts stand for."""
     if aggregate.own is not None:
         return aggregate.own.result(parts[0])

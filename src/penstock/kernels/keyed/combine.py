@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.graph.aggregates import Aggregator
-from penstock.graph.nodes import Combine, Reduce
+from penstock.graph.nodes import Aggregating, Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import ABSENT
 from penstock.graph.times import Times
@@ -69,8 +69,9 @@ class CombineOwnKernel(CombineKernel):
     @property
     def own(self) -> Aggregator:
         """The user's aggregate."""
-        made: Aggregator = self.of.aggregates[0].own
-        return made
+        own = self.of.aggregates[0].own
+        assert own is not None, "combine_kernel chooses by it"
+        return own
 
     def _add_all(self, walk: Walk, keys: Iterable[Any]) -> None:
         groups: dict[Any, list[Any]] = defaultdict(list)
@@ -79,7 +80,7 @@ class CombineOwnKernel(CombineKernel):
         for key, rows in groups.items():
             self.made[key] = self._added(self.made.get(key, ABSENT), rows)
 
-    def _added(self, so_far: Any, rows: Sequence[Any]) -> Any:
+    def _added(self, so_far: object, rows: Sequence[Any]) -> object:
         """What stands after several records of one key; which of them it fails on is not known."""
         try:
             return self.own.add_all(self.own.init() if so_far is ABSENT else so_far, rows)
@@ -114,7 +115,7 @@ class CombineAlikeKernel(CombineOwnKernel):
 
     arrow = True
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Aggregating, schema: Schema) -> None:
         super().__init__(node, schema)
         self.make = shape_of(schema).make
         self.counted: Counter[Any] = Counter()
@@ -174,13 +175,13 @@ def only_key(schema: Schema) -> bool:
 
 def combine_kernel(node: Combine, schema: Schema) -> Kernel:
     """The kernel of the half before the shuffle; it counts and fails under the combine step's name."""
-    made: KeyedKernel = _kernel(node, schema)(node.of, schema)
+    made = _kernel(node, schema)(node.of, schema)
     made.node = node
     made.of = node.of
     return made
 
 
-def _kernel(node: Combine, schema: Schema) -> Any:
+def _kernel(node: Combine, schema: Schema) -> Callable[[Any, Schema], KeyedKernel]:
     if isinstance(node.of, Reduce):
         return CombineReduceKernel
     if len(node.of.aggregates) != 1 or node.of.aggregates[0].own is None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.graph.aggregates import Aggregate
-from penstock.graph.nodes import AggregateBy
+from penstock.graph.nodes import AggregateBy, Aggregating, Keyed
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
@@ -39,8 +39,9 @@ class KeyedKernel(Kernel):
     """The base of keyed kernels: finds the keys and their state."""
 
     state: KeyedState
+    of: Keyed
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node)
         self.of = node
         self.key_of = key_getter(schema.names, node.keys)
@@ -79,31 +80,31 @@ class KeyedKernel(Kernel):
 class Running(KeyedKernel):
     """The base of running totals: what changed is emitted when the host advances, once per key."""
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node, schema)
         self.touched: dict[Key, Any] = {}
         self.is_signed: bool = getattr(node, "counted", False)
         if self.is_signed:
             self.fold = self.fold_signed  # type: ignore[method-assign]  # chosen once, not for each record
 
-    def fold_signed(self, key: Key, part: Any) -> None:
+    def fold_signed(self, key: Key, part: tuple[Any, ...]) -> None:
         """The same, with the total from before the batch noted: it is taken back when the batch ends."""
         kept = self.state.get(key)
         if key not in self.touched:
             self.touched[key] = None if kept is None else self.record(key, kept)
         self.state.put(key, part if kept is None else self.together(kept, part))
 
-    def fold(self, key: Key, part: Any) -> None:
+    def fold(self, key: Key, part: tuple[Any, ...]) -> None:
         """Puts a part together with what is kept for its key."""
         kept = self.state.get(key)
         self.state.put(key, part if kept is None else self.together(kept, part))
         self.touched[key] = None
 
-    def together(self, kept: Any, part: Any) -> Any:
+    def together(self, kept: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
         """What two parts give."""
         raise NotImplementedError
 
-    def record(self, key: Key, kept: Any) -> Any:
+    def record(self, key: Key, kept: tuple[Any, ...]) -> tuple[Any, ...]:
         """The record that stands for what is kept."""
         raise NotImplementedError
 
@@ -130,8 +131,9 @@ class MergeKernel(Running):
     """Running totals from parts that were made before the shuffle: (keys, parts of each aggregate)."""
 
     node: AggregateBy
+    of: Aggregating
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Aggregating, schema: Schema) -> None:
         super().__init__(node, schema)
         self.parts = [merge for a in node.aggregates for merge in merges(a)]
         self.widths = [(a, len(merges(a))) for a in node.aggregates]
@@ -151,11 +153,11 @@ class MergeKernel(Running):
                 raise RecordFailed(self.node, row, at, error) from error
         return ()
 
-    def together(self, kept: Any, part: Any) -> Any:
+    def together(self, kept: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
         """Each part with its own kind."""
         return tuple(p(a, b) for p, a, b in zip(self.parts, kept, part, strict=True))
 
-    def record(self, key: Key, kept: Any) -> Any:
+    def record(self, key: Key, kept: tuple[Any, ...]) -> tuple[Any, ...]:
         """The key and the results."""
         made, at = [*key], 0
         for aggregate, width in self.widths:
@@ -174,7 +176,7 @@ def part_columns(aggregate: Aggregate) -> list[Column]:
 class AggregateKernel(MergeKernel):
     """Running totals straight from records; for hosts without a JVM, and for aggregates of the user's own."""
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Aggregating, schema: Schema) -> None:
         super().__init__(node, schema)
         self.starts = [begin for a in node.aggregates for begin in begins(a, schema)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import decimal
+from collections.abc import Callable
 from functools import cached_property
 from operator import is_
 from typing import Any
@@ -15,6 +16,7 @@ from penstock.graph.logic.cells import refuse_type
 from penstock.graph.logic.process import Process as Logic
 from penstock.graph.logic.process import has_timers
 from penstock.graph.nodes import Process
+from penstock.graph.schema import Schema
 from penstock.graph.state.layout import ABSENT, Column, Layout
 from penstock.graph.state.timers import PROCESSING, Slot
 from penstock.graph.times import NEVER, Times, to_micros
@@ -39,9 +41,14 @@ TTL = Slot(PROCESSING, "@ttl")
 """The timer of a key that forgets the cells that have outlived their time."""
 
 
-def _kept_as(kind: Any) -> Any:
+def _kept_as(kind: object) -> pa.DataType | None:
     """The Arrow type of a kind of values; None when they are pickled."""
     return _TYPES.get(kind) if isinstance(kind, type) else None
+
+
+def _exact(kind: object) -> type | None:
+    """The class whose values are read back unchanged; None where there is no one class, and all are pickled."""
+    return kind if isinstance(kind, type) else None
 
 
 class ProcessKernel(KeyedKernel):
@@ -49,7 +56,7 @@ class ProcessKernel(KeyedKernel):
 
     node: Process
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Process, schema: Schema) -> None:
         super().__init__(node, schema)
         cells = list(node.logic.cells().values())
         self.plain = [c for c in cells if c.plain]
@@ -65,8 +72,8 @@ class ProcessKernel(KeyedKernel):
 
     def layout(self) -> Layout:
         """A column for each cell, and the time of its last write if it is forgotten after a time."""
-        plain = [Column(c.name, _TYPES[c.kind], c.kind, c.default) for c in self.plain]
-        watched = [Column(c.name, _kept_as(c.kind), c.kind, ABSENT, lazy=True) for c in self.watched]
+        plain = [Column(c.name, _kept_as(c.kind), _exact(c.kind), c.default) for c in self.plain]
+        watched = [Column(c.name, _kept_as(c.kind), _exact(c.kind), ABSENT, lazy=True) for c in self.watched]
         stamps = [Column(f"{c.name}@written", pa.int64()) for c in self.passing]
         single = self.simple and len(plain) == 1
         return Layout(self.key_columns, (*plain, *watched, *stamps), single, self.bare, self.waits_for_time)
@@ -122,7 +129,7 @@ class ProcessKernel(KeyedKernel):
                 raise failed from error
             return list(self.given(made))
 
-    def _whole(self, row: Any) -> list[Any]:
+    def _whole(self, row: object) -> list[Any]:
         """All that the class gives for a record, or nothing if it fails on the way."""
         made = list(self.logic.on_event(row) or ())
         self._refuse_attributes()
@@ -131,7 +138,7 @@ class ProcessKernel(KeyedKernel):
         return made
 
     @property
-    def _on_event(self) -> Any:
+    def _on_event(self) -> Callable[[Any], Any]:
         return self._whole if self.guarded else self.logic.on_event
 
     def given(self, made: list[Any]) -> Out:
@@ -202,7 +209,7 @@ class ProcessKernel(KeyedKernel):
                 f"keys. Declare it ({name} = ps.value(...)), or set it in on_open if it is no state"
             )
 
-    def load(self, key: Any) -> Any:
+    def load(self, key: object) -> Any:
         """Brings the state of a key into the instance; what has outlived its time is gone."""
         logic = self.logic
         around = vars(logic)
@@ -222,7 +229,7 @@ class ProcessKernel(KeyedKernel):
         self._expire()
         return kept
 
-    def _timers_of(self, key: Any) -> dict[Slot, int]:
+    def _timers_of(self, key: object) -> dict[Slot, int]:
         timers = self.waits.of(key)
         timers.pop(TTL, None)
         return timers
@@ -237,7 +244,7 @@ class ProcessKernel(KeyedKernel):
     def _end_of(self, cell: Any) -> int:
         return int(self.logic._stamps[cell.name] + cell.ttl)
 
-    def store(self, key: Any, kept: Any) -> None:
+    def store(self, key: object, kept: Any) -> None:
         """Keeps what the instance has of a key, if it changed."""
         around = vars(self.logic)
         plain = tuple([around.get(c.name, c.default) for c in self.plain])
@@ -255,7 +262,7 @@ class ProcessKernel(KeyedKernel):
         stamps = [self.logic._stamps.get(c.name) for c in self.passing]
         self.state.put(key, (*plain, *watched, *stamps))
 
-    def _set_timers(self, key: Any) -> None:
+    def _set_timers(self, key: object) -> None:
         """Has the service keep the timers that the instance has for a key, and the one that ends its cells."""
         before, after = self.waits.of(key), {Slot(*slot): at for slot, at in self.logic._timers.items()}
         ends = [self._end_of(c) for c in self.passing if c.name in self.logic._stamps]

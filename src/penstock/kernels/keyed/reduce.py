@@ -18,6 +18,7 @@ class ReduceKernel(Running):
     """A function of two records."""
 
     node: Reduce
+    of: Reduce
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the records into what is kept; nothing comes out before the barrier."""
@@ -28,7 +29,7 @@ class ReduceKernel(Running):
                 raise RecordFailed(self.node, chunk.rows()[at], at, error) from error
         return ()
 
-    def together(self, kept: Any, part: Any) -> Any:
+    def together(self, kept: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
         """The function's record, as plain values."""
         shape = self.shape
         made = shape.values(self.of.function(shape.make(kept), shape.make(part)))
@@ -47,7 +48,7 @@ class ReduceKernel(Running):
         fields = self.node.output().schema.fields
         return Layout(self.key_columns, tuple(Column(f.name, arrow_type(f.type)) for f in fields))
 
-    def record(self, key: Key, kept: Any) -> Any:
+    def record(self, key: Key, kept: tuple[Any, ...]) -> tuple[Any, ...]:
         """The folded record."""
         return kept
 
@@ -57,7 +58,7 @@ class FoldKernel(Running):
 
     node: Fold
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Fold, schema: Schema) -> None:
         super().__init__(node, schema)
         fields = node.output().schema.fields[len(node.keys) :]
         self.shape = shape_of(Schema(fields))
@@ -80,7 +81,7 @@ class FoldKernel(Running):
             raise RecordFailed(self.node, row, walk.at, error) from error
         return ()
 
-    def _next(self, kept: Any, row: Any) -> Any:
+    def _next(self, kept: tuple[Any, ...] | None, row: object) -> tuple[Any, ...]:
         """The next value, as a tuple of its fields."""
         if kept is None:
             so_far = copy.deepcopy(self.node.init)
@@ -90,6 +91,6 @@ class FoldKernel(Running):
         made = (given,) if self.shape.single and not isinstance(given, tuple | dict) else self.shape.values(given)
         return tuple(c[0] for c in self.shape.checked([[v] for v in made]))
 
-    def record(self, key: Key, kept: Any) -> Any:
+    def record(self, key: Key, kept: tuple[Any, ...]) -> tuple[Any, ...]:
         """The key and the value."""
         return (*key, *kept)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 BITS = 12
 """A sketch of distinct values has 2 to this many buckets: about 1.6 % off. As in the native part."""
 
 
-def _library() -> Any:
+def _library() -> ModuleType:
     import datasketches  # type: ignore[import-untyped,unused-ignore]  # an extra, which has no types
 
-    return datasketches
+    made: ModuleType = datasketches
+    return made
 
 
-def distinct_of(value: Any) -> bytes | None:
+def distinct_of(value: object) -> bytes | None:
     """A sketch of one value, for counting distinct ones."""
     if value is None:
         return None
@@ -37,7 +41,7 @@ def how_many(sketch: bytes | None) -> int:
     return 0 if sketch is None else round(_library().hll_sketch.deserialize(sketch).get_estimate())
 
 
-def values_of(value: Any) -> bytes | None:
+def values_of(value: float | None) -> bytes | None:
     """A sketch of one number, for percentiles."""
     if value is None:
         return None

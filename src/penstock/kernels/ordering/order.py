@@ -19,7 +19,7 @@ from penstock.graph.nodes import Term
 _PLAIN = (str, int, float, bool, bytes, decimal.Decimal, datetime.date, datetime.datetime)
 
 
-def sorted_by(table: Any, terms: Sequence[Term], names: Sequence[str]) -> Any:
+def sorted_by(table: pa.Table, terms: Sequence[Term], names: Sequence[str]) -> pa.Table:
     """A table in the order of some terms, and of all its values where these are equal."""
     more = [Term(n) for n in names if n not in {t.column for t in terms}]
     columns, orders = [], []
@@ -32,7 +32,7 @@ def sorted_by(table: Any, terms: Sequence[Term], names: Sequence[str]) -> Any:
     return table.take(at)
 
 
-def _sortable(column: Any) -> Iterable[Any]:
+def _sortable(column: pa.ChunkedArray) -> Iterable[Any]:
     """What to sort a column by: whether a value is there, whether it is no number, the value."""
     if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
         column = pa.array([None if v is None else repr(v) for v in column.to_pylist()], pa.string())
@@ -65,7 +65,7 @@ def _of(at: int) -> Callable[[tuple[Any, ...]], Any]:
     return lambda record: _value(record[at])
 
 
-def _value(value: Any) -> tuple[int, Any]:
+def _value(value: object) -> tuple[int, Any]:
     if value is None:
         return (0, 0)
     if isinstance(value, float) and math.isnan(value):

@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes import Term, Top
+from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import places_of
 from penstock.graph.times import Times
@@ -22,7 +24,7 @@ from penstock.kernels.records.chunk import Chunk
 Values = tuple[Any, ...]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: object, other: object) -> bool:
     """Whether rows are equal; not-a-number is equal to itself here.
 
     >>> same((1, float("nan")), (1, float("nan"))), same((1,), None)
@@ -42,7 +44,7 @@ class TopKernel(KeyedKernel):
     most = 1 << 18
     """How many records may wait before the best are picked."""
 
-    def __init__(self, node: Any, schema: Any) -> None:
+    def __init__(self, node: Top, schema: Schema) -> None:
         super().__init__(node, schema)
         self.names = schema.names
         self.fresh: list[Any] = []
@@ -62,7 +64,7 @@ class TopKernel(KeyedKernel):
             self.most = max(self.most, 2 * self.waiting)
         return ()
 
-    def _picked(self) -> Any:
+    def _picked(self) -> pa.Table:
         """The best of each key among the records that wait."""
         keys = tuple(map(Term, self.node.keys))
         rows = sorted_by(pa.Table.from_batches(self.fresh).combine_chunks(), (*keys, *self.node.by), self.names)
@@ -93,7 +95,7 @@ class TopKernel(KeyedKernel):
         return _changed(before, after)
 
 
-def numbers_within(rows: Any, keys: tuple[str, ...]) -> Any:
+def numbers_within(rows: pa.Table, keys: tuple[str, ...]) -> IntArray:
     """The number of each row among those of its key, from 0, in a table that is sorted by key."""
     fresh = np.ones(rows.num_rows, bool)
     if rows.num_rows:
@@ -104,7 +106,7 @@ def numbers_within(rows: Any, keys: tuple[str, ...]) -> Any:
     return at - np.maximum.accumulate(np.where(fresh, at, 0))
 
 
-def _differ(one: Any, other: Any) -> Any:
+def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> BoolArray:
     """Where two columns differ; null is equal to null."""
     unequal = pc.fill_null(pc.not_equal(one, other), False)
     nulls = pc.xor(pc.is_null(one), pc.is_null(other))

@@ -27,13 +27,13 @@ def moved(time: int, by: int) -> int:
     return time if time in (NEVER, FOREVER) else time + by
 
 
-def keys_in(rows: Any, keys: tuple[str, ...]) -> list[Key]:
+def keys_in(rows: pa.Table | pa.RecordBatch, keys: tuple[str, ...]) -> list[Key]:
     """The key of each row, as a tuple."""
     columns = [_listed(rows.column(k)) for k in keys]
     return list(zip(*columns, strict=True)) if keys else [()] * int(rows.num_rows)
 
 
-def _listed(column: Any) -> list[Any]:
+def _listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """A column as a list; whole numbers take the quick way."""
     if pa.types.is_integer(column.type) and not column.null_count:
         return (
@@ -44,7 +44,7 @@ def _listed(column: Any) -> list[Any]:
     return list(column.to_pylist())
 
 
-def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> Any:
+def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> pa.RecordBatch:
     """The records of a chunk as an Arrow batch, with the place of their key and their event time."""
     batch = chunk.batch()
     made = batch.append_column(PLACE, pa.array(_places(chunk, keys), pa.int64()))
@@ -54,20 +54,20 @@ def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> Any:
     return made.append_column(TIME, pc.fill_null(times, NEVER))
 
 
-def _places(chunk: Chunk, keys: tuple[str, ...]) -> Any:
+def _places(chunk: Chunk, keys: tuple[str, ...]) -> pa.Array:
     if chunk.places is not None:
         return chunk.places
     return key_hashes([chunk.batch().column(k) for k in keys], len(chunk))
 
 
-def given(rows: Any, schema: Schema) -> Chunk:
+def given(rows: pa.Table | pa.RecordBatch, schema: Schema) -> Chunk:
     """A chunk of rows that were held, without their place and time."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     made = table.select(schema.names).cast(arrow_schema(schema)).combine_chunks().to_batches()
     return Chunk(schema, batch=made[0] if len(made) == 1 else _one(made, schema))
 
 
-def _one(batches: list[Any], schema: Schema) -> Any:
+def _one(batches: list[Any], schema: Schema) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=arrow_schema(schema))
 
 
@@ -76,7 +76,7 @@ class DistinctKernel(Kernel):
 
     node: Distinct
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Distinct, schema: Schema) -> None:
         super().__init__(node)
         self.schema = schema
         self.near: dict[Key, list[int]] = {}
@@ -96,7 +96,7 @@ class DistinctKernel(Kernel):
         if rows is not None and rows.num_rows:
             yield "out", self._first(rows)
 
-    def _first(self, rows: Any) -> Chunk:
+    def _first(self, rows: pa.Table | pa.RecordBatch) -> Chunk:
         keys = keys_in(rows, self.node.keys)
         self._look_up(keys, rows)
         flags = self._ever(keys) if self.node.within is None else self._within(keys, times_of(rows).tolist())
@@ -104,7 +104,7 @@ class DistinctKernel(Kernel):
         self.seen.add(kept.select([*self.node.keys, PLACE, TIME]))
         return given(kept, self.schema)
 
-    def _look_up(self, keys: list[Key], rows: Any) -> None:
+    def _look_up(self, keys: list[Key], rows: pa.Table | pa.RecordBatch) -> None:
         places = dict(zip(keys, places_of(rows).tolist(), strict=True))
         wanted = [places[k] for k in places.keys() - self.near.keys()]
         found = self.seen.at(np.array(wanted, np.int64)) if wanted else None
@@ -151,7 +151,7 @@ class HeldKernel(Kernel):
     node: Held
     order: tuple[Term, ...] = (Term(TIME),)
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Held, schema: Schema) -> None:
         super().__init__(node)
         self.schema = schema
         self.fresh: list[Any] = []
@@ -189,7 +189,7 @@ class HeldKernel(Kernel):
         if due is not None:
             yield "out", given(self.chosen(sorted_by(due, self.order, self.schema.names)), self.schema)
 
-    def _due(self, edge: int) -> Any:
+    def _due(self, edge: int) -> pa.Table | None:
         old = self.waiting.span(NEVER, edge)
         new, rest = self._parted(edge)
         for batch in rest.to_batches() if rest is not None else ():
@@ -207,7 +207,7 @@ class HeldKernel(Kernel):
         passed = times_of(rows) < edge
         return some(rows, passed), some(rows, ~passed)
 
-    def chosen(self, rows: Any) -> Any:
+    def chosen(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         """Of the records in order those that are given."""
         return rows
 
@@ -217,7 +217,7 @@ class SortKernel(HeldKernel):
 
     node: Sort
 
-    def __init__(self, node: Any, schema: Schema) -> None:
+    def __init__(self, node: Sort, schema: Schema) -> None:
         super().__init__(node, schema)
         self.order = (Term(TIME), *node.by)
 
@@ -229,7 +229,7 @@ class SortKernel(HeldKernel):
         """The end of the span of a record."""
         return self.edge(time) + self.node.span if self.node.span else time + 1
 
-    def chosen(self, rows: Any) -> Any:
+    def chosen(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         """All; within spans the order is that of the terms alone."""
         if not self.node.span:
             return rows
@@ -248,7 +248,7 @@ class DistinctInTimeKernel(HeldKernel):
         super().open(context)
         self.kept: TimeTable = context.table(self.node.kept)
 
-    def chosen(self, rows: Any) -> Any:
+    def chosen(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
         """The first of each key, and those far enough behind the last kept one."""
         keys, times = keys_in(rows, self.node.keys), times_of(rows).tolist()
         last = self._last(rows)
@@ -258,7 +258,7 @@ class DistinctInTimeKernel(HeldKernel):
             self.kept.add(batch)
         return made
 
-    def _last(self, rows: Any) -> dict[Key, int]:
+    def _last(self, rows: pa.Table | pa.RecordBatch) -> dict[Key, int]:
         """When the last kept record of each of these keys was."""
         found = self.kept.at(np.unique(places_of(rows)))
         if found is None:

@@ -28,7 +28,7 @@ _SIMPLE: dict[str, Any] = {
 }
 
 
-def arrow_type(kind: t.DataType) -> Any:
+def arrow_type(kind: t.DataType) -> pa.DataType:
     """The Arrow type of a stream type."""
     if isinstance(kind, t.Simple):
         return _SIMPLE[kind.name]
@@ -44,12 +44,12 @@ def arrow_type(kind: t.DataType) -> Any:
 
 
 @lru_cache(maxsize=512)
-def arrow_schema(schema: Schema) -> Any:
+def arrow_schema(schema: Schema) -> pa.Schema:
     """The Arrow schema of a stream."""
     return pa.schema([pa.field(f.name, arrow_type(f.type)) for f in schema.fields])
 
 
-def to_batch(columns: list[list[Any]], schema: Schema) -> Any:
+def to_batch(columns: list[list[Any]], schema: Schema) -> pa.RecordBatch:
     """A record batch of checked columns."""
     shape = arrow_schema(schema)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, shape, strict=True)], schema=shape)
@@ -58,7 +58,7 @@ def to_batch(columns: list[list[Any]], schema: Schema) -> Any:
 _SURE = {str(kind) for kind in (pa.string(), pa.int64(), pa.float64(), pa.bool_())}
 
 
-def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> Any:
+def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> pa.RecordBatch | None:
     """A record batch of unchecked columns, or None when a value may not be of its type.
 
     Arrow is asked what it takes each column for; only when that is the type wanted is the column surely right.
@@ -77,6 +77,6 @@ def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> Any:
     return pa.record_batch(made, schema=shape)
 
 
-def to_columns(batch: Any) -> list[list[Any]]:
+def to_columns(batch: pa.RecordBatch) -> list[list[Any]]:
     """The columns of a record batch as Python values; maps become dicts."""
     return [values_of(column) for column in batch.columns]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.kernels.records import arrow
 from penstock.kernels.records.records import Shape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @lru_cache(maxsize=1024)
@@ -36,7 +39,7 @@ class Chunk:
         *,
         rows: list[Any] | None = None,
         columns: list[list[Any]] | None = None,
-        batch: Any = None,
+        batch: pa.RecordBatch | None = None,
         places: list[int] | None = None,
     ) -> None:
         self.shape = shape_of(schema)
@@ -85,7 +88,7 @@ class Chunk:
             return arrow.to_columns(self._batch)
         return self.shape.columns(self._rows or [])
 
-    def batch(self) -> Any:
+    def batch(self) -> pa.RecordBatch:
         """The records as an Arrow record batch."""
         if self._batch is None:
             self._batch = arrow.to_batch(self.columns(), self.shape.schema)

@@ -15,13 +15,14 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
 from penstock.kernels.records.values import BadValue, checker_of
 
+_Kind = TypeVar("_Kind")
 MAX_DEPTH = 500
 """How deep lists and objects of JSON may lie in each other here; Spark allows 1,000, for which Python has not the stack."""
 ESCAPES = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError, MemoryError, csv.Error)
@@ -107,22 +108,23 @@ def _said(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _field(value: Any, field: t.Field) -> Any:
+def _field(value: object, field: t.Field) -> object:
     try:
         return _value(value, field.type)
     except ESCAPES as error:
         raise Unreadable(f"field {field.name!r}: {_said(error)}") from None
 
 
-def _value(value: Any, kind: t.DataType) -> Any:
+def _value(value: Any, kind: t.DataType) -> object:
     if value is None:
         return None
     if isinstance(kind, t.Array):
         return [_value(v, kind.item) for v in _expected(value, list, kind)]
     if isinstance(kind, t.Map):
         found = _expected(value, dict, kind)
-        if getattr(found, "twice", None) is not None:
-            raise ValueError(f"the key {found.twice!r} occurs twice")
+        twice = getattr(found, "twice", None)
+        if twice is not None:
+            raise ValueError(f"the key {twice!r} occurs twice")
         return {k: _value(v, kind.value) for k, v in found.items()}
     if isinstance(kind, t.Struct):
         found = _expected(value, dict, kind)
@@ -130,13 +132,13 @@ def _value(value: Any, kind: t.DataType) -> Any:
     return _plain(value, kind)
 
 
-def _expected(value: Any, kind: type, target: t.DataType) -> Any:
+def _expected(value: object, kind: type[_Kind], target: t.DataType) -> _Kind:
     if not isinstance(value, kind):
         raise ValueError(f"{target} needs a {'list' if kind is list else 'JSON object'}, got {value!r}")
     return value
 
 
-def _plain(value: Any, kind: t.DataType) -> Any:
+def _plain(value: object, kind: t.DataType) -> object:
     if kind == t.STRING:
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
     if isinstance(value, str) and kind in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
@@ -164,7 +166,7 @@ def read_csv(line: str, schema: Schema) -> tuple[Any, ...]:
     return tuple(_cell(text, f) for text, f in zip(found, schema.fields, strict=True))
 
 
-def _cell(text: str, field: t.Field) -> Any:
+def _cell(text: str, field: t.Field) -> object:
     if text == "":
         return None
     if field.type in t.INTEGERS and text != text.strip():

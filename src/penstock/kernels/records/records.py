@@ -113,7 +113,7 @@ class Shape:
         except AttributeError as error:
             raise BadRecord(f"a record with the fields {', '.join(self.names)} is needed; {error}") from None
 
-    def values(self, record: Any, at: int = 0) -> tuple[Any, ...]:
+    def values(self, record: object, at: int = 0) -> tuple[Any, ...]:
         """The values of one record, in the order of the fields."""
         if isinstance(record, Tagged):
             raise BadRecord(f"the step has no output {record.output!r}; name it with side=...", at)
@@ -129,7 +129,7 @@ class Shape:
             raise BadRecord(f"a record with the fields {', '.join(self.names)} is needed, got {record!r}", at)
         return tuple(c[0] for c in self._at(at, self._from_objects, record))
 
-    def _at(self, at: int, split: Callable[[list[Any]], list[list[Any]]], record: Any) -> list[list[Any]]:
+    def _at(self, at: int, split: Callable[[list[Any]], list[list[Any]]], record: object) -> list[list[Any]]:
         try:
             return split([record])
         except BadRecord as error:
@@ -150,6 +150,6 @@ class Shape:
             raise BadRecord(f"the record lacks the field {absent[0]!r} (write None for no value), got {record!r}", at)
         return tuple(record[n] for n in self.names)
 
-    def row(self, record: Any) -> Any:
+    def row(self, record: object) -> object:
         """A checked row from one record."""
         return self.rows(self.columns([record]))[0]

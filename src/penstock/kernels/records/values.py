@@ -43,7 +43,7 @@ _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 def _integers(name: str, bits: int) -> Checker:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
-    def convert(value: Any) -> int:
+    def convert(value: object) -> int:
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ValueError(f"{name} needs a whole number, got {value!r}")
         number = value.__index__()
@@ -85,50 +85,50 @@ def _each(name: str, convert: Callable[[Any], Any]) -> Checker:
     return check
 
 
-def _string(value: Any) -> str:
+def _string(value: object) -> str:
     if isinstance(value, str):
         return str(value)
     raise ValueError(f"string needs a str, got {value!r} ({type(value).__name__})")
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise ValueError(f"boolean needs True or False, got {value!r}")
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise ValueError(f"a number is needed, got {value!r}")
     return float(value)
 
 
-def _single(value: Any) -> float:
+def _single(value: object) -> float:
     import struct
 
     return float(struct.unpack("f", struct.pack("f", _number(value)))[0])
 
 
-def _binary(value: Any) -> bytes:
+def _binary(value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise ValueError(f"binary needs bytes, got {value!r}")
 
 
-def _date(value: Any) -> datetime.date:
+def _date(value: object) -> datetime.date:
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value
     raise ValueError(f"date needs a datetime.date, got {value!r}")
 
 
-def _timestamp(value: Any) -> datetime.datetime:
+def _timestamp(value: object) -> datetime.datetime:
     if not isinstance(value, datetime.datetime):
         raise ValueError(f"timestamp needs a datetime.datetime, got {value!r}")
     plain = value.replace(tzinfo=_UTC) if value.tzinfo is None else value.astimezone(_UTC)
     return datetime.datetime(*plain.timetuple()[:6], plain.microsecond, tzinfo=_UTC)
 
 
-def _timestamp_ntz(value: Any) -> datetime.datetime:
+def _timestamp_ntz(value: object) -> datetime.datetime:
     if not isinstance(value, datetime.datetime) or value.tzinfo is not None:
         raise ValueError(f"timestamp_ntz needs a datetime without a time zone, got {value!r}")
     return value
@@ -166,7 +166,7 @@ def _decimal(kind: t.Decimal) -> Callable[[Any], Any]:
     limit = decimal.Decimal(10) ** (kind.precision - kind.scale)
     context = decimal.Context(prec=76)
 
-    def convert(value: Any) -> decimal.Decimal:
+    def convert(value: object) -> decimal.Decimal:
         if isinstance(value, bool | str | float) or not isinstance(value, int | decimal.Decimal):
             raise ValueError(f"{kind} needs a Decimal, got {value!r}")
         made = decimal.Decimal(value).quantize(step, context=context)
@@ -182,7 +182,7 @@ def _decimal(kind: t.Decimal) -> Callable[[Any], Any]:
 def _array(kind: t.Array) -> Callable[[Any], Any]:
     check = checker_of(kind.item)
 
-    def convert(value: Any) -> list[Any]:
+    def convert(value: object) -> list[Any]:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             raise ValueError(f"{kind} needs a list, got {value!r}")
         return check(sorted(value) if isinstance(value, set | frozenset) else list(value))
@@ -193,7 +193,7 @@ def _array(kind: t.Array) -> Callable[[Any], Any]:
 def _map(kind: t.Map) -> Callable[[Any], Any]:
     keys, items = checker_of(kind.key), checker_of(kind.value)
 
-    def convert(value: Any) -> dict[Any, Any]:
+    def convert(value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         pairs = value if isinstance(value, Mapping) else dict(value)
         return dict(zip(keys(list(pairs)), items(list(pairs.values())), strict=True))
 
@@ -203,13 +203,13 @@ def _map(kind: t.Map) -> Callable[[Any], Any]:
 def _struct(kind: t.Struct) -> Callable[[Any], Any]:
     checks = [(f, checker_of(f.type)) for f in kind.fields]
 
-    def convert(value: Any) -> dict[str, Any]:
+    def convert(value: object) -> dict[str, Any]:
         return {f.name: _part(f, c, part) for (f, c), part in zip(checks, _parts(value, kind), strict=True)}
 
     return convert
 
 
-def _parts(value: Any, kind: t.Struct) -> Iterable[Any]:
+def _parts(value: object, kind: t.Struct) -> Iterable[Any]:
     """The values of a struct in the order of its fields. A dict must have them all, and no others."""
     names = [f.name for f in kind.fields]
     if isinstance(value, Mapping):
@@ -229,7 +229,7 @@ def _check_names(value: Mapping[Any, Any], names: list[str]) -> None:
         raise ValueError(f"the field {absent[0]!r} is missing (write None for no value), got {value!r}")
 
 
-def _part(field: t.Field, check: Checker, value: Any) -> Any:
+def _part(field: t.Field, check: Checker, value: object) -> object:
     if value is None and not field.nullable:
         raise ValueError(f"{field.name!r} is declared not null, got None")
     return check([value])[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import CaptureError, StateError
 from penstock.graph.graph import Graph
@@ -21,13 +21,18 @@ from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
 from penstock.kernels.topology.routing import Local, Router, router_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 class TaskChunk(Chunk):
     """A chunk that knows the task it comes from."""
 
     __slots__ = ("emitter",)
 
-    def __init__(self, schema: Schema, emitter: int, columns: list[list[Any]], batch: Any = None) -> None:
+    def __init__(
+        self, schema: Schema, emitter: int, columns: list[list[Any]], batch: pa.RecordBatch | None = None
+    ) -> None:
         super().__init__(schema, columns=columns, batch=batch)
         self.emitter = emitter
 
@@ -95,9 +100,10 @@ class Tuples:
         return self._begin + self._length - int(self._first.__length_hint__()) - 1
 
 
-def _rooted(tup: Any, packed: bytes | None) -> Any:
+def _rooted(tup: Any, packed: bytes | None) -> Tuple:
     tup._roots = packed
-    return tup
+    made: Tuple = tup
+    return made
 
 
 def hidden(chunk: Chunk, name: str) -> list[Any] | None:
@@ -224,7 +230,7 @@ class BoltKernel(Kernel):
     node: Bolt
     state: KeyedState | None
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Bolt, graph: Graph) -> None:
         super().__init__(node)
         self.inputs = [Input(node, place, graph) for place in range(len(node.inputs))]
 
@@ -285,7 +291,7 @@ class BoltKernel(Kernel):
                 task.run([tup], partial(int, at))
                 yield from task.out(False)
 
-    def _task(self, number: int, tup: Any, at: int) -> Task:
+    def _task(self, number: int, tup: object, at: int) -> Task:
         if number not in self.tasks:
             error = ValueError(
                 f"task {number} of {self.node.name!r} was named; its tasks are 0 to {self.node.tasks - 1}"
@@ -324,7 +330,7 @@ class RouteKernel(Kernel):
 
     node: Route
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Route, graph: Graph) -> None:
         super().__init__(node)
         self.given = graph.output(node.inputs[0]).schema
         self.width = len(visible(self.given).names)
@@ -354,7 +360,7 @@ class RouteKernel(Kernel):
             raise RecordFailed(self.node, row[: self.width], at, error) from error
 
 
-def unsaved(step: str, states: Iterable[Any], error: Exception, dumps: Any) -> StateError:
+def unsaved(step: str, states: Iterable[Any], error: Exception, dumps: Callable[[object], bytes]) -> StateError:
     """Says which attribute of a bolt cannot be saved."""
     kept = next((v for v in states if isinstance(v, dict)), {})
     for name, value in kept.items():

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.graph import types as t
 from penstock.graph.logic.components import TaskContext
 from penstock.graph.nodes import Grouping
+from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.kernels.hashing.murmur import spark_hash
@@ -135,7 +136,9 @@ class Local(Router):
 class Custom(Router):
     """The user's own choice. Each emitter has a chooser of its own."""
 
-    def __init__(self, tasks: int, schema: Schema, chooser: Any, origin: tuple[str, str]) -> None:
+    def __init__(
+        self, tasks: int, schema: Schema, chooser: Chooser | Callable[..., object] | None, origin: tuple[str, str]
+    ) -> None:
         super().__init__(tasks)
         self.make = row_class(schema.names)
         self.chooser, self.origin = chooser, origin
@@ -149,14 +152,14 @@ class Custom(Router):
         return tuple(map(self._checked, given if isinstance(given, Iterable) else (given,)))
 
     def _chooser(self, emitter: int) -> Callable[[Any], Any]:
-        made = copy.deepcopy(self.chooser)
+        made: Any = copy.deepcopy(self.chooser)
         if hasattr(made, "prepare"):
             component, stream = self.origin
             made.prepare(TaskContext(component, emitter), stream, list(range(self.tasks)))
         choose: Callable[[Any], Any] = getattr(made, "choose", made)
         return choose
 
-    def _checked(self, task: Any) -> int:
+    def _checked(self, task: object) -> int:
         if not isinstance(task, int) or isinstance(task, bool) or not 0 <= task < self.tasks:
             raise ValueError(f"a chooser names tasks from 0 to {self.tasks - 1}, got {task!r}")
         return task

@@ -76,7 +76,7 @@ class SpoutShape:
         return [SpoutRecord((*row, *more)) for row, *more in zip(rows, *hidden, strict=True)]
 
 
-def completed(node: Source, record: Any, number: int) -> SpoutRecord:
+def completed(node: Source, record: object, number: int) -> SpoutRecord:
     """A record that a test gives in place of a spout, as the spout would have given it.
 
     `ps.to(stream, record)` says which stream it is of, when the spout has several.
@@ -162,7 +162,7 @@ class SpoutTasks:
             except StopIteration as stop:
                 return stop.value is END
 
-    def _give(self, task: Spout, record: Any) -> bool:
+    def _give(self, task: Spout, record: object) -> bool:
         if record is END:
             return True
         tagged = record if isinstance(record, Tagged) else Tagged(DEFAULT, record)
@@ -224,5 +224,5 @@ class SpoutTasks:
             task.close()
 
 
-def _random_root(id: Any) -> bytes:
+def _random_root(id: object) -> bytes:
     return random.getrandbits(64).to_bytes(8, "big")

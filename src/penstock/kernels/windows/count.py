@@ -30,10 +30,11 @@ class CountWindowKernel(KeyedKernel):
 
     node: Window
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Window, graph: Graph) -> None:
         schema = graph.output(node.inputs[0]).schema
         super().__init__(node, schema)
-        self.spec: CountWindow = node.spec
+        assert isinstance(node.spec, CountWindow), "window_kernel chooses by the kind of window"
+        self.spec = node.spec
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:

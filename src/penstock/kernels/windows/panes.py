@@ -6,12 +6,11 @@ together and given.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from penstock.graph.aggregates import ROWS
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Window
 from penstock.graph.nodes.window import PANE
@@ -31,7 +30,7 @@ class PartsKernel(Kernel):
 
     node: Window
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Window, graph: Graph) -> None:
         super().__init__(node)
         self.parts = Rows(node)
         self.new: list[pa.Table] = []
@@ -50,7 +49,7 @@ class PartsKernel(Kernel):
         self.new.append(self.on_time(rows, ~np.asarray(rows.column(len(self.node.keys)).is_null())))
         return ()
 
-    def on_time(self, rows: pa.Table, flags: Any) -> pa.Table:
+    def on_time(self, rows: pa.Table, flags: BoolArray) -> pa.Table:
         """The parts whose flag is true; the others are counted as late."""
         if flags.all():
             return rows
@@ -62,7 +61,7 @@ class PartsKernel(Kernel):
         new, self.new = concat(self.new), []
         return new
 
-    def give(self, rows: pa.Table, start: Any, end: Any) -> Out:
+    def give(self, rows: pa.Table, start: IntArray, end: IntArray) -> Out:
         """The records of windows."""
         yield "out", Chunk(self.node.output().schema, batch=self.parts.results(rows, start, end))
 
@@ -70,9 +69,10 @@ class PartsKernel(Kernel):
 class PanesKernel(PartsKernel):
     """Tumbling and sliding windows."""
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Window, graph: Graph) -> None:
         super().__init__(node, graph)
-        self.spec: TimeWindow = node.spec
+        assert isinstance(node.spec, TimeWindow), "window_kernel chooses by the kind of window"
+        self.spec = node.spec
 
     def advance(self, times: Times) -> Out:
         """Emits the windows whose end event time passes, and keeps the panes of the others."""
@@ -145,7 +145,7 @@ class PanesKernel(PartsKernel):
         rows = rows if len(found) == 1 and len(at) == rows.num_rows else rows.take(pa.array(at))
         return rows.append_column(_FIRST, pa.array(np.concatenate(starts)))
 
-    def _times(self, walls: Any) -> Any:
+    def _times(self, walls: IntArray) -> IntArray:
         """When the clocks on the wall show these times."""
         if not self.spec.timezone:
             return walls

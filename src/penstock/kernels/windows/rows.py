@@ -5,7 +5,7 @@ No Python runs per row, but for aggregates whose parts Arrow cannot put together
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.aggregates import Aggregate
+from penstock.graph.arrays import IntArray
 from penstock.graph.nodes import AggregateBy, Window
 from penstock.kernels.keyed.aggregates import finish, merge_of
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
@@ -52,7 +53,7 @@ class Rows:
         columns |= {n: self._merged(n, rows.column(n), groups) for n in hard}
         return pa.table({n: columns[n] for n in (*by, *self.parts)})
 
-    def _easy(self, name: str, column: Any) -> bool:
+    def _easy(self, name: str, column: pa.ChunkedArray) -> bool:
         """Whether Arrow puts a part together as Spark does; it has other ideas of the largest where a value is no number."""
         if self.merges[name][0].merge not in _ARROW or pa.types.is_nested(column.type):
             return False
@@ -62,19 +63,19 @@ class Rows:
             return True
         return not pc.any(pc.is_nan(column)).as_py()
 
-    def _merged(self, name: str, column: Any, groups: list[list[int]]) -> Any:
+    def _merged(self, name: str, column: pa.ChunkedArray, groups: list[list[int]]) -> pa.Array:
         merge = merge_of(*self.merges[name])
         values = column.to_pylist()
         return pa.array([_folded(merge, [values[at] for at in each]) for each in groups], column.type)
 
-    def results(self, rows: pa.Table, start: Any, end: Any) -> pa.RecordBatch:
+    def results(self, rows: pa.Table, start: IntArray, end: IntArray) -> pa.RecordBatch:
         """The records of windows from their parts, and from when they begin and end."""
         bounds = [pa.array(np.asarray(each, np.int64)).cast(_UTC) for each in (start, end)]
         made = [rows.column(k) for k in self.keys] + bounds + [self._finished(a, rows) for a in self.aggregates]
         arrays = [_whole(array).cast(f.type) for array, f in zip(made, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _finished(self, aggregate: Aggregate, rows: pa.Table) -> Any:
+    def _finished(self, aggregate: Aggregate, rows: pa.Table) -> pa.Array:
         parts = [rows.column(f.name) for f in aggregate.part_fields]
         how = aggregate.recipe.finish
         if how == "first":
@@ -86,7 +87,7 @@ class Rows:
         return pa.array(made, arrow_type(aggregate.type))
 
 
-def _fits(column: Any) -> bool:
+def _fits(column: pa.ChunkedArray) -> bool:
     """Whether no sum of these integers can pass 64 bits, which Arrow would not notice.
 
     >>> _fits(pa.array([1, 2, None])), _fits(pa.array([1 << 62, 1 << 62]))
@@ -96,7 +97,7 @@ def _fits(column: Any) -> bool:
     return bool(max(abs(bounds["min"] or 0), abs(bounds["max"] or 0)) * len(column) < 1 << 63)
 
 
-def _folded(merge: Any, values: list[Any]) -> Any:
+def _folded(merge: Callable[[Any, Any], object], values: list[Any]) -> object:
     """All values together, in pairs of pairs, so that long lists are not copied again for each short one."""
     while len(values) > 1:
         paired = [merge(values[i], values[i + 1]) for i in range(0, len(values) - 1, 2)]
@@ -104,7 +105,7 @@ def _folded(merge: Any, values: list[Any]) -> Any:
     return values[0]
 
 
-def _whole(array: Any) -> Any:
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 

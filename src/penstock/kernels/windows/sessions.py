@@ -7,7 +7,7 @@ what would be forgotten is kept as one piece, up to the end of the session so fa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.aggregates import ROWS
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes.window import END, START
 from penstock.graph.state.table import PLACE, TIME, column, places_of, some
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Out
+from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.windows.panes import PartsKernel
 from penstock.kernels.windows.rows import concat
 
@@ -47,7 +49,7 @@ class SessionsKernel(PartsKernel):
             for batch in rows.combine_chunks().to_batches():
                 self.table.add(batch)
 
-    def _ended(self, new: pa.Table | None, mark: int) -> Any:
+    def _ended(self, new: pa.Table | None, mark: int) -> Generator[tuple[str, Chunk], None, pa.Table | None]:
         """Gives the sessions that are over; what comes back is to be kept of those that are not."""
         over = None if new is None else some(new, column(new, TIME) <= mark)
         old = concat([self.table.span(NEVER, mark + 1), over])
@@ -74,7 +76,7 @@ class SessionsKernel(PartsKernel):
         mine = None if open_ is None else some(open_, np.isin(places_of(open_), places))
         return concat([self.table.at(places, mark + 1), mine])
 
-    def _key_numbers(self, rows: pa.Table) -> Any:
+    def _key_numbers(self, rows: pa.Table) -> IntArray:
         """A number for each row, the same for the same key."""
         number = np.zeros(rows.num_rows, np.int64)
         for name in self.node.keys:
@@ -95,7 +97,7 @@ class SessionsKernel(PartsKernel):
             made = made.append_column(name, rows.column(name).take(at))
         return made
 
-    def _kept(self, rows: pa.Table | None, end: Any) -> pa.Table | None:
+    def _kept(self, rows: pa.Table | None, end: IntArray) -> pa.Table | None:
         """The old pieces of each session that is not over, as one piece; it is kept until the session so far ends."""
         if rows is None:
             return None
@@ -108,7 +110,7 @@ class SessionsKernel(PartsKernel):
         return made.select([*self.node.keys, START, END, *self.parts.parts, ROWS, PLACE, TIME])
 
 
-def sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
+def sessions(keys: IntArray, starts: IntArray, ends: IntArray) -> tuple[Any, Any, Any]:
     """Spans of each key that overlap, put together: where each session begins and ends, and which one each span is in.
 
     >>> begin, end, which = sessions(np.array([1, 2, 1, 1]), np.array([0, 0, 5, 50]), np.array([10, 9, 15, 60]))
@@ -127,7 +129,7 @@ def sessions(keys: Any, starts: Any, ends: Any) -> tuple[Any, Any, Any]:
     return s[at], np.maximum.reduceat(e, at) if len(at) else e, number
 
 
-def _order(keys: Any, starts: Any) -> Any:
+def _order(keys: IntArray, starts: IntArray) -> IntArray:
     """The order by key and start; by both in one number, where that fits, which is quicker."""
     least = int(starts.min(initial=0))
     many = int(starts.max(initial=0)) - least + 1
@@ -136,11 +138,12 @@ def _order(keys: Any, starts: Any) -> Any:
     return np.lexsort((starts, keys))
 
 
-def _running_max(values: Any, fresh: Any) -> Any:
+def _running_max(values: IntArray, fresh: BoolArray) -> IntArray:
     """The largest value so far, beginning anew where `fresh` is true."""
     least = int(values.min(initial=0))
     high = int(values.max(initial=0)) - least + 1
     group = np.cumsum(fresh)
     if high and int(group[-1] if len(group) else 0) < (1 << 62) // high:
-        return np.maximum.accumulate((values - least) + group * high) - group * high + least
+        reach: IntArray = np.maximum.accumulate((values - least) + group * high) - group * high + least
+        return reach
     return np.concatenate([np.maximum.accumulate(each) for each in np.split(values, np.flatnonzero(fresh)[1:])])

@@ -6,7 +6,7 @@ those that are given once, of native aggregates, have a quicker kernel (`window_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ class Folding:
         self.merges = [m for a in node.aggregates for m in merges(a)]
         self.widths = [len(merges(a)) for a in node.aggregates]
 
-    def begin(self, values: Any, row: Any) -> Parts:
+    def begin(self, values: Sequence[Any], row: object) -> Parts:
         """What one record makes."""
         return tuple(b(values, row) for b in self.begins)
 
@@ -91,7 +91,7 @@ class Reducing(Folding):
         self.keys = [schema.names.index(k) for k in node.keys]
         self.others = [at for at, name in enumerate(schema.names) if name not in node.keys]
 
-    def begin(self, values: Any, row: Any) -> Parts:
+    def begin(self, values: Sequence[Any], row: object) -> Parts:
         """The record itself."""
         return tuple(values)
 
@@ -119,7 +119,7 @@ class WindowKernel(KeyedKernel):
 
     node: Window
 
-    def __init__(self, node: Any, graph: Graph) -> None:
+    def __init__(self, node: Window, graph: Graph) -> None:
         schema = graph.output(node.inputs[0]).schema
         super().__init__(node, schema)
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
@@ -282,7 +282,7 @@ class WindowKernel(KeyedKernel):
             return held.rows // early.records > (held.rows - held.fresh) // early.records
         return self._ticked()
 
-    def _record(self, key: Key, span: Span, parts: Parts | None) -> Any:
+    def _record(self, key: Key, span: Span, parts: Parts | None) -> tuple[Any, ...]:
         bounds = () if isinstance(self.node.spec, GlobalWindow) else tuple(map(to_moment, span))
         results = self.folding.nothing() if parts is None else self.folding.results(parts)
         count = ((-1 if parts is None else 1),) if self.node.counted else ()
@@ -371,12 +371,12 @@ def gap_getter(spec: SessionWindow, schema: Schema) -> Callable[[Any, Any], int]
     return lambda values, row: gap_by(gap, row)
 
 
-def gap_by(function: Callable[[Any], Any], row: Any) -> int:
+def gap_by(function: Callable[[Any], Any], row: object) -> int:
     """The gap that a function gives for a record, in microseconds."""
     return checked_gap(micros(function(row), "the gap of a session"))
 
 
-def checked_gap(gap: Any) -> int:
+def checked_gap(gap: int | None) -> int:
     """A gap that can be used."""
     if gap is None or gap <= 0:
         raise FlowError(f"the gap of a session is a span of time above zero, got {gap!r}")
