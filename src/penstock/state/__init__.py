@@ -7,10 +7,11 @@ of it is run: values that are typed or made of plain builtins are shown as they 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.state.reader import OpenState, Store
 
@@ -33,7 +34,7 @@ def read(folder: str | Path, step: str, version: int | None = None) -> pa.Table:
     return _open(folder).read(step, version)
 
 
-def frame(spark: Any, folder: str | Path, step: str, version: int | None = None) -> Any:
+def frame(spark: SparkSession, folder: str | Path, step: str, version: int | None = None) -> DataFrame:
     """The same as a DataFrame of Spark."""
     return spark.createDataFrame(read(folder, step, version))
 

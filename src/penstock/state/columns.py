@@ -11,12 +11,13 @@ import datetime
 import decimal
 import pickle
 import zoneinfo
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.graph.arrays import BoolArray
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
 
@@ -37,7 +38,7 @@ Dumps = Callable[[Any], bytes]
 """A function that pickles a value."""
 
 
-def filed(kind: Any) -> Any:
+def filed(kind: pa.DataType) -> pa.DataType:
     """The type in a file: texts and bytes may be more than 2 GiB together."""
     return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
 
@@ -54,7 +55,7 @@ def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
     return parts[0] if layout.bare else list(zip(*parts, strict=True))
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """A value as bytes; a host whose classes travel by value has a way of its own."""
     return pickle.dumps(value, 5)
 
@@ -67,7 +68,7 @@ def encode_values(layout: Layout, values: list[Any], dumps: Dumps = dumps) -> li
     return [made for column, part in zip(layout.values, parts, strict=True) for made in encode(column, part, dumps)]
 
 
-def encode(column: Column, values: Any, dumps: Dumps) -> list[tuple[str, Any]]:
+def encode(column: Column, values: Sequence[Any], dumps: Dumps) -> list[tuple[str, Any]]:
     """The arrays of one column: typed, pickled, or both."""
     if column.type is None:
         return [(PICKLED + column.name, pa.array([_packed(v, dumps) for v in values], pa.large_binary()))]
@@ -81,7 +82,7 @@ def encode(column: Column, values: Any, dumps: Dumps) -> list[tuple[str, Any]]:
     return [(VALUE + column.name, made), (PICKLED + column.name, pa.array(pickled, pa.large_binary()))]
 
 
-def _typed(column: Column, values: Any) -> Any:
+def _typed(column: Column, values: Sequence[Any]) -> pa.Array | None:
     """The values as an array, or None when one does not fit. None itself fits where it is what nothing looks like."""
     if column.exact is not None:
         kinds = set(map(type, values))
@@ -90,7 +91,8 @@ def _typed(column: Column, values: Any) -> Any:
         if column.default is ABSENT and type(ABSENT) in kinds:
             kinds.discard(type(ABSENT))
             values = [None if v is ABSENT else v for v in values]
-        if not kinds <= {column.exact, type(None)} or not _ALSO.get(column.exact, _always)(values):
+        also: Fits = _ALSO.get(column.exact, _always)
+        if not kinds <= {column.exact, type(None)} or not also(values):
             return None
         if column.exact is decimal.Decimal:
             values = [None if v is None else str(v) for v in values]
@@ -100,18 +102,18 @@ def _typed(column: Column, values: Any) -> Any:
         return None
 
 
-def _always(values: Any) -> bool:
+def _always(values: Sequence[Any]) -> bool:
     return True
 
 
-def _in_utc(values: Any) -> bool:
+def _in_utc(values: Sequence[Any]) -> bool:
     return all(v is None or (v.tzinfo in _ZONES and not v.fold) for v in values)
 
 
 _ALSO: dict[type, Fits] = {datetime.datetime: _in_utc}
 
 
-def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
+def decode(column: Column, typed: pa.Array | None, pickled: pa.Array | None, rows: int) -> list[Any]:
     """The values of one column; either array may be missing."""
     if column.type is None:
         return [column.default] * rows if pickled is None else _unpickled(column, pickled)
@@ -122,14 +124,14 @@ def decode(column: Column, typed: Any, pickled: Any, rows: int) -> list[Any]:
     return values
 
 
-def _unpickled(column: Column, pickled: Any) -> list[Any]:
+def _unpickled(column: Column, pickled: pa.Array) -> list[Any]:
     load: Callable[[bytes], Any] = Packed if column.lazy else pickle.loads
     if not pickled.null_count:
         return list(map(load, pickled.to_pylist()))
     return [column.default if v is None else load(v) for v in pickled.to_pylist()]
 
 
-def _values(column: Column, typed: Any) -> list[Any]:
+def _values(column: Column, typed: pa.Array) -> list[Any]:
     values = values_of(typed)
     if column.exact is decimal.Decimal:
         values = [None if v is None else decimal.Decimal(v) for v in values]
@@ -147,15 +149,16 @@ def assembled(layout: Layout, columns: list[list[Any]], rows: int) -> Iterable[A
     return columns[0] if layout.single else zip(*columns, strict=True)
 
 
-def _packed(value: Any, dumps: Dumps) -> bytes | None:
+def _packed(value: object, dumps: Dumps) -> bytes | None:
     if value is ABSENT:
         return None
     return value if type(value) is Packed else dumps(value)
 
 
-def equal(one: Any, other: Any) -> Any:
+def equal(one: pa.Array, other: pa.Array) -> BoolArray:
     """Where two arrays are equal, as a numpy array; null equals null."""
     same = pc.equal(one, other)
     if same.null_count:
         same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
-    return same.to_numpy(zero_copy_only=False)
+    array: BoolArray = same.to_numpy(zero_copy_only=False)
+    return array

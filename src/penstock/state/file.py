@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 from penstock.storage import Storage, StorageError
 from penstock.storage.private import make_private, open_private
@@ -147,7 +148,7 @@ def _safely(path: Path, write: Callable[[Any], None]) -> None:
 class OpenFile:
     """A file mapped into memory."""
 
-    def __init__(self, name: str, data: Any, crcs: list[int], index: list[int]) -> None:
+    def __init__(self, name: str, data: pa.Buffer, crcs: list[int], index: list[int]) -> None:
         self.name, self.data, self.crcs = name, data, crcs
         self.is_mapped = False
         self.index = np.array(index, np.int64)
@@ -161,7 +162,7 @@ class OpenFile:
             self._check(region)
         return pa.ipc.open_file(pa.BufferReader(self.data)).get_batch(0)
 
-    def find(self, places: Any) -> tuple[Any, Any]:
+    def find(self, places: IntArray) -> tuple[Any, Any]:
         """Where these places are, which must be sorted: numbers of places, and the row of each.
 
         Keys that share a hash share a place; such a place comes several times.
@@ -176,7 +177,9 @@ class OpenFile:
         more = more[first[more] < rows - 1]
         return self._several(mine, places, at, found, more) if len(more) else (at, found)
 
-    def _several(self, mine: Any, places: Any, at: Any, found: Any, more: Any) -> tuple[Any, Any]:
+    def _several(
+        self, mine: IntArray, places: IntArray, at: IntArray, found: BoolArray, more: BoolArray
+    ) -> tuple[Any, Any]:
         self.check_column(PLACE)
         behind = np.searchsorted(mine, places[more], "right")
         first = np.searchsorted(mine, places[more], "left")
@@ -184,7 +187,7 @@ class OpenFile:
         again = np.repeat(more, [len(s) for s in spans])
         return np.concatenate([at, again]), np.concatenate([found, *spans])
 
-    def _lower(self, places: Any) -> tuple[Any, Any]:
+    def _lower(self, places: IntArray) -> tuple[Any, Any]:
         """The places of the file, and where each of the sought ones would stand among them."""
         mine = self.batch.column(0).to_numpy(zero_copy_only=True)
         block = np.maximum(np.searchsorted(self.index, places, "left") - 1, 0)
@@ -196,7 +199,7 @@ class OpenFile:
         self._check_spans(self.batch.column(0).buffers()[1], begin * 8, np.minimum(begin + BLOCK, len(mine)) * 8)
         return mine, _within(mine, places, block * BLOCK)
 
-    def taken(self, name: str, rows: Any) -> Any:
+    def taken(self, name: str, rows: IntArray) -> Any:
         """Some rows of a column, checked; None when the file has no such column."""
         at = self.batch.schema.get_field_index(name)
         if at < 0:
@@ -206,7 +209,7 @@ class OpenFile:
             self._check_rows(name, column, rows)
         return column.take(pa.array(rows))
 
-    def _check_rows(self, name: str, column: Any, rows: Any) -> None:
+    def _check_rows(self, name: str, column: pa.Array, rows: IntArray) -> None:
         """Checks the regions in which these rows stand."""
         kind, (flags, *buffers) = column.type, column.buffers()
         if flags is not None:
@@ -222,7 +225,7 @@ class OpenFile:
         else:
             self.check_column(name)
 
-    def _check_spans(self, buffer: Any, begin: Any, end: Any) -> None:
+    def _check_spans(self, buffer: pa.Buffer, begin: IntArray, end: IntArray) -> None:
         """Checks the regions of spans of bytes in a buffer."""
         base = buffer.address - self.data.address
         full = end > begin
@@ -256,7 +259,7 @@ class OpenFile:
         self.checked[region] = True
 
 
-def _within(mine: Any, places: Any, low: Any) -> Any:
+def _within(mine: IntArray, places: IntArray, low: IntArray) -> IntArray:
     """The first row of each block on that is not below the place sought; only its block is looked at."""
     last = len(mine) - 1
     high = np.minimum(low + BLOCK, last + 1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import Layout
 from penstock.graph.state.table import places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
@@ -30,11 +31,11 @@ class MemoryState:
     def prepare(self, keys: list[Any], places: list[int] | None) -> None:
         """All keys are near."""
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
         self.kept[key] = value
 
-    def delete(self, key: Any) -> None:
+    def delete(self, key: object) -> None:
         """Forgets a key."""
         self.kept.pop(key, None)
 
@@ -72,7 +73,7 @@ class MemoryTable:
             return None
         return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
 
-    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows at some places in a span of time."""
         found = self.span(begin, end)
         return None if found is None else some(found, np.isin(places_of(found), places))

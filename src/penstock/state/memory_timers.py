@@ -27,7 +27,7 @@ class MemoryTimers:
         self.moments: dict[str, dict[int, dict[tuple[Any, str], None]]] = {clock: {} for clock in CLOCKS}
         self.heaps: dict[str, list[int]] = {clock: [] for clock in CLOCKS}
 
-    def set(self, key: Any, clock: str, time: int, tag: str = "") -> None:
+    def set(self, key: object, clock: str, time: int, tag: str = "") -> None:
         """Sets a timer, or moves it."""
         mine, slot = self.timers.setdefault(key, {}), Slot(clock, tag)
         before = mine.get(slot)
@@ -38,7 +38,7 @@ class MemoryTimers:
         mine[slot] = time
         self._enter(clock, time, key, tag)
 
-    def _enter(self, clock: str, time: int, key: Any, tag: str) -> None:
+    def _enter(self, clock: str, time: int, key: object, tag: str) -> None:
         moments, heap = self.moments[clock], self.heaps[clock]
         there = moments.get(time)
         if there is not None:
@@ -49,14 +49,14 @@ class MemoryTimers:
         if len(heap) > 2 * len(moments) + _SPARE:
             heap[:] = sorted(moments)
 
-    def _leave(self, clock: str, time: int, key: Any, tag: str) -> None:
+    def _leave(self, clock: str, time: int, key: object, tag: str) -> None:
         """Takes a timer out of its moment, if it is there: those of keys that were just loaded are sorted in later."""
         there = self.moments[clock].get(time, {})
         there.pop((key, tag), None)
         if not there:
             self.moments[clock].pop(time, None)
 
-    def delete(self, key: Any, clock: str, tag: str = "") -> None:
+    def delete(self, key: object, clock: str, tag: str = "") -> None:
         """Takes a timer back."""
         mine = self.timers.get(key)
         time = None if mine is None else mine.pop(Slot(clock, tag), None)
@@ -65,12 +65,12 @@ class MemoryTimers:
             if not mine:
                 del self.timers[key]
 
-    def clear(self, key: Any) -> None:
+    def clear(self, key: object) -> None:
         """Takes back all timers of a key."""
         for clock, tag in list(self.timers.get(key, ())):
             self.delete(key, clock, tag)
 
-    def of(self, key: Any) -> dict[Slot, int]:
+    def of(self, key: object) -> dict[Slot, int]:
         """The timers of a key."""
         return dict(self.timers.get(key, ()))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.state.columns import GONE, KEY, equal
 from penstock.state.file import PLACE
@@ -48,21 +49,24 @@ def _one(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def _places(batch: pa.RecordBatch) -> Any:
-    return batch.column(PLACE).to_numpy(zero_copy_only=False)
+def _places(batch: pa.RecordBatch) -> IntArray:
+    places: IntArray = batch.column(PLACE).to_numpy(zero_copy_only=False)
+    return places
 
 
-def flags(batch: pa.RecordBatch, name: str) -> Any:
+def flags(batch: pa.RecordBatch, name: str) -> BoolArray:
     """A column of flags; null is false."""
-    return batch.column(name).fill_null(False).to_numpy(zero_copy_only=False)
+    made: BoolArray = batch.column(name).fill_null(False).to_numpy(zero_copy_only=False)
+    return made
 
 
-def owned(batch: pa.RecordBatch, groups: int) -> Any:
+def owned(batch: pa.RecordBatch, groups: int) -> BoolArray:
     """Which entries belong to these key groups."""
-    return bits(groups)[_places(batch) & (KEY_GROUPS - 1)]
+    mine: BoolArray = bits(groups)[_places(batch) & (KEY_GROUPS - 1)]
+    return mine
 
 
-def bits(groups: int) -> Any:
+def bits(groups: int) -> BoolArray:
     """Key groups as an array of flags.
 
     >>> bits(0b101)[:4].tolist()
@@ -73,7 +77,7 @@ def bits(groups: int) -> Any:
     )
 
 
-def _older(batch: pa.RecordBatch) -> Any:
+def _older(batch: pa.RecordBatch) -> BoolArray:
     """Which entries have a newer one of the same key behind them; entries of a place stand oldest first."""
     places = _places(batch)
     older = np.zeros(len(places), bool)
@@ -87,7 +91,7 @@ def _older(batch: pa.RecordBatch) -> Any:
     return older
 
 
-def same_keys(one: pa.RecordBatch, rows: Any, other: pa.RecordBatch, others: Any) -> Any:
+def same_keys(one: pa.RecordBatch, rows: IntArray, other: pa.RecordBatch, others: IntArray) -> BoolArray:
     """Where the keys in some rows equal those in others."""
     alike = np.ones(len(rows), bool)
     for name in (n for n in one.schema.names if n.startswith(KEY)):
@@ -95,7 +99,7 @@ def same_keys(one: pa.RecordBatch, rows: Any, other: pa.RecordBatch, others: Any
     return alike
 
 
-def _look_closer(batch: pa.RecordBatch, places: Any, rows: Any, older: Any) -> None:
+def _look_closer(batch: pa.RecordBatch, places: IntArray, rows: IntArray, older: BoolArray) -> None:
     """Places that several keys share: entry by entry."""
     names = [n for n in batch.schema.names if n.startswith(KEY)]
     for place in np.unique(places[rows]):

@@ -170,7 +170,7 @@ def _names(batch: pa.RecordBatch, prefix: str) -> list[str]:
     return [n for n in batch.schema.names if n.startswith(prefix)]
 
 
-def _value(batch: pa.RecordBatch, part: str) -> Any:
+def _value(batch: pa.RecordBatch, part: str) -> pa.Array:
     """One part of the values; what was pickled is shown as far as it is plain."""
     names = batch.schema.names
     typed = batch.column(columns.VALUE + part) if columns.VALUE + part in names else None

@@ -10,12 +10,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.graph.state.table import TIME, places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
@@ -55,7 +55,7 @@ class FileTable:
         self.new: list[pa.Table] = []
         self.instead: MemoryTable | None = None
 
-    def _known_horizons(self) -> Any:
+    def _known_horizons(self) -> IntArray:
         """Behind which time the rows of each key group are forgotten."""
         horizons = np.full(KEY_GROUPS, NEVER, np.int64)
         for file in self.chain:
@@ -84,7 +84,7 @@ class FileTable:
         """The rows of a span of time that this batch has added."""
         return (self._shown(some(rows, within(times_of(rows), begin, end))) for rows in self.new)
 
-    def at(self, places: Any, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows at some places in a span of time."""
         if self.instead is not None:
             return self._shown(self.instead.at(places, begin, end))
@@ -134,7 +134,7 @@ class FileTable:
     def _whole(self, file: StateFile) -> pa.RecordBatch:
         return without_index(open_file(self.files.storage, file).whole())
 
-    def _at_of(self, file: StateFile, places: Any, begin: int, end: int) -> pa.Table | None:
+    def _at_of(self, file: StateFile, places: IntArray, begin: int, end: int) -> pa.Table | None:
         here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
         if not len(here):
             return None
@@ -257,7 +257,7 @@ def extent(rows: pa.Table) -> tuple[int, int]:
     return (int(times.min()), int(times.max())) if len(times) else (FOREVER, NEVER)
 
 
-def rows_at(mine: Any, places: Any) -> Any:
+def rows_at(mine: IntArray, places: IntArray) -> IntArray:
     """Which rows stand at these places, both sorted; many may share one.
 
     >>> rows_at(np.array([1, 4, 4, 7]), np.array([4, 5, 7])).tolist()
@@ -269,13 +269,13 @@ def rows_at(mine: Any, places: Any) -> Any:
     return np.repeat(first - start, many) + np.arange(int(many.sum()))
 
 
-def taken(file: OpenFile, at: Any) -> pa.Table | None:
+def taken(file: OpenFile, at: IntArray) -> pa.Table | None:
     """Some rows of a file, of which only the regions are read in which they stand; None when there are none."""
     names = [n for n in file.batch.schema.names if not is_index(n)]
     return pa.table({name: file.taken(name, at) for name in names}) if len(at) else None
 
 
-def picked(rows: pa.RecordBatch, at: Any) -> pa.Table | None:
+def picked(rows: pa.RecordBatch, at: IntArray) -> pa.Table | None:
     """Some rows of a file, by number; None when there are none."""
     if not len(at):
         return None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.graph.arrays import IntArray
 from penstock.graph.times import FOREVER
 from penstock.state.file import OpenFile
 
@@ -51,7 +52,7 @@ class TimeIndex:
         self.has_column = name in file.batch.schema.names
         self.has_index = SORTED + name in file.batch.schema.names
 
-    def between(self, after: int, until: int) -> Any:
+    def between(self, after: int, until: int) -> IntArray:
         """The numbers of the rows with a time in `(after, until]`, in the order of time; up to FOREVER those without one too."""
         if not self.has_column or until <= after:
             return np.zeros(0, np.int64)
@@ -89,15 +90,17 @@ class TimeIndex:
             return FOREVER
         return int(self.file.taken(SORTED + self.name, np.array([at]))[0].as_py())
 
-    def _rows(self, begin: int, end: int) -> Any:
+    def _rows(self, begin: int, end: int) -> IntArray:
         found = self.file.taken(ORDER + self.name, np.arange(begin, max(begin, end)))
-        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+        rows: IntArray = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return rows
 
-    def _scanned(self, after: int, until: int) -> Any:
+    def _scanned(self, after: int, until: int) -> IntArray:
         """The same for a file without an index, which was written before there was one."""
         times = self._times()
         rows = np.flatnonzero((times > after) & (times <= until))
         return rows[np.argsort(times[rows], kind="stable")]
 
-    def _times(self) -> Any:
-        return self.file.whole().column(self.name).fill_null(FOREVER).to_numpy(zero_copy_only=False)
+    def _times(self) -> IntArray:
+        times: IntArray = self.file.whole().column(self.name).fill_null(FOREVER).to_numpy(zero_copy_only=False)
+        return times

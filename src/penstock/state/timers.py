@@ -53,7 +53,9 @@ class FileTimers(MemoryTimers):
     def restore(self, snapshot: bytes) -> None:
         """Nothing is to be done, as the state restores its files."""
 
-    def load(self, keys: list[Any], event: Any, processing: Any, tagged: Any) -> None:
+    def load(
+        self, keys: list[Any], event: pa.Array | None, processing: pa.Array | None, tagged: pa.Array | None
+    ) -> None:
         """Takes in the timers of keys as their rows have them; each is an Arrow array, or None where the file has no such column."""
         rows = len(keys)
         columns = [[None] * rows if c is None else c.to_pylist() for c in (event, processing, tagged)]
@@ -63,12 +65,12 @@ class FileTimers(MemoryTimers):
                 self.timers[key] = mine
                 self.loaded.append(key)
 
-    def set(self, key: Any, clock: str, time: int, tag: str = "") -> None:
+    def set(self, key: object, clock: str, time: int, tag: str = "") -> None:
         """Sets a timer, or moves it; its key is written."""
         super().set(key, clock, time, tag)
         self.state.touched[key] = None
 
-    def delete(self, key: Any, clock: str, tag: str = "") -> None:
+    def delete(self, key: object, clock: str, tag: str = "") -> None:
         """Takes a timer back; its key is written."""
         super().delete(key, clock, tag)
         self.state.touched[key] = None

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import StateError
+from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import KEY_GROUPS, Column, Layout
 from penstock.graph.times import Times
 from penstock.state import columns
@@ -97,7 +98,7 @@ class FileState:
             named = list(new)
             self._find([named[i] for i in order.tolist()], at[order])
 
-    def _refuse_strays(self, places: Any) -> None:
+    def _refuse_strays(self, places: IntArray) -> None:
         strays = ~bits(self.groups)[places & (KEY_GROUPS - 1)]
         if strays.any():
             group = int(places[strays][0]) & (KEY_GROUPS - 1)
@@ -105,7 +106,7 @@ class FileState:
                 f"task {self.task} of {self.files.tasks} got a key of group {group}, which it does not own"
             )
 
-    def _find(self, keys: list[Any], places: Any) -> None:
+    def _find(self, keys: list[Any], places: IntArray) -> None:
         """Goes through the files, newest first, until every key is found or all are through."""
         wanted = pa.RecordBatch.from_arrays(
             columns.encode_keys(self.layout, keys), [columns.KEY + c.name for c in self.layout.keys]
@@ -117,10 +118,12 @@ class FileState:
                 found = self._find_in(open_file(self.files.storage, file), keys, places, wanted, here)
                 open_ = np.setdiff1d(open_, found, assume_unique=True)
 
-    def _find_in(self, file: OpenFile, keys: list[Any], places: Any, wanted: pa.RecordBatch, here: Any) -> Any:
+    def _find_in(
+        self, file: OpenFile, keys: list[Any], places: IntArray, wanted: pa.RecordBatch, here: IntArray
+    ) -> IntArray:
         """Takes what a file says of the keys numbered `here`; gives the numbers of those it knows."""
-        at, rows = file.find(places[here])
-        at = here[at]
+        found, rows = file.find(places[here])
+        at: IntArray = here[found]
         alike = np.ones(len(at), bool)
         for name in wanted.schema.names:
             alike &= columns.equal(file.taken(name, rows), wanted.column(name).take(pa.array(at)))
@@ -134,7 +137,7 @@ class FileState:
             self._read(file, keys, at, rows)
         return at
 
-    def _read(self, file: OpenFile, keys: list[Any], at: Any, rows: Any) -> None:
+    def _read(self, file: OpenFile, keys: list[Any], at: IntArray, rows: IntArray) -> None:
         if not len(at):
             return
         parts = [
@@ -148,12 +151,12 @@ class FileState:
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
         self.near[key] = value
         self.touched[key] = None
 
-    def delete(self, key: Any) -> None:
+    def delete(self, key: object) -> None:
         """Forgets a key."""
         self.near.pop(key, None)
         self.touched[key] = None
@@ -177,7 +180,7 @@ class FileState:
         """The index by time of a column in each file."""
         return ((TimeIndex(open_file(self.files.storage, file), column), file) for file in self.chain)
 
-    def bring(self, file: StateFile, rows: Any) -> None:
+    def bring(self, file: StateFile, rows: IntArray) -> None:
         """Brings the keys in some rows of a file near, as far as they are the task's."""
         if not len(rows):
             return
@@ -276,7 +279,7 @@ def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:
     return (batch.column(typed) if typed in names else None, batch.column(pickled) if pickled in names else None)
 
 
-def _spread(array: Any, here: list[bool]) -> Any:
+def _spread(array: pa.Array, here: list[bool]) -> pa.Array:
     """The values at the places that are here, null at the others."""
     at = np.cumsum(here) - 1
     return array.take(pa.array(at, mask=~np.array(here)))
