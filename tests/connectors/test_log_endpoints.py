@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -40,7 +40,7 @@ MOMENT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
         (lambda: ps.topic(""), FlowError, "a topic name has 1 to 249"),
         (lambda: ps.topic("a", start="begin"), FlowError, "start is 'earliest', 'latest', .*got 'begin'"),
         (lambda: ps.topic("a", start=-1), FlowError, "got -1"),
-        (lambda: ps.topic("a", start={0: "x"}), FlowError, "offsets as {partition: offset}, got {0: 'x'}"),
+        (lambda: ps.topic("a", start=cast(Any, {0: "x"})), FlowError, "offsets as {partition: offset}, got {0: 'x'}"),
         (lambda: ps.topic("a", start={0: -5}), FlowError, "got {0: -5}"),
         (lambda: ps.write_topic("a", format="avro"), SchemaError, r"write_topic\('a'\): no format 'avro'; there are"),
         (lambda: ps.write_topic("a b"), FlowError, "got 'a b'"),

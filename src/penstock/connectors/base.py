@@ -25,6 +25,8 @@ from penstock.graph.schema import Schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.connectors.delivery import Entry
+
 __all__ = [
     "REFUSED",
     "Batch",
@@ -190,7 +192,7 @@ class SinkConnector:
         """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
         return ""
 
-    def open(self, place: SinkPlace) -> Any:
+    def open(self, place: SinkPlace) -> Entry | None:
         """Called once before the first batch. A sink with a ledger gives the last entry of this lineage."""
         return None
 

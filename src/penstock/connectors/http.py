@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.base import Batch, Refusal, RowSink, SinkPlace, Staged, rows_of
+from penstock.connectors.delivery import Entry
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
 
@@ -43,7 +44,7 @@ class HttpSink(RowSink):
     def __init__(self) -> None:
         self.ended = threading.Event()
 
-    def open(self, place: SinkPlace) -> Any:
+    def open(self, place: SinkPlace) -> Entry | None:
         """Nothing to prepare."""
         return None
 

@@ -143,5 +143,5 @@ def raw_rows(letters: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tu
     ]
 
 
-def _bytes(value: Any) -> Any:
+def _bytes(value: object) -> object:
     return value.encode() if isinstance(value, str) else value

@@ -19,6 +19,7 @@ from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from penstock.connectors.base import Place
 
@@ -118,11 +119,11 @@ class RangeSource(DataSource):
         """The fields of a record."""
         return self.ranges.schema
 
-    def reader(self, schema: Any) -> DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """For bounded reads."""
         return RangeReader(self.ranges)
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For live reads."""
         return RangeStreamReader(self.ranges)
 

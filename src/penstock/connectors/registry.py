@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from penstock.connectors.base import SinkConnector, SourceConnector
 from penstock.errors import Impossible, nearest
@@ -56,11 +55,12 @@ def sink_connector(step: str, endpoint: Endpoint) -> SinkConnector:
     return made
 
 
-def connector_class(name: str) -> Any:
+def connector_class(name: str) -> type:
     """The class that an entry names.
 
     >>> connector_class("process.console:ConsoleSink").__name__
     'ConsoleSink'
     """
     module, _, cls = name.partition(":")
-    return getattr(import_module(f"penstock.connectors.{module}"), cls)
+    found: type = getattr(import_module(f"penstock.connectors.{module}"), cls)
+    return found

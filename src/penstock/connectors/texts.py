@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """A value with parts as JSON.
 
     >>> json_text({"at": datetime.date(2026, 1, 2), "n": [1, None]})
@@ -22,13 +22,13 @@ def json_text(value: Any) -> str:
     return json.dumps(value, default=_plain, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
 
 
-def from_text(column: Any, kind: Any) -> Any:
+def from_text(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column of texts as the type it stands for; one that has the type already stays as it is.
 
     >>> from_text(pa.array(["t", None, "f"]), pa.bool_()).to_pylist(), from_text(pa.array(["1.50"]), pa.decimal128(5, 2)).to_pylist()
@@ -47,7 +47,7 @@ def from_text(column: Any, kind: Any) -> Any:
 _TRUE, _FALSE = ("t", "true", "1"), ("f", "false", "0")
 
 
-def _truths(column: Any) -> Any:
+def _truths(column: pa.Array) -> pa.Array:
     """Texts as booleans; any other text is an error."""
     known = pc.is_in(column, pa.array([*_TRUE, *_FALSE]))
     odd = column.filter(pc.and_(pc.is_valid(column), pc.invert(known)))
@@ -56,13 +56,13 @@ def _truths(column: Any) -> Any:
     return pc.if_else(pc.is_valid(column), pc.is_in(column, pa.array(_TRUE)), None)
 
 
-def _reader(kind: Any) -> Callable[[str], Any]:
+def _reader(kind: pa.DataType) -> Callable[[str], Any]:
     if pa.types.is_binary(kind):
         return lambda text: bytes.fromhex(text.removeprefix("\\x"))
     return lambda text: shaped(array_values(text) if _is_array(text, kind) else json.loads(text), kind)
 
 
-def _is_array(text: str, kind: Any) -> bool:
+def _is_array(text: str, kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind)) and text.startswith("{")
 
 
@@ -89,7 +89,7 @@ def array_values(text: str) -> list[Any]:
     return made
 
 
-def shaped(value: Any, kind: Any) -> Any:
+def shaped(value: Any, kind: pa.DataType) -> object:
     """A value out of JSON as Arrow takes it for a type."""
     if value is None:
         return None
@@ -102,7 +102,7 @@ def shaped(value: Any, kind: Any) -> Any:
     return _scalar(value, kind)
 
 
-def _scalar(value: Any, kind: Any) -> Any:
+def _scalar(value: Any, kind: pa.DataType) -> object:
     if pa.types.is_timestamp(kind):
         at = datetime.datetime.fromisoformat(value)
         return at.replace(tzinfo=datetime.UTC) if kind.tz and at.tzinfo is None else at
@@ -121,7 +121,7 @@ def _scalar(value: Any, kind: Any) -> Any:
     return str(value) if pa.types.is_string(kind) and not isinstance(value, str) else value
 
 
-def _whole(value: Any) -> int:
+def _whole(value: str | float) -> int:
     """A whole number; one that has a fraction is an error, not cut off."""
     if isinstance(value, float) and not value.is_integer():
         raise ValueError(f"{value!r} is no whole number")

@@ -8,10 +8,13 @@ import os
 import shutil
 import uuid
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from penstock.errors import RunError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Disk(Protocol):
@@ -100,8 +103,9 @@ def fsync(path: Path) -> None:
 class HadoopDisk:
     """Any file system that Spark knows."""
 
-    def __init__(self, spark: Any, path: str) -> None:
-        self.path_of = spark._jvm.org.apache.hadoop.fs.Path
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        jvm: Any = spark._jvm
+        self.path_of = jvm.org.apache.hadoop.fs.Path
         self.files = self.path_of(path).getFileSystem(spark._jsc.hadoopConfiguration())
         self.scheme = str(self.files.getUri().getScheme())
 

@@ -18,6 +18,7 @@ from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row as SparkRow
 
 
 class FilesSource(SourceConnector):
@@ -79,7 +80,7 @@ def _schema(place: Place) -> str:
     return f"{place.schema}, {TEXT} string" if place.keeps_unread else str(place.schema)
 
 
-def _read(spark: SparkSession, place: Place, paths: Any) -> DataFrame:
+def _read(spark: SparkSession, place: Place, paths: str | list[str]) -> DataFrame:
     return spark.read.format(place.options["format"]).schema(_schema(place)).options(**_options(place)).load(paths)
 
 
@@ -92,7 +93,7 @@ def _fields(frame: DataFrame, place: Place) -> DataFrame:
     return frame.selectExpr(*names, f"if({TEXT} is null, null, struct({parts})) as {UNREAD}")
 
 
-def _unread(found: Any) -> tuple[bytes, str]:
+def _unread(found: SparkRow) -> tuple[bytes, str]:
     return bytes(found["raw"]), found["position"]
 
 
@@ -114,7 +115,7 @@ def _position(path: str, lines: list[int]) -> str:
     return f"{plain_path(path)}, line {lines.pop()}" if lines else plain_path(path)
 
 
-def _reads(row: Any, place: Place, record: str) -> bool:
+def _reads(row: SparkRow, place: Place, record: str) -> bool:
     """Whether it is the record looked for, and not another because partitions fell otherwise."""
     return all(repr(row[n]) in record for n in place.schema.names)
 

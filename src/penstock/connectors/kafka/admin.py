@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Place
 from penstock.connectors.kafka.settings import confluent, python_settings
 from penstock.errors import CheckpointError, RunError, nearest
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient
 
 PATIENCE = 30.0
 
@@ -23,7 +27,7 @@ class Cluster:
         self._consumers: dict[str, Any] = {}
 
     @property
-    def admin(self) -> Any:
+    def admin(self) -> AdminClient:
         """The client for everything but offsets of groups."""
         if self._admin is None:
             confluent()
@@ -109,7 +113,7 @@ class Cluster:
 _NOT_ADMIN = ("isolation.level", "transaction.timeout.ms", "compression.type", "linger.ms", "acks", "batch.size")
 
 
-def said(error: Any) -> str:
+def said(error: KafkaException | KafkaError) -> str:
     """What an error of the client says, in one line."""
     inner = error.args[0] if error.args else error
     return str(inner.str() if hasattr(inner, "str") else inner)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.kafka.schema_registry import Registered, Registry
 from penstock.errors import RunError, SetupError
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 FRONT = 5
 
 
-def fastavro() -> Any:
+def fastavro() -> ModuleType:
     """The package, or an error that says how to get it."""
     try:
         import fastavro
     except ImportError:
         raise SetupError("Avro needs the package fastavro: pip install 'penstock[kafka]'") from None
-    return fastavro
+    made: ModuleType = fastavro
+    return made
 
 
 class AvroReader:
@@ -41,14 +45,14 @@ class AvroReader:
             raise RunError(f"the Avro schema of id {number} is no record but a {type(found).__name__}")
         return found
 
-    def _parsed(self, number: int) -> Any:
+    def _parsed(self, number: int) -> object:
         found = self.registry.schema(number)
         if found.kind != "AVRO":
             raise RunError(f"the schema with the id {number} is {found.kind}, not AVRO")
         return parsed(found)
 
 
-def parsed(found: Registered, known: dict[str, Any] | None = None) -> Any:
+def parsed(found: Registered, known: dict[str, Any] | None = None) -> object:
     """A schema ready for use; those it refers to are read first, so that their names are known."""
     known = {} if known is None else known
     for _, other in found.references:
@@ -64,7 +68,7 @@ def avro_writer(front: bytes, text: str) -> Callable[[Any], bytes]:
         raise RunError(f"value_schema is not an Avro schema: {error}") from None
     ready: list[Any] = []
 
-    def write(record: Any) -> bytes:
+    def write(record: object) -> bytes:
         if not ready:
             ready.append(fastavro().parse_schema(json.loads(text)))
         out = io.BytesIO(front)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.delivery import Entry
 from penstock.connectors.kafka.admin import PATIENCE, Cluster, said
 from penstock.connectors.kafka.settings import confluent
 from penstock.errors import DeliveryError, SetupError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 OPEN_LONGEST = 90.0
 """How long to wait for transactions of others that stand before the end, in seconds: longer than any of Penstock's lasts."""
@@ -63,7 +66,7 @@ class KafkaLedger:
                 self._take(reader.poll(0.2))
         return self._entry
 
-    def _take(self, message: Any) -> None:
+    def _take(self, message: Message) -> None:
         if message is None:
             return
         kafka = confluent()

@@ -9,18 +9,25 @@ import base64
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.kafka.schema_registry import Registered, Registry
 from penstock.errors import FlowError, RunError, SetupError
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from google.protobuf.message import Message as ProtoMessage
+
 FRONT = 5
 _TIMESTAMP = "google.protobuf.Timestamp"
 
 
-def protobuf() -> Any:
+def protobuf() -> ModuleType:
     """The package, or an error that says how to get it."""
     try:
         import google.protobuf.descriptor_pb2
@@ -29,7 +36,8 @@ def protobuf() -> Any:
         import google.protobuf.message_factory
     except ImportError:
         raise SetupError("Protobuf needs the package protobuf: pip install 'penstock[kafka]'") from None
-    return google.protobuf
+    made: ModuleType = google.protobuf
+    return made
 
 
 class ProtobufReader:
@@ -61,7 +69,7 @@ class ProtobufReader:
             raise RunError(f"the schema with the id {number} is {found.kind}, not PROTOBUF")
         self._files[number] = _file(found)
 
-    def _class(self, number: int, path: tuple[int, ...]) -> Any:
+    def _class(self, number: int, path: tuple[int, ...]) -> type[ProtoMessage]:
         messages = list(self._files[number].message_types_by_name.values())
         try:
             descriptor = messages[path[0]]
@@ -69,10 +77,11 @@ class ProtobufReader:
                 descriptor = descriptor.nested_types[step]
         except IndexError:
             raise RunError(f"a value names message {list(path)} of schema {number}, which has none there") from None
-        return self.lib.message_factory.GetMessageClass(descriptor)
+        made: type[ProtoMessage] = self.lib.message_factory.GetMessageClass(descriptor)
+        return made
 
 
-def _file(found: Registered) -> Any:
+def _file(found: Registered) -> FileDescriptor:
     """The descriptor of a file, with those it imports in a pool of their own."""
     lib = protobuf()
     pool = lib.descriptor_pool.DescriptorPool()
@@ -90,7 +99,7 @@ def _file(found: Registered) -> Any:
     return pool.FindFileByName(add("", found))
 
 
-def _add_known(pool: Any, name: str) -> None:
+def _add_known(pool: DescriptorPool, name: str) -> None:
     """Files that come with Protobuf itself, such as google/protobuf/timestamp.proto, are in no registry."""
     lib = protobuf()
     try:
@@ -134,12 +143,12 @@ def _zigzag(value: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _record(message: Any, fields: Iterable[t.Field]) -> dict[str, Any]:
+def _record(message: ProtoMessage, fields: Iterable[t.Field]) -> dict[str, Any]:
     known = message.DESCRIPTOR.fields_by_name
     return {f.name: _value(message, known[f.name], f.type) for f in fields if f.name in known}
 
 
-def _value(message: Any, field: Any, kind: t.DataType) -> Any:
+def _value(message: ProtoMessage, field: FieldDescriptor, kind: t.DataType) -> object:
     if field.has_presence and not message.HasField(field.name):
         return None
     value = getattr(message, field.name)
@@ -153,7 +162,7 @@ def _value(message: Any, field: Any, kind: t.DataType) -> Any:
     return _plain(value, field, kind)
 
 
-def _plain(value: Any, field: Any, kind: t.DataType) -> Any:
+def _plain(value: Any, field: FieldDescriptor, kind: t.DataType) -> object:
     if field.message_type is not None:
         if field.message_type.full_name == _TIMESTAMP:
             import datetime
@@ -192,7 +201,7 @@ def message_of(named: str) -> Message:
         ) from None
     files: dict[str, bytes] = {}
 
-    def add(file: Any) -> None:
+    def add(file: FileDescriptor) -> None:
         for other in file.dependencies:
             add(other)
         files[file.name] = file.serialized_pb
@@ -206,7 +215,7 @@ def message_of(named: str) -> Message:
     return Message(tuple(files.values()), descriptor.full_name, _path(descriptor))
 
 
-def _path(descriptor: Any) -> tuple[int, ...]:
+def _path(descriptor: Descriptor) -> tuple[int, ...]:
     parent = descriptor.containing_type
     others = list(descriptor.file.message_types_by_name.values()) if parent is None else parent.nested_types
     at = [d.name for d in others].index(descriptor.name)
@@ -246,15 +255,16 @@ def _varint(number: int) -> bytes:
     return bytes((*out, number))
 
 
-def _class_of(message: Message) -> Any:
+def _class_of(message: Message) -> type[ProtoMessage]:
     lib = protobuf()
     pool = lib.descriptor_pool.DescriptorPool()
     for file in message.files:
         pool.AddSerializedFile(file)
-    return lib.message_factory.GetMessageClass(pool.FindMessageTypeByName(message.name))
+    made: type[ProtoMessage] = lib.message_factory.GetMessageClass(pool.FindMessageTypeByName(message.name))
+    return made
 
 
-def _fill(message: Any, record: dict[str, Any]) -> None:
+def _fill(message: ProtoMessage, record: dict[str, Any]) -> None:
     """Sets the fields that the message has; what is null stays unset."""
     known = message.DESCRIPTOR.fields_by_name
     for name, value in record.items():
@@ -265,7 +275,7 @@ def _fill(message: Any, record: dict[str, Any]) -> None:
         _set(message, known[name], value)
 
 
-def _set(message: Any, field: Any, value: Any) -> None:
+def _set(message: ProtoMessage, field: FieldDescriptor, value: Any) -> None:
     target = getattr(message, field.name)
     inner = field.message_type
     if inner is not None and inner.GetOptions().map_entry:

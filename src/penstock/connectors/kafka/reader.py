@@ -24,7 +24,10 @@ from penstock.errors import RunError
 from penstock.graph.endpoints.kafka import ABOUT
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
 
 Offsets = dict[str, dict[str, int]]
 CHUNK = 10_000
@@ -117,10 +120,10 @@ def _source_class(called: str, reading: Reading) -> type[DataSource]:
         def schema(self) -> str:
             return SCHEMA
 
-        def reader(self, schema: Any) -> DataSourceReader:
+        def reader(self, schema: StructType) -> DataSourceReader:
             return BoundedReader(reading)
 
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
             return StreamReader(reading)
 
     return KafkaInPython
@@ -160,11 +163,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new flow begins."""
         return self.planner.position(self.reading.start)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """As many records as a batch may have."""
         return ReadMaxRows(self.reading.most or _NO_BOUND)
 
-    def latestOffset(self, start: Any, limit: Any) -> Offsets:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: Any, limit: ReadLimit) -> Offsets:  # noqa: N802 - Spark's name
         """Where the next batch ends."""
         most = self.reading.limit() if isinstance(limit, ReadMaxRows) else None
         return limited(start, self._goal or self.planner.position("latest"), most)
@@ -288,7 +291,7 @@ def read_range(reading: Reading, part: Range) -> Iterator[Any]:
         consumer.close()
 
 
-def _chunks(consumer: Any, part: Range, headers: bool) -> Iterator[Any]:
+def _chunks(consumer: Consumer, part: Range, headers: bool) -> Iterator[Any]:
     at, heard = part.begin, time.monotonic()
     while at < part.end:
         found = consumer.consume(CHUNK, timeout=1.0)
@@ -318,7 +321,7 @@ def _sorted_out(found: list[Any], part: Range, at: int) -> tuple[list[Any], int]
     return good, at
 
 
-def _batch(messages: list[Any], part: Range, headers: bool) -> Any:
+def _batch(messages: list[Any], part: Range, headers: bool) -> pa.RecordBatch:
     size = len(messages)
     columns = [
         pa.array([m.value() for m in messages], pa.binary()),
@@ -332,7 +335,7 @@ def _batch(messages: list[Any], part: Range, headers: bool) -> Any:
     return pa.record_batch(columns, schema=_ARROW)
 
 
-def _headers(message: Any) -> list[dict[str, Any]] | None:
+def _headers(message: Message) -> list[dict[str, Any]] | None:
     found = message.headers()
     return (
         None

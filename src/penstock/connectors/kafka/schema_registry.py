@@ -77,7 +77,7 @@ class Registry:
             self._ids[subject, text] = int(found["id"])
         return self._ids[subject, text]
 
-    def _ask(self, path: str, body: Any = None) -> dict[str, Any] | None:
+    def _ask(self, path: str, body: object = None) -> dict[str, Any] | None:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url.rstrip('/')}{path}", data, self._headers())
         try:

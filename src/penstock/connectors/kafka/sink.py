@@ -18,6 +18,8 @@ from penstock.errors import RunError
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, EXACTLY_ONCE
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from confluent_kafka import KafkaError, Message
     from pyspark.sql import DataFrame, SparkSession
 
 _OLDER = "spark.sql.sources.useV1SourceList"
@@ -111,7 +113,7 @@ class StagedTransaction(Staged):
 class HeldRows(Staged):
     """Rows in the driver, to be sent once at most."""
 
-    def __init__(self, rows: Any, place: SinkPlace) -> None:
+    def __init__(self, rows: pa.Table, place: SinkPlace) -> None:
         self.taken, self.place = rows, place
         self.rows = rows.num_rows
 
@@ -172,7 +174,7 @@ def _send_all(settings: dict[str, Any], topic: str, rows: Iterable[Any], sink: s
     """Sends rows and waits until all are there; gives how many."""
     failed: list[str] = []
 
-    def delivered(error: Any, _: Any) -> None:
+    def delivered(error: KafkaError | None, _: Message) -> None:
         if error is not None:
             failed.append(error.str())
 

@@ -25,6 +25,8 @@ from penstock.graph.types import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.connectors.kafka.reader import PythonKafka
+
 
 class KafkaSource(SourceConnector):
     """Topics, live or bounded. Live, a consumer group shows how far the flow has come."""
@@ -94,7 +96,7 @@ def _options(place: Place, cluster: Cluster) -> dict[str, Any]:
     return made | cluster.spark_position(place, "start")
 
 
-def _python(spark: SparkSession, place: Place) -> Any:
+def _python(spark: SparkSession, place: Place) -> PythonKafka:
     from penstock.connectors.kafka.reader import PythonKafka
 
     return PythonKafka(spark, place)

@@ -99,7 +99,7 @@ class _Reading:
             except RegistryDown as down:
                 raise RunError(str(down)) from None
 
-    def _batch(self, batch: Any, reader: Any) -> Any:
+    def _batch(self, batch: pa.RecordBatch, reader: AvroReader | ProtobufReader) -> pa.RecordBatch:
         try:
             self._check_causes(batch)
             return self._made(batch, self._columns(batch, reader), [None] * batch.num_rows)
@@ -112,11 +112,11 @@ class _Reading:
                 .to_batches()[0]
             )
 
-    def _check_causes(self, batch: Any) -> None:
+    def _check_causes(self, batch: pa.RecordBatch) -> None:
         if batch.column("__cause").null_count < batch.num_rows:
             raise RunError(batch.column("__cause").drop_null()[0].as_py())
 
-    def _one(self, batch: Any, reader: Any) -> Any:
+    def _one(self, batch: pa.RecordBatch, reader: AvroReader | ProtobufReader) -> pa.RecordBatch:
         try:
             self._check_causes(batch)
             return self._made(batch, self._columns(batch, reader), [None])
@@ -127,19 +127,19 @@ class _Reading:
                 batch, [pa.nulls(1, f.type) for f in arrow_schema(self.schema)], [self._told(batch, error)]
             )
 
-    def _told(self, batch: Any, error: RunError) -> dict[str, Any]:
+    def _told(self, batch: pa.RecordBatch, error: RunError) -> dict[str, Any]:
         """What is told of an unread record; a source that keeps none stops here."""
         raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
         if not self.place.keeps_unread:
             raise Unreadable(self.place, raw or b"", position or REPLAYED, str(error))
         return {"raw": raw, "position": position or REPLAYED, "cause": str(error)}
 
-    def _columns(self, batch: Any, reader: Any) -> list[Any]:
+    def _columns(self, batch: pa.RecordBatch, reader: AvroReader | ProtobufReader) -> list[Any]:
         values = batch.column("value").to_pylist()
         records = [None if v is None else _record(reader, v) for v in values]
         return [_column(records, f) for f in arrow_schema(self.schema)]
 
-    def _made(self, batch: Any, columns: list[Any], unread: list[Any]) -> Any:
+    def _made(self, batch: pa.RecordBatch, columns: list[Any], unread: list[Any]) -> pa.RecordBatch:
         beside = [batch.column(n) for n in self.place.options["also"]]
         shape = list(arrow_schema(self.whole))
         if self.place.keeps_unread:
@@ -152,7 +152,7 @@ class _Reading:
 _UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
 
 
-def _column(records: list[Any], field: Any) -> Any:
+def _column(records: list[Any], field: pa.Field) -> pa.Array:
     values = [None if r is None else r.get(field.name) for r in records]
     try:
         made = pa.array(values, field.type)
@@ -163,11 +163,11 @@ def _column(records: list[Any], field: Any) -> Any:
     return made
 
 
-def _has_time(kind: Any) -> bool:
+def _has_time(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) or any(_has_time(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _record(reader: Any, value: bytes) -> Any:
+def _record(reader: AvroReader | ProtobufReader, value: bytes) -> Any:
     """A value as a record; whatever gets out of a parser (no memory, no stack, a number too large) makes a bad record."""
     number = schema_id(value)
     try:

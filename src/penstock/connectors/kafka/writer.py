@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Batch
 from penstock.connectors.delivery import WRITE, Entry, verdict
@@ -24,6 +24,10 @@ from penstock.connectors.kafka.ledger import KafkaLedger
 from penstock.connectors.kafka.settings import confluent
 from penstock.errors import DeliveryError, RunError
 from penstock.faults import passing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from confluent_kafka import KafkaException, Producer
 
 ATTEMPTS = 5
 PATIENCE = 60.0
@@ -90,7 +94,7 @@ class KafkaWriter:
             discard(producer)
             raise
 
-    def _initiated(self) -> Any:
+    def _initiated(self) -> Producer:
         """A producer that has taken over."""
         kafka = confluent()
         producer = kafka.Producer(dict(self.settings))
@@ -105,7 +109,7 @@ class KafkaWriter:
                     discard(producer)
                     raise DeliveryError(f"{self.name}: no transaction could be begun: {said(error)}") from None
 
-    def _connect(self, producer: Any) -> None:
+    def _connect(self, producer: Producer) -> None:
         """Connects to a broker, if one is there. Taking over without one at hand waits half a second before it looks again.
 
         The first question is answered over the connection to the bootstrap server, which the client then gives up; the second is not.
@@ -129,7 +133,7 @@ class KafkaWriter:
                 pass
         return self.fresh()
 
-    def send(self, rows: Any, batch: Batch) -> Transaction:
+    def send(self, rows: pa.Table, batch: Batch) -> Transaction:
         """Begins a transaction and sends all rows; nothing is shown before `commit`."""
         last = ""
         for attempt in range(ATTEMPTS):
@@ -159,11 +163,11 @@ class KafkaWriter:
             discard(ready.producer)
             raise
 
-    def _send_line(self, producer: Any, entry: Entry) -> None:
+    def _send_line(self, producer: Producer, entry: Entry) -> None:
         assert self.ledger is not None
         producer.produce(self.ledger.topic, entry.as_json().encode(), self.name.encode())
 
-    def finish(self, producer: Any, rows: Any, batch: Batch) -> None:
+    def finish(self, producer: Producer, rows: pa.Table, batch: Batch) -> None:
         """Adds the line to the transaction and commits both; raises KafkaException when the outcome is not known."""
         if self.ledger is not None:
             self._send_line(producer, Entry.of(batch, self.fence, rows.num_rows, crc_of(rows)))
@@ -188,7 +192,7 @@ class KafkaWriter:
 class Transaction:
     """A batch on its way: sent, not yet shown. Without a producer it was there already."""
 
-    def __init__(self, writer: KafkaWriter, batch: Batch, rows: Any, producer: Any) -> None:
+    def __init__(self, writer: KafkaWriter, batch: Batch, rows: pa.Table, producer: Producer) -> None:
         self.writer, self.batch, self.rows, self.producer = writer, batch, rows, producer
 
     def commit(self) -> None:
@@ -234,7 +238,7 @@ def _later(function: Callable[[], Ready]) -> Future[Ready]:
     return promise
 
 
-def discard(producer: Any) -> None:
+def discard(producer: Producer) -> None:
     """Lets go of a producer whose transaction is not over, without asking the broker to end it: that might end a later one.
 
     What it has not sent is dropped. The next producer of the same id ends the transaction for good.
@@ -242,7 +246,7 @@ def discard(producer: Any) -> None:
     producer.purge()
 
 
-def crc_of(rows: Any) -> int:
+def crc_of(rows: pa.Table) -> int:
     """A checksum of the values, in order."""
     crc = 0
     for chunk in rows.column("value").chunks:
@@ -256,7 +260,7 @@ def _ids(batch: Batch) -> str:
     return f"{batch.lineage}/{batch.id}" if batch.options.get("record_ids") else ""
 
 
-def _check_size(error: Any, batch: Batch) -> None:
+def _check_size(error: KafkaException, batch: Batch) -> None:
     """A record that is too large will not become smaller."""
     if error.args[0].code() == confluent().KafkaError.MSG_SIZE_TOO_LARGE:
         raise RunError(
@@ -265,7 +269,7 @@ def _check_size(error: Any, batch: Batch) -> None:
         ) from None
 
 
-def produce(producer: Any, topic: str, chunks: Iterable[Any], ids: str = "") -> int:
+def produce(producer: Producer, topic: str, chunks: Iterable[Any], ids: str = "") -> int:
     """Hands the rows of Arrow batches (key, value, maybe topic and headers) to a producer; gives how many."""
     number = 0
     for chunk in chunks:
@@ -275,7 +279,7 @@ def produce(producer: Any, topic: str, chunks: Iterable[Any], ids: str = "") -> 
     return number
 
 
-def _produce_chunk(producer: Any, topic: str, chunk: Any, ids: str, number: int) -> None:
+def _produce_chunk(producer: Producer, topic: str, chunk: pa.RecordBatch, ids: str, number: int) -> None:
     names = chunk.schema.names
     keys, values = chunk.column("key").to_pylist(), chunk.column("value").to_pylist()
     if "topic" not in names and "headers" not in names and not ids:
@@ -290,7 +294,7 @@ def _produce_chunk(producer: Any, topic: str, chunk: Any, ids: str, number: int)
         _patiently(producer, where, value, key, whole)
 
 
-def _produce_plain(producer: Any, topic: str, keys: list[Any], values: list[Any]) -> None:
+def _produce_plain(producer: Producer, topic: str, keys: list[Any], values: list[Any]) -> None:
     send = producer.produce
     for key, value in zip(keys, values):
         try:
@@ -299,7 +303,9 @@ def _produce_plain(producer: Any, topic: str, keys: list[Any], values: list[Any]
             _patiently(producer, topic, value, key, None)
 
 
-def _patiently(producer: Any, topic: str, value: Any, key: Any, headers: Any) -> None:
+def _patiently(
+    producer: Producer, topic: str, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None
+) -> None:
     """Sends a record, waiting for room in the queue as long as any leaves it."""
     deadline = time.monotonic() + PATIENCE
     while True:

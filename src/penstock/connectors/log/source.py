@@ -22,6 +22,7 @@ from penstock.log import Log, TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 RAW = (
     "partition int, offset bigint, timestamp timestamp, key binary, value binary, "
@@ -103,11 +104,11 @@ class LogDataSource(DataSource):
         """The fields of a record."""
         return RAW
 
-    def reader(self, schema: Any) -> DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:
         """For bounded reads."""
         return LogReader(dict(self.options))
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For live reads."""
         return LogStreamReader(dict(self.options))
 

@@ -202,7 +202,7 @@ def _lsn(place: int) -> str:
     return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
 
 
-def _old(changes: list[Change], kind: Any) -> pa.Array:
+def _old(changes: list[Change], kind: pa.DataType) -> pa.Array:
     """The rows before the changes, where they are known."""
     parts = [from_text(pa.array([(c.old or {}).get(f.name) for c in changes], pa.string()), f.type) for f in kind]
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([c.old is None for c in changes]))

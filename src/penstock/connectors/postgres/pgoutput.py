@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.errors import RunError
 
@@ -47,9 +46,9 @@ class Reader:
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
-    def take(self, form: str) -> Any:
+    def take(self, form: str) -> int:
         """A number."""
-        (value,) = struct.unpack_from(f">{form}", self.data, self.at)
+        value: int = struct.unpack_from(f">{form}", self.data, self.at)[0]
         self.at += struct.calcsize(f">{form}")
         return value
 

@@ -168,7 +168,7 @@ class CopyTask:
         return Report(attempt, rows, crc)
 
 
-def _from(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+def _from(first: pa.RecordBatch, others: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from others
 

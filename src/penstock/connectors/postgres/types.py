@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,11 @@ import pyarrow.csv as pcsv
 
 from penstock.connectors.texts import from_text, json_text
 from penstock.graph import types as t
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from psycopg.sql import Identifier
 
 _COLUMNS = {
     "boolean": "boolean",
@@ -75,7 +80,7 @@ def _written(column: pa.Array, kind: str) -> pa.Array:
     return column
 
 
-def _has_map(kind: Any) -> bool:
+def _has_map(kind: pa.DataType) -> bool:
     return pa.types.is_map(kind) or any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
 
 
@@ -88,14 +93,14 @@ def _array_text(values: list[Any]) -> str:
     return "{" + ",".join(_item_text(v) for v in values) + "}"
 
 
-def _item_text(value: Any) -> str:
+def _item_text(value: object) -> str:
     if value is None:
         return "NULL"
     text = "\\x" + value.hex() if isinstance(value, bytes) else str(value)
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def selected(name: Any, kind: t.DataType, sql: Any) -> Any:
+def selected(name: Identifier, kind: t.DataType, sql: ModuleType) -> Any:
     """How a column is asked for, so that its text can be read back: what has parts comes as JSON, bytes as hex."""
     if isinstance(kind, t.Array | t.Map | t.Struct):
         return sql.SQL("to_json({})::text").format(name)
@@ -134,5 +139,5 @@ class Decoder:
         )
 
 
-def _read_by_csv(kind: Any) -> bool:
+def _read_by_csv(kind: pa.DataType) -> bool:
     return pa.types.is_boolean(kind) or any(test(kind) for test in _BY_CSV)

@@ -52,7 +52,7 @@ class Address(ServerAddress):
                 found = _KEPT[self] = self.connect(who)
             return found
 
-    def clean(self, text: Any) -> str:
+    def clean(self, text: object) -> str:
         """A text without the password, should a server or a driver ever put it in one."""
         return str(text).replace(self.password, "***") if self.password else str(text)
 
@@ -103,7 +103,7 @@ class Link:
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
 
-    def _lost(self, error: Any) -> bool:
+    def _lost(self, error: psycopg.OperationalError) -> bool:
         """Whether the connection is gone, or was never made, rather than the server refusing the work."""
         return self._made is None or self._made.closed or error.sqlstate in ("57P01", "57P02", "57P03")
 

@@ -43,7 +43,7 @@ def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
     return [rows[a:b] for a, b in itertools.pairwise(places)]
 
 
-def _table(rows: list[Any], place: Place) -> Any:
+def _table(rows: list[Any], place: Place) -> pa.Table:
     try:
         columns = shape_of(place.schema).columns(list(rows))
     except BadRecord as error:
@@ -67,7 +67,7 @@ def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
             _write_part(file, table, at)
 
 
-def _write_part(file: Path, table: Any, at: int) -> None:
+def _write_part(file: Path, table: pa.Table, at: int) -> None:
     aside = file.with_suffix(".tmp")
     pq.write_table(table, aside)
     os.utime(aside, (1_000_000_000 + at, 1_000_000_000 + at))

@@ -20,6 +20,8 @@ from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import redis
     from pyspark.sql import DataFrame
 
@@ -159,7 +161,9 @@ class _talking:  # noqa: N801 - reads as a verb
     def __enter__(self) -> None:
         """Nothing to do."""
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if isinstance(error, driver().RedisError):
             text = Address.of(self.place.options).clean(error)
             raise RunError(f"sink {self.place.sink!r}: {self.doing} failed: {text}") from None

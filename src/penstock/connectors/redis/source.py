@@ -100,7 +100,7 @@ class Entries(Ranges):
             columns.append(raw if pa.types.is_binary(field.type) else self._read(raw, field))
         return pa.record_batch(columns, schema=shape)
 
-    def _read(self, raw: Any, field: Any) -> Any:
+    def _read(self, raw: pa.Array, field: pa.Field) -> pa.Array:
         try:
             return from_text(raw.cast(pa.string()), field.type)
         except (pa.ArrowInvalid, ValueError) as error:
@@ -117,7 +117,7 @@ class Entries(Ranges):
         return dict(made)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 

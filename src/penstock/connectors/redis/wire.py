@@ -16,13 +16,15 @@ from penstock.errors import RunError, SetupError
 from penstock.kernels.records.arrow import to_columns
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     import redis
 
 TAG = "penstock"
 _KEPT: dict[Address, redis.Redis] = {}
 
 
-def driver() -> Any:
+def driver() -> ModuleType:
     """The redis module."""
     try:
         import redis
@@ -50,7 +52,7 @@ class Address(ServerAddress):
             _KEPT[self] = made
         return _KEPT[self]
 
-    def clean(self, text: Any) -> str:
+    def clean(self, text: object) -> str:
         """A text without the password."""
         return str(text).replace(self.password, "***") if self.password else str(text)
 
@@ -129,7 +131,7 @@ def _pairs(row: dict[str, Any]) -> list[bytes]:
     return made
 
 
-def text_of(value: Any) -> bytes | None:
+def text_of(value: object) -> bytes | None:
     """A value as Redis keeps it; None for a null.
 
     >>> text_of(2.5), text_of(True), text_of("hi"), text_of(None), text_of([1, 2])
