@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 
 class Refused(Exception):
@@ -18,7 +17,7 @@ class Refused(Exception):
         self.status, self.text, self.close, self.headers = status, text, close, headers or {}
 
 
-def answer(status: int, found: Any, *, keep: bool, headers: Mapping[str, str] | None = None) -> bytes:
+def answer(status: int, found: object, *, keep: bool, headers: Mapping[str, str] | None = None) -> bytes:
     r"""A whole answer with a JSON body.
 
     >>> answer(200, {"status": "ok"}, keep=True).split(b"\r\n")[0]

@@ -48,7 +48,7 @@ class Keys:
         """Whether records have keys."""
         return bool(self.field or self.separator)
 
-    def pair(self, raw: bytes, parsed: Any = None) -> tuple[bytes | None, bytes]:
+    def pair(self, raw: bytes, parsed: object = None) -> tuple[bytes | None, bytes]:
         r"""Key and value.
 
         >>> Keys(separator=b":").pair(b"anna:3 apples"), Keys(field="user.id").pair(b'{"user": {"id": 7}}')
@@ -64,7 +64,7 @@ class Keys:
         return None, raw
 
 
-def _field(value: Any, name: str) -> bytes:
+def _field(value: object, name: str) -> bytes:
     found = value
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None
@@ -88,7 +88,7 @@ def _text(raw: bytes) -> str:
         raise BadInput(f"not JSON: byte {error.start} is not UTF-8") from None
 
 
-def parse(raw: bytes) -> Any:
+def parse(raw: bytes) -> object:
     """The value of JSON; strict."""
     try:
         return _DECODER.decode(_text(raw))

@@ -6,11 +6,16 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.kafka.admin import Cluster, said
 from penstock.connectors.kafka.settings import confluent
 from penstock.errors import OptionError, RunError, SetupError, nearest
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from confluent_kafka import Consumer, KafkaError, Message, Producer
 
 PATIENCE = 10.0
 
@@ -85,8 +90,8 @@ class KafkaTools:
             raise RunError(f"{len(failures) + left} of {many} records were not stored: {reason}")
         return many
 
-    def _put(self, producer: Any, topic: str, key: bytes | None, value: bytes, failures: list[Any]) -> None:
-        def done(error: Any, _: Any) -> None:
+    def _put(self, producer: Producer, topic: str, key: bytes | None, value: bytes, failures: list[Any]) -> None:
+        def done(error: KafkaError | None, _: Message) -> None:
             if error is not None:
                 failures.append(error)
 
@@ -117,19 +122,19 @@ class KafkaTools:
         finally:
             consumer.close()
 
-    def _read_to_end(self, consumer: Any, topic: str, waiting: set[int], ends: dict[int, int]) -> set[int]:
+    def _read_to_end(self, consumer: Consumer, topic: str, waiting: set[int], ends: dict[int, int]) -> set[int]:
         """Partitions that have nothing more, although their last offset was no record (a marker of a transaction)."""
         places = consumer.position([confluent().TopicPartition(topic, p) for p in waiting])
         return {p.partition for p in places if p.offset >= ends[p.partition]}
 
-    def _length(self, consumer: Any, topic: str, partition: int) -> int:
+    def _length(self, consumer: Consumer, topic: str, partition: int) -> int:
         low, high = consumer.get_watermark_offsets(confluent().TopicPartition(topic, partition), PATIENCE)
         return int(high - low)
 
     def _cluster(self) -> Cluster:
         return Cluster(self.servers, self.settings)
 
-    def _consumer(self) -> Any:
+    def _consumer(self) -> Consumer:
         settings = self._cluster().settings
         return confluent().Consumer({**settings, "group.id": "penstock-consume", "enable.auto.commit": False})
 
@@ -151,14 +156,14 @@ class KafkaTools:
             )
         return known[topic]
 
-    def _done(self, future: Any, topic: str) -> None:
+    def _done(self, future: Future[Any], topic: str) -> None:
         try:
             future.result(PATIENCE * 3)
         except confluent().KafkaException as error:
             raise OptionError(f"topic {topic!r}: {said(error)}") from None
 
 
-def _record(message: Any) -> Record:
+def _record(message: Message) -> Record:
     moment = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC).isoformat(timespec="milliseconds")
     return Record(message.partition(), message.offset(), moment, _text(message.key()), _text(message.value()))
 

@@ -16,10 +16,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import FlowError, PenstockError, nearest
 from penstock.graph.graph import Graph
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 _MAKERS = ("flow", "topology", "build", "build_flow", "make_flow")
 """Functions of these names are called when a file has no flow of its own; others only when they are named."""
@@ -156,7 +159,7 @@ def _named_module(name: str) -> ModuleType:
     return module
 
 
-def _spec_of(name: str) -> Any:
+def _spec_of(name: str) -> ModuleSpec | None:
     """How Python would import a module; None when it, or a package it stands in, is not there."""
     try:
         return importlib.util.find_spec(name)
@@ -196,7 +199,7 @@ def _is_ours(frame: FrameType) -> bool:
     return "importlib" in file or (file.startswith(_HERE) and not file.startswith(f"{_HERE}/demo"))
 
 
-def _named(module: ModuleType, name: str) -> Any:
+def _named(module: ModuleType, name: str) -> object:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
@@ -211,7 +214,7 @@ def _named(module: ModuleType, name: str) -> Any:
     return made
 
 
-def _made(module: ModuleType, name: str, found: Any) -> Any:
+def _made(module: ModuleType, name: str, found: object) -> object:
     """What a name stands for: itself, or what it returns when it is a function without arguments."""
     if not inspect.isfunction(found):
         return found
@@ -222,7 +225,7 @@ def _made(module: ModuleType, name: str, found: Any) -> Any:
     return _shielded(f"{_shown(module)}: {name}()", found)
 
 
-def _only(module: ModuleType) -> Any:
+def _only(module: ModuleType) -> object:
     """The one flow of a module."""
     flows = _flows(module)
     if len(flows) == 1:
@@ -260,12 +263,12 @@ def _flows_and_makers(module: ModuleType) -> list[str]:
     return [*_flows(module), *_makers(module)]
 
 
-def _needs_arguments(function: Any) -> bool:
+def _needs_arguments(function: Callable[..., object]) -> bool:
     parameters = inspect.signature(function).parameters.values()
     return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
 
 
-def _returns_flow(function: Any) -> bool:
+def _returns_flow(function: object) -> bool:
     said = getattr(function, "__annotations__", {}).get("return")
     name = said if isinstance(said, str) else getattr(said, "__name__", "")
     return name.rsplit(".", 1)[-1] in ("Flow", "Topology", "Graph")

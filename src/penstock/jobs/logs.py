@@ -85,6 +85,6 @@ def log_failure(error: BaseException, **fields: Any) -> None:
     event("failed", level=logging.ERROR, **{**fields, "error": type(error).__name__, "message": str(error)})
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
     return text if len(text) <= 200 else f"{text[:197]}..."

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from penstock.errors import SetupError
 from penstock.graph.times import FOREVER, NEVER
 from penstock.spark.live.report import BatchReport
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
@@ -26,7 +29,7 @@ class Metrics:
         for source in sources:
             self.rows_in.labels(flow, source)
 
-    def _make(self, client: Any) -> None:
+    def _make(self, client: ModuleType) -> None:
         own = {"registry": self.registry}
         self.up = client.Gauge("penstock_up", "1 while the flow runs", ["flow"], **own)
         self.rows_in = client.Counter("penstock_rows_in", "Rows read from a source", ["flow", "source"], **own)
@@ -114,7 +117,7 @@ def lags(report: BatchReport) -> Iterator[tuple[str, str, float]]:
             yield source, units.get(name, name), float(value)
 
 
-def _client() -> Any:
+def _client() -> ModuleType:
     try:
         import prometheus_client
     except ImportError:

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LARGEST = 5 * 1024 * 1024
 """Files of a package that are larger than this stay behind: they are data, not code."""
@@ -54,7 +57,7 @@ def penstock_itself() -> Parcel:
     return Parcel({"penstock": Path(__file__).resolve().parents[1]})
 
 
-def ship(spark: Any, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:
+def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:
     """Gives the parcels and the user's `--py-files` to Spark; returns the names of what travels."""
     sent: list[str] = []
     for at, parcel in enumerate(parcels):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -82,7 +81,7 @@ def _from_batch(batch: Batch, partition: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _offsets(cols: Columns, base: int) -> Any:
+def _offsets(cols: Columns, base: int) -> pa.Array:
     if cols.deltas is None:
         return np.arange(base, base + cols.count, dtype=np.int64)
     return np.frombuffer(cols.deltas, "<i4").astype(np.int64) + base

@@ -45,7 +45,7 @@ from penstock.state.store import StateStore
 from penstock.storage import LocalStorage
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 BOUNDED = "bounded"
@@ -166,11 +166,11 @@ class _Bounded:
             observer(result.report)
         return result.report
 
-    def _empty(self, frame: Any) -> Any:
+    def _empty(self, frame: DataFrame) -> DataFrame:
         """No rows, in a form that Spark does not see through: the tasks of keyed steps must run and report."""
         return self.spark.createDataFrame(self.spark.sparkContext.emptyRDD(), frame.schema)
 
-    def _next(self, port: Port, frame: Any, number: int) -> Any:
+    def _next(self, port: Port, frame: DataFrame, number: int) -> DataFrame:
         """What a source gives in a later round: a loop what was fed back, any other nothing."""
         if port.step not in {n.name for n in self.plan.graph.loops}:
             return self._empty(frame)

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -33,6 +33,9 @@ from penstock.graph.endpoints.basic import callback
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 LINEAGE = "c0ffee000001"
 SINK = "contract"
@@ -77,7 +80,7 @@ VALUES: list[tuple[Any, ...]] = [
 class Opened:
     """A sink that was opened by a driver, with batches of its own making."""
 
-    def __init__(self, contract: SinkContract, endpoint: Endpoint, spark: Any, schema: str) -> None:
+    def __init__(self, contract: SinkContract, endpoint: Endpoint, spark: SparkSession, schema: str) -> None:
         self.contract, self.spark, self.schema = contract, spark, schema
         self.connector: SinkConnector = sink_connector(SINK, replace(endpoint))
         self.options = dict(endpoint.options)
@@ -94,7 +97,7 @@ class Opened:
         about = Batch(number, SINK, self.options, LINEAGE, self.delivery)
         return replace(about, fingerprint=fingerprint or f"print of {number}", offsets=f"offsets of {number}")
 
-    def frame(self, rows: list[tuple[Any, ...]], parts: int = 2) -> Any:
+    def frame(self, rows: list[tuple[Any, ...]], parts: int = 2) -> DataFrame:
         """Rows as a frame of so many partitions."""
         made = self.spark.createDataFrame(rows, self.schema.replace("bytes", "binary"))
         return made.repartition(parts) if rows else made
@@ -119,7 +122,7 @@ class SinkContract:
     """How often the concurrent reader reads at most."""
 
     @pytest.fixture
-    def endpoint(self, tmp_path: Path) -> Any:
+    def endpoint(self, tmp_path: Path) -> Endpoint:
         """An endpoint with nothing in it yet. To be overridden."""
         raise NotImplementedError("give the contract an `endpoint` fixture")
 
@@ -140,7 +143,7 @@ class SinkContract:
         return [(i, f"word {i}") for i in range(first, first + many)]
 
     @pytest.fixture
-    def opened(self, endpoint: Endpoint, penstock_spark: Any) -> Iterator[Opened]:
+    def opened(self, endpoint: Endpoint, penstock_spark: SparkSession) -> Iterator[Opened]:
         """The sink, opened by a first driver."""
         made = Opened(self, endpoint, penstock_spark, self.schema)
         yield made
@@ -196,7 +199,7 @@ class SinkContract:
             opened.connector.stage(broken, opened.batch(0)).commit()
         self.same(endpoint, [])
 
-    def test_values_come_back_as_they_went(self, endpoint: Endpoint, penstock_spark: Any) -> None:
+    def test_values_come_back_as_they_went(self, endpoint: Endpoint, penstock_spark: SparkSession) -> None:
         """Every kind of value survives, nulls and empty ones too."""
         names = schema_of(KINDS).names
         wanted = [names.index(n) for n in schema_of(self.kinds).names]
@@ -328,7 +331,7 @@ def _needs_ledger(opened: Opened) -> None:
         pytest.skip("the sink does not hold exactly_once")
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: object) -> object:
     """A value that can be counted."""
     if isinstance(value, dict):
         return tuple(sorted((k, _frozen(v)) for k, v in value.items()))
@@ -352,7 +355,7 @@ class SourceContract:
     """Whether it can be read so."""
 
     @pytest.fixture
-    def endpoint(self, tmp_path: Path) -> Any:
+    def endpoint(self, tmp_path: Path) -> Endpoint:
         """An endpoint with nothing in it yet; its first field must tell records apart. To be overridden."""
         raise NotImplementedError("give the contract an `endpoint` fixture")
 
@@ -360,14 +363,16 @@ class SourceContract:
         """Puts records into the source, numbered from `first`; gives them as the flow shall see them. To be overridden."""
         raise NotImplementedError
 
-    def batches(self, endpoint: Endpoint, spark: Any, folder: Path, *, broken: int = -1) -> dict[int, list[Any]]:
+    def batches(
+        self, endpoint: Endpoint, spark: SparkSession, folder: Path, *, broken: int = -1
+    ) -> dict[int, list[Any]]:
         """Runs the source until it has read what is there; gives the records by batch. Batch `broken` fails after it was seen."""
         from penstock.graph.run import RunSpec
         from penstock.spark.run import run_live
 
         seen: dict[int, list[Any]] = {}
 
-        def keep(rows: list[Any], batch: Any) -> None:
+        def keep(rows: list[Any], batch: Batch) -> None:
             seen[batch.id] = [tuple(r) for r in rows]
             if batch.id == broken:
                 raise Broken("as a crash would")
@@ -377,7 +382,7 @@ class SourceContract:
         run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(pause=0.02)
         return seen
 
-    def everything(self, endpoint: Endpoint, spark: Any) -> list[Any]:
+    def everything(self, endpoint: Endpoint, spark: SparkSession) -> list[Any]:
         """What a bounded run reads."""
         from penstock.spark.run import run_bounded
 
@@ -392,14 +397,16 @@ class SourceContract:
         """The checkpoint."""
         return tmp_path / "checkpoint"
 
-    def test_a_bounded_read_gives_what_is_there(self, endpoint: Endpoint, penstock_spark: Any) -> None:
+    def test_a_bounded_read_gives_what_is_there(self, endpoint: Endpoint, penstock_spark: SparkSession) -> None:
         """All records, each once; none when there are none."""
         _needs(self.bounded, "bounded")
         assert self.everything(endpoint, penstock_spark) == []
         added = self.add(endpoint, 0, self.rows_per_read)
         assert _counted(self.everything(endpoint, penstock_spark)) == _counted(added)
 
-    def test_a_live_read_gives_what_is_there(self, endpoint: Endpoint, penstock_spark: Any, folder: Path) -> None:
+    def test_a_live_read_gives_what_is_there(
+        self, endpoint: Endpoint, penstock_spark: SparkSession, folder: Path
+    ) -> None:
         """All records, each once."""
         _needs(self.live, "live")
         self.batches(endpoint, penstock_spark, folder)
@@ -407,7 +414,7 @@ class SourceContract:
         seen = self.batches(endpoint, penstock_spark, folder)
         assert _counted(_all(seen)) == _counted(added)
 
-    def test_a_restart_goes_on(self, endpoint: Endpoint, penstock_spark: Any, folder: Path) -> None:
+    def test_a_restart_goes_on(self, endpoint: Endpoint, penstock_spark: SparkSession, folder: Path) -> None:
         """A run that starts again reads what came since, and nothing that was read before."""
         _needs(self.live, "live")
         self.batches(endpoint, penstock_spark, folder)
@@ -421,7 +428,7 @@ class SourceContract:
         assert _all(self.batches(endpoint, penstock_spark, folder)) == []
 
     def test_a_batch_that_runs_again_has_the_same_records(
-        self, endpoint: Endpoint, penstock_spark: Any, folder: Path
+        self, endpoint: Endpoint, penstock_spark: SparkSession, folder: Path
     ) -> None:
         """A replay reads the same range, although more has come since; what has come follows in a batch of its own."""
         _needs(self.live, "live")
@@ -435,7 +442,7 @@ class SourceContract:
         assert _counted(seen[at]) == _counted(first)
         assert _counted(_all(seen)) == _counted(first) + _counted(more)
 
-    def test_the_schema_holds(self, endpoint: Endpoint, penstock_spark: Any, tmp_path: Path) -> None:
+    def test_the_schema_holds(self, endpoint: Endpoint, penstock_spark: SparkSession, tmp_path: Path) -> None:
         """Frames have the fields that the endpoint says, in types that cast to them."""
         from penstock.connectors.base import Place
         from penstock.connectors.registry import source_connector

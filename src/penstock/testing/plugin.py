@@ -15,7 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.testing.driver import Driver, Results
+    from penstock.graph.graph import Graph
+    from penstock.testing.driver import Driver, FlowLike, Results
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def flow_driver() -> Iterator[Callable[..., Driver]]:
 
     made: list[Driver] = []
 
-    def make(flow: Any, **options: Any) -> Driver:
+    def make(flow: FlowLike | Graph, **options: Any) -> Driver:
         made.append(Driver(flow, **options))
         return made[-1]
 

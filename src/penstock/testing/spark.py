@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.connectors.base import Batch
 from penstock.graph.endpoints.basic import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
@@ -28,7 +29,7 @@ class Collected:
     def endpoint(self, sink: str) -> Endpoint:
         """The endpoint that collects for a sink."""
 
-        def keep(rows: list[Any], batch: Any) -> None:
+        def keep(rows: list[Any], batch: Batch) -> None:
             self.batches[sink][batch.id] = rows
 
         return callback(keep)
@@ -99,7 +100,9 @@ def _tested(
     if isinstance(node, Sink):
         return replace(node, endpoint=collected.endpoint(node.name))
     if isinstance(node, JoinStatic) and node.name in tables:
-        return replace(node, table=items(list(tables[node.name]), node.table.schema))
+        schema = node.table.schema
+        assert schema is not None, "the step has checked that its table has one"
+        return replace(node, table=items(list(tables[node.name]), schema))
     return node
 
 

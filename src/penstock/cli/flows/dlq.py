@@ -215,7 +215,7 @@ def _values(fields: list[str], schema: str) -> Letter:
     return {name: text if name in texts and text != "null" else _value(text) for name, _, text in pairs}
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """A value as JSON, or as text if it is none."""
     try:
         return json.loads(text)

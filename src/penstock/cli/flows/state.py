@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -155,16 +155,16 @@ def _rows(found: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _as_table(found: pa.Table, to: Any) -> None:
+def _as_table(found: pa.Table, to: IO[str]) -> None:
     _print(found.column_names, [[_text(v) for v in row.values()] for row in _rows(found)])
 
 
-def _as_json(found: pa.Table, to: Any) -> None:
+def _as_json(found: pa.Table, to: IO[str]) -> None:
     for row in _rows(found):
         to.write(json.dumps(row, default=_plain) + "\n")
 
 
-def _as_csv(found: pa.Table, to: Any) -> None:
+def _as_csv(found: pa.Table, to: IO[str]) -> None:
     import csv
 
     lines = csv.writer(to, lineterminator="\n")
@@ -185,13 +185,13 @@ def _write(found: pa.Table, output: Path, kind: str) -> None:
         _WRITERS[kind](found, file)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     return json.dumps(value, default=_plain) if isinstance(value, dict | list) else str(_plain(value))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON can say it."""
     if isinstance(value, bytes):
         return value.hex()

@@ -7,7 +7,6 @@ import os
 import select
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.log import BadRecord
 
@@ -88,14 +87,14 @@ def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-def _parsed(raw: bytes, number: int) -> Any:
+def _parsed(raw: bytes, number: int) -> object:
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadRecord(f"line {number} is not JSON: {error} in {_text(raw)!r:.80}") from None
 
 
-def _field(value: Any, name: str, number: int) -> bytes:
+def _field(value: object, name: str, number: int) -> bytes:
     found = value
     for part in name.split("."):
         found = found.get(part) if isinstance(found, dict) else None

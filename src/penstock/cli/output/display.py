@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Literal, Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -169,5 +169,5 @@ def display_for(
     return PlainDisplay(tally, lines_to, extra)
 
 
-def _is_terminal(stream: Any) -> bool:
+def _is_terminal(stream: object) -> bool:
     return bool(getattr(stream, "isatty", lambda: False)())

@@ -30,12 +30,12 @@ def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def show_json(found: Any) -> None:
+def show_json(found: object) -> None:
     """Print JSON."""
     typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """How a cell reads; a dash where there is nothing."""
     return "-" if value is None or value == "" else str(value)
 

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,6 +17,9 @@ from rich.text import Text
 from penstock.cli.options import option
 from penstock.cli.output.failure import FAILED, handled
 from penstock.errors import nearest
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 HERE = Path(__file__).resolve()
 
@@ -72,7 +75,7 @@ def show_list(benches: dict[str, Any]) -> None:
         typer.echo(f"{name:{width}}  {module.ABOUT}")
 
 
-def one(module: Any, quick: bool, as_json: bool) -> Any:
+def one(module: ModuleType, quick: bool, as_json: bool) -> Any:
     """Runs a bench and prints what it found."""
     console = Console(stderr=as_json)
     console.print(Text.assemble((module.NAME, "bold"), f": {module.ABOUT}"))

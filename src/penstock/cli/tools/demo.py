@@ -33,7 +33,7 @@ class Top:
         self.scores: dict[str, Score] = {}
         self.before: list[str] = []
 
-    def __call__(self, rows: Iterable[Any], batch: Any) -> None:
+    def __call__(self, rows: Iterable[Any], batch: object) -> None:
         """Takes the scores that changed in a batch."""
         self.before = [s.tag for s in self.first()]
         self.scores |= {row.tag: Score(*row) for row in rows}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.errors import FlowError
 from penstock.graph.caller import user_line
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.components import DEFAULT, Bolt, Spout
 from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.schema import Schema
 
 
@@ -82,7 +83,9 @@ class BoltDeclared:
         """From task to task of the same number without a move, when both have as many tasks; a shuffle otherwise."""
         return self._to(Grouping("local_or_shuffle"), component, stream, feedback)
 
-    def custom(self, component: str, chooser: Any, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def custom(
+        self, component: str, chooser: Chooser | Callable[..., object], *, stream: str = DEFAULT, feedback: bool = False
+    ) -> BoltDeclared:
         """Your own choice: a function `choose(values)` that gives a task or a list of tasks, or an object with it.
 
         An object may have `prepare(context, stream, tasks)`, which is called before the first tuple.

@@ -64,7 +64,7 @@ class _Fields:
         self._read = False
         self._json: Any = None
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         if name in _OWN:
             return _OWN[name](self._record)
         if name.startswith("$headers."):
@@ -78,7 +78,7 @@ class _Fields:
                 found = found.get(part) if isinstance(found, dict) else None
         return found
 
-    def _value(self) -> Any:
+    def _value(self) -> object:
         if not self._read:
             self._read = True
             try:
@@ -198,7 +198,7 @@ class _Parser:
         self._expect(")")
         return found
 
-    def _literal(self) -> Any:
+    def _literal(self) -> object:
         kind, text = self._next()
         if kind == "number":
             return json.loads(text) if not re.match(r"-?0\d", text) else float(text)
@@ -209,21 +209,21 @@ class _Parser:
         raise self._error(f"a number, 'text', true, false or null must come, not {text!r}")
 
 
-def _kind(value: Any) -> type:
+def _kind(value: object) -> type:
     return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
 
 
-def _same(found: Any, wanted: Any) -> bool:
+def _same(found: object, wanted: object) -> bool:
     return found is not None and _kind(found) is _kind(wanted) and bool(found == wanted)
 
 
-def _contains(found: Any, part: Any) -> bool:
+def _contains(found: object, part: object) -> bool:
     if isinstance(found, str):
         return isinstance(part, str) and part in found
     return isinstance(found, list) and any(_same(item, part) for item in found)
 
 
-def _comparing(name: str, op: str, literal: Any) -> _Test:
+def _comparing(name: str, op: str, literal: object) -> _Test:
     compare = _COMPARE[op]
     kind = _kind(literal)
     other = op in ("!=", "<>")

@@ -173,7 +173,7 @@ def unlink(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def write_json(path: Path, data: Any) -> None:
+def write_json(path: Path, data: object) -> None:
     """Replace a JSON file in one step, with a checksum; durable on return. The caller holds the lock that guards it."""
     text = json.dumps(data, sort_keys=True)
     whole = json.dumps({"checksum": zlib.crc32(text.encode()), "data": data}, sort_keys=True, indent=1) + "\n"

@@ -39,6 +39,7 @@ from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
 
 if TYPE_CHECKING:
+    from pyspark import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -61,7 +62,7 @@ class BatchRunner:
     loops: dict[str, SinkConnector] = field(default_factory=dict)
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
-    _counts: Any = None
+    _counts: Accumulator[PassCounts] | None = None
 
     def run(self, spark: SparkSession, given: BatchInput) -> BatchResult:
         """Runs one batch: all that it writes is committed when this returns."""
@@ -136,7 +137,7 @@ class BatchRunner:
             at.release()
         return None
 
-    def _counter(self, spark: SparkSession) -> Any:
+    def _counter(self, spark: SparkSession) -> Accumulator[PassCounts]:
         """One accumulator for the whole run, since Spark never forgets one; each batch begins with nothing in it."""
         if self._counts is None:
             self._counts = spark.sparkContext.accumulator(PassCounts(), CountsParam())

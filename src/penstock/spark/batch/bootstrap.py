@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import Plan
@@ -50,5 +50,5 @@ def fill(graph: Graph, spark: SparkSession, folder: Path, runner: Callable[[Plan
         sources.close()
 
 
-def _traced(sources: Sources, spark: SparkSession, error: Any) -> Any:
+def _traced(sources: Sources, spark: SparkSession, error: BaseException) -> BaseException:
     return sources.trace(spark, error) if isinstance(error, StepError) else error

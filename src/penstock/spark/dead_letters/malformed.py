@@ -25,6 +25,7 @@ from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql import Row as SparkRow
 
 MOST_LETTERS = 10_000
 """Dead letters of one batch beyond which it is the flow that is broken."""
@@ -55,7 +56,7 @@ class Seen:
     def _skips(self) -> bool:
         return self.node.error_action == SKIP
 
-    def _letter(self, row: Any, place: str) -> Letter:
+    def _letter(self, row: SparkRow, place: str) -> Letter:
         options = self.node.endpoint.options
         raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}

@@ -16,6 +16,7 @@ from penstock.spark.tasks import worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 Replays = dict[str, list[Any]]
 
@@ -38,7 +39,9 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     _give(at, stage, apart(at, stage, made))
 
 
-def mapped(at: Lowering, frame: DataFrame, function: worker.Stage, inside: Replays, schema: Any) -> DataFrame:
+def mapped(
+    at: Lowering, frame: DataFrame, function: worker.Stage, inside: Replays, schema: StructType | str
+) -> DataFrame:
     """Runs a stage over its input, and over the dead letters that go to steps inside it.
 
     Where tasks have numbers the first takes the letters, and is sure to run. Other stages may have no task, and inside a union none is the

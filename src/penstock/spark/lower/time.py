@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
@@ -62,7 +62,7 @@ def _highs(at: Lowering, node: EventTime, time: str, good: str) -> list[str]:
     return [f"max(case when {good} and {bucket} = {i} then unix_micros({time}) end) as high{i}" for i in range(BUCKETS)]
 
 
-def observed(observation: Any) -> tuple[dict[str, int], int]:
+def observed(observation: Observation) -> tuple[dict[str, int], int]:
     """The latest time of each partition from which records came, and how many records were bad."""
     found = observation.get
     return {k.removeprefix("high"): v for k, v in found.items() if k != "bad" and v is not None}, found["bad"]

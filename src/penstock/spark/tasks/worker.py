@@ -289,7 +289,7 @@ def in_memory(task: int) -> Context:
     )
 
 
-def by_value(value: Any) -> bytes:
+def by_value(value: object) -> bytes:
     """A value as bytes; one whose class travelled by value takes the longer way."""
     from pyspark import cloudpickle
 

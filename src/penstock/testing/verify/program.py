@@ -16,6 +16,7 @@ from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.endpoints.log import topic
 from penstock.graph.logic.cells import value
 from penstock.graph.logic.process import Process
+from penstock.graph.nodes import Endpoint
 from penstock.testing.verify.targets import target_of
 
 TOPIC = "numbers"
@@ -35,7 +36,7 @@ class Numbered(Process):
         yield row.key, self.nth, row.id
 
 
-def flow_of(folder: Path, sink: Any) -> Flow:
+def flow_of(folder: Path, sink: Endpoint) -> Flow:
     """The flow into a sink."""
     flow = Flow("verify")
     numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))

@@ -8,14 +8,17 @@ from __future__ import annotations
 import importlib
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.errors import Impossible, UnknownName, nearest
 from penstock.graph.nodes import Endpoint
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
 
 PARTITIONS = 2
 """Of the topics written to."""
@@ -371,7 +374,7 @@ class KafkaReader(Following):
             self.waiting[part] = self.waiting[part][len(now) :]
             yield part, [Seen.of(json.loads(m.value())) for m in now]
 
-    def _take(self, message: Any) -> None:
+    def _take(self, message: Message) -> None:
         part, record = message.partition(), message.error() is None
         self.at[part] = max(self.at[part], message.offset() + record)
         if record:
@@ -412,7 +415,7 @@ def _fresh_name() -> str:
 
 
 @contextmanager
-def _server(start: Any, url: str) -> Iterator[str]:
+def _server(start: Callable[[], Any], url: str) -> Iterator[str]:
     if url:
         yield url
         return
