@@ -20,7 +20,8 @@ from penstock.graph.schema import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Record: TypeAlias = Any  # whatever fits the schema
+Record: TypeAlias = object
+"""A record of a user may be anything that fits the schema."""
 Options = dict[str, Any]
 READERS: dict[str, str] = {
     "files": "files.local:read_files",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from penstock.compiler.capture import check_capture
 from penstock.compiler.times import Timeline
@@ -40,7 +40,8 @@ from penstock.local.program import Program, compiled
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.memory_timers import MemoryTimers
 
-Record: TypeAlias = Any  # a user's record may be anything that fits the schema
+Record: TypeAlias = object
+"""A record of a user may be anything that fits the schema."""
 Tables = Callable[[Endpoint], Iterable[Record]]
 Snapshots = dict[str, bytes]
 ROUNDS = 10_000

@@ -21,7 +21,8 @@ from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
 from penstock.local.run import Committed, LocalRun
 
-Record: TypeAlias = Any  # a user's record may be anything that fits the schema
+Record: TypeAlias = object
+"""A record of a user may be anything that fits the schema."""
 Records = Mapping[str, Iterable[Record]]
 """Records by the name of a source or of a join."""
 
@@ -35,9 +36,18 @@ class FlowLike(Protocol):
 
 
 class Results(dict[str, list[Any]]):
-    """The rows that each sink has got, by the name of the sink.
+    """The rows that each sink has got, by the name of the sink: a dict. A name that is no sink of the flow raises UnknownName.
 
-    Raises UnknownName for a name that is no sink of the flow.
+    Args:
+        graph: the graph of the flow.
+        rows: the rows by sink.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.console())
+    >>> run_local(flow)["out"]
+    [Row(word='a')]
     """
 
     def __init__(self, graph: Graph, rows: Mapping[str, list[Row]]) -> None:
@@ -58,6 +68,13 @@ class Results(dict[str, list[Any]]):
 
         Raises:
             UnknownName: the flow has no such sink, or it gets independent records.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("demo")
+        >>> flow.source("words", ps.items(["a", "a"], "word string")).key_by("word").count("n").sink("out", ps.console())
+        >>> run_local(flow).table("out")
+        {'a': Row(word='a', n=2)}
         """
         self[sink]
         keys = self.graph.output(self.graph.node(sink).inputs[0]).updates
@@ -121,6 +138,7 @@ class Driver:
         CaptureError: a function could not travel to a worker of Spark.
 
     >>> import penstock as ps
+    >>> from penstock.testing import Driver
     >>> flow = ps.Flow("shout")
     >>> flow.source("words", ps.items([], "word string")).map("up", lambda r: r.word.upper()).sink("out", ps.console())
     >>> driver = Driver(flow)
@@ -182,12 +200,19 @@ class Driver:
 
         Returns:
             All rows that have been committed so far.
+
+        Raises:
+            StepError: a step failed when time moved on.
         """
         self.run.barrier(end=end, waiting=waiting)
         return self.results()
 
     def results(self) -> Results:
-        """All rows that have been committed so far, by sink."""
+        """All rows that have been committed so far.
+
+        Returns:
+            The rows by sink.
+        """
         made: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
         return Results(self.graph, made | self.run.committed.results)
 
@@ -240,6 +265,7 @@ def run_local(
         CaptureError: a function could not travel to a worker of Spark.
 
     >>> import penstock as ps
+    >>> from penstock.testing import run_local
     >>> flow = ps.Flow("count")
     >>> flow.source("words", ps.items([], "word string")).key_by("word").count("n").sink("out", ps.console())
     >>> run_local(flow, {"words": ["a", "b", "a"]}).table("out")["a"]

@@ -13,6 +13,7 @@ from penstock.errors import RunError
 from penstock.graph.row import Row
 from penstock.log import Log, LogError, TopicExists
 from penstock.log.produce.partitioner import partition_for
+from penstock.log.record import Record as LogRecord
 
 Write = Callable[[Row], bytes | None]
 
@@ -43,7 +44,7 @@ def _ranges(log: Log, source: LocalSource) -> list[tuple[int, int, int]]:
     return [(p, found.get(p, end), end) for p, (_, end) in ends.items()]
 
 
-def _message(topic: str, partition: int, record: Record) -> Message:
+def _message(topic: str, partition: int, record: LogRecord) -> Message:
     at = _moment(record.timestamp)
     headers = [{"key": k, "value": v} for k, v in record.headers]
     return Message(topic, partition, record.offset, at, record.key, record.value, headers)

@@ -12,25 +12,25 @@ import datetime
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.text import text_of
 
-Value: TypeAlias = Any  # a value of any type that a field may have
-Write = Callable[[Value], str]
+Write = Callable[[Any], str]
+"""A function from a value of the type at hand to its text."""
 
 
-def json_writer(schema: Schema) -> Callable[[Sequence[Value]], str]:
+def json_writer(schema: Schema) -> Callable[[Sequence[object]], str]:
     """A function from the values of a record to a JSON object; nulls are written."""
     return _object([(f.name, json_value(f.type)) for f in schema.fields])
 
 
-def _object(fields: list[tuple[str, Write]]) -> Callable[[Sequence[Value]], str]:
+def _object(fields: list[tuple[str, Write]]) -> Callable[[Sequence[object]], str]:
     parts = [(f"{_quoted(name)}:", write) for name, write in fields]
 
-    def written(values: Sequence[Value]) -> str:
+    def written(values: Sequence[object]) -> str:
         return "{" + ",".join(name + write(v) for (name, write), v in zip(parts, values, strict=True)) + "}"
 
     return written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.connectors.log.shedding import SHED
 from penstock.spark.checkpoint.offsets import OffsetLog
@@ -13,7 +13,8 @@ from penstock.spark.checkpoint.offsets import OffsetLog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Json = Any  # offsets are whatever a source makes of them
+Json: TypeAlias = object
+"""Offsets are whatever a source makes of them."""
 
 
 @dataclass(frozen=True)
