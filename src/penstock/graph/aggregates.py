@@ -22,35 +22,85 @@ Kinds = tuple[t.DataType, ...]
 
 
 class Aggregator:
-    """The base of a user's own aggregate.
+    """The base of an aggregate of your own, for `aggregate`. `schema` is the type of its result.
 
-    >>> class Longest(Aggregator):
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Longest(ps.Aggregator):
     ...     schema = "string"
-    ...     def init(self): return ""
-    ...     def add(self, so_far, row): return max(so_far, row.word, key=len)
-    ...     def merge(self, one, other): return max(one, other, key=len)
+    ...     def init(self):
+    ...         return ""
+    ...     def add(self, so_far, row):
+    ...         return max(so_far, row.word, key=len)
+    ...     def merge(self, one, other):
+    ...         return max(one, other, key=len)
+    >>> words = ps.Flow("demo").source("words", ps.items([("x", "a"), ("x", "bb")], "k string, word string"))
+    >>> words.key_by("k").aggregate("longest", word=Longest).sink("out", ps.console())
+    >>> run_local(words.flow)["out"]
+    [Row(k='x', word='bb')]
     """
 
     schema: Any = None
 
     def init(self) -> Any:
-        """What stands before the first record."""
+        """What stands before the first record.
+
+        Returns:
+            A new part; None unless you say otherwise.
+        """
         return None
 
     def add(self, so_far: Any, row: Any) -> Any:
-        """What stands after one more record."""
+        """Takes in one more record. You must define it.
+
+        Args:
+            so_far: what stands before it.
+            row: the record.
+
+        Returns:
+            What stands after it.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def add_all(self, so_far: Any, rows: Sequence[Any]) -> Any:
-        """What stands after several records of one key. Define it where that is quicker than one by one; the answer must be the same."""
+        """Takes in several records of one key. Define it where that is quicker than one by one; the answer must be the same.
+
+        Args:
+            so_far: what stands before them.
+            rows: the records.
+
+        Returns:
+            What stands after them.
+        """
         return reduce(self.add, rows, so_far)
 
     def merge(self, one: Any, other: Any) -> Any:
-        """What two parts give together; parts are made before the shuffle and across batches."""
+        """Puts two parts together, which were made before the shuffle or in different batches. You must define it; it must not matter how parts are paired.
+
+        Args:
+            one: a part.
+            other: another.
+
+        Returns:
+            What both are together.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def result(self, so_far: Any) -> Any:
-        """What is given out."""
+        """What is emitted.
+
+        Args:
+            so_far: what stands after all records.
+
+        Returns:
+            A value of the type that `schema` says; what stands, unless you say otherwise.
+        """
         return so_far
 
 

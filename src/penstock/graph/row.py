@@ -10,7 +10,16 @@ from penstock.errors import nearest
 
 
 class Row(tuple[Any, ...]):
-    """A record as a function gets it: `row.word`, `row["word"]` and `row[0]` are the same value."""
+    """A record as a function gets it: a tuple with named fields. `row.word`, `row["word"]` and `row[0]` are the same value.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items([("a", 2)], "word string, n int")).sink("out", ps.console())
+    >>> row = run_local(flow)["out"][0]
+    >>> row, row == ("a", 2), row.replace(n=3)
+    (Row(word='a', n=2), True, {'word': 'a', 'n': 3})
+    """
 
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
@@ -19,7 +28,17 @@ class Row(tuple[Any, ...]):
         return tuple.__getitem__(self, Row.place(self, at) if isinstance(at, str) else at)
 
     def place(self, name: str) -> int:
-        """Where a field stands."""
+        """The position of a field.
+
+        Args:
+            name: the name of the field.
+
+        Returns:
+            Its number, from 0.
+
+        Raises:
+            KeyError: there is none; the message has the nearest name.
+        """
         try:
             return self.names.index(name)
         except ValueError:
@@ -32,11 +51,22 @@ class Row(tuple[Any, ...]):
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self.names, self, strict=True))})"
 
     def asdict(self) -> dict[str, Any]:
-        """The row as a dict."""
+        """The row as a dict.
+
+        Returns:
+            The values by name.
+        """
         return dict(zip(self.names, self, strict=True))
 
     def replace(self, **fields: Any) -> dict[str, Any]:
-        """The row as a dict, with some fields changed."""
+        """The row as a dict, with some fields changed.
+
+        Args:
+            fields: the new values, by name.
+
+        Returns:
+            The values by name.
+        """
         return {**self.asdict(), **fields}
 
 

@@ -33,7 +33,23 @@ _PYTHON: dict[Any, t.DataType] = {
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields of a stream, in order; `record` is the Python class its rows take in Python steps, if any."""
+    """The fields of a stream, in order.
+
+    You seldom make one: wherever a schema is asked for, DDL text, a dict of names to types, a dataclass, a NamedTuple or a TypedDict will do.
+
+    Args:
+        fields: the fields, each with a name, a type, and whether it may be null.
+        record: the Python class its rows take in Python steps, if any.
+        internal: whether names that begin with two underscores are allowed; they are Penstock's own.
+
+    Raises:
+        SchemaError: there is no field, a name occurs twice, or begins with two underscores.
+
+    >>> import penstock as ps
+    >>> schema = ps.Flow("demo").source("words", ps.items([], "word string, n bigint")).schema
+    >>> schema.names, "word" in schema, str(schema)
+    (('word', 'n'), True, 'word string, n bigint')
+    """
 
     fields: tuple[t.Field, ...]
     record: type | None = dataclasses.field(default=None, compare=False)
@@ -62,24 +78,58 @@ class Schema:
         return name in self.names
 
     def field(self, name: str) -> t.Field:
-        """The field of that name; the error lists the nearest names."""
+        """A field by its name.
+
+        Args:
+            name: the name.
+
+        Returns:
+            The field: its `name`, its `type`, and whether it is `nullable`.
+
+        Raises:
+            SchemaError: there is none; the message has the nearest name.
+        """
         for field in self.fields:
             if field.name == name:
                 return field
         raise SchemaError(f"no field {name!r}; {nearest(name, self.names)}")
 
     def only(self, names: tuple[str, ...]) -> Schema:
-        """The schema of these fields alone."""
+        """The schema of some fields alone.
+
+        Args:
+            names: the names, in the order they are to have.
+
+        Returns:
+            The smaller schema.
+
+        Raises:
+            SchemaError: a field is not there.
+        """
         return Schema(tuple(self.field(n) for n in names), internal=self.internal)
 
     def with_fields(self, fields: tuple[t.Field, ...]) -> Schema:
-        """The schema with these fields replaced where the name is known, else added at the end."""
+        """The schema with some fields replaced where the name is known, else added at the end.
+
+        Args:
+            fields: the fields.
+
+        Returns:
+            The new schema.
+        """
         new = {f.name: f for f in fields}
         kept = tuple(new.pop(f.name, f) for f in self.fields)
         return Schema(kept + tuple(new.values()), internal=self.internal)
 
     def types_equal(self, other: Schema) -> bool:
-        """Whether both have the same names and types in the same order; nullability may differ."""
+        """Whether both have the same names and types in the same order; nullability may differ.
+
+        Args:
+            other: the other schema.
+
+        Returns:
+            True or False.
+        """
         return [(f.name, str(f.type)) for f in self.fields] == [(f.name, str(f.type)) for f in other.fields]
 
 

@@ -153,16 +153,29 @@ class EveryRecords:
     records: int
 
     def __str__(self) -> str:
-        return f"each {self.records} records"
+        return f"every {self.records} records"
 
 
 Early = EveryInterval | EveryRecords
 
 
 def tumbling(size: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
-    """Windows of a fixed size, one behind the other.
+    """Windows of a fixed size, one after the other.
 
-    >>> str(tumbling("10s")), str(tumbling("1d", timezone="Europe/Berlin"))
+    Args:
+        size: how long a window is, such as "10s" or "1d".
+        offset: moves where windows begin, such as "-1h".
+        timezone: a zone such as "Europe/Berlin", by whose clock windows begin and end: a day is from midnight to midnight, be it of 23 or of
+            25 hours. Else it is UTC.
+
+    Returns:
+        The windows, for `KeyedStream.window` and `Stream.window_join`.
+
+    Raises:
+        FlowError: a span of time or the zone is not one.
+
+    >>> import penstock as ps
+    >>> str(ps.tumbling("10s")), str(ps.tumbling("1d", timezone="Europe/Berlin"))
     ('10s', '1d in Europe/Berlin')
     """
     span = _positive(size, "the size of a window")
@@ -172,7 +185,20 @@ def tumbling(size: Duration, *, offset: Duration = 0, timezone: str = "") -> Tim
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
     """Windows of a fixed size, one beginning at every step of `every`; they overlap.
 
-    >>> str(sliding("60s", every="10s"))
+    Args:
+        size: how long a window is, such as "60s".
+        every: how far apart windows begin; at most the size.
+        offset: moves where windows begin.
+        timezone: a zone such as "Europe/Berlin", by whose clock windows begin and end; else it is UTC.
+
+    Returns:
+        The windows, for `KeyedStream.window` and `Stream.window_join`.
+
+    Raises:
+        FlowError: a span of time or the zone is not one, or windows would leave gaps or be made of too many pieces.
+
+    >>> import penstock as ps
+    >>> str(ps.sliding("60s", every="10s"))
     '1m every 10s'
     """
     span, step = _positive(size, "the size of a window"), _positive(every, "every")
@@ -190,10 +216,18 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: 
 def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:
     """Windows that go on as long as records come less than a gap apart.
 
-    The gap is a span such as "5m", or, where it depends on the record, an expression of seconds such as `ps.col("limit")` or a
-    function of the record that gives a span.
+    Args:
+        gap: a span such as "5m"; or, where it depends on the record, an expression of seconds such as `ps.col("limit")`, or a function of the
+            record that returns a span.
 
-    >>> str(session("5m"))
+    Returns:
+        The windows, for `KeyedStream.window`.
+
+    Raises:
+        FlowError: the gap is no span of time.
+
+    >>> import penstock as ps
+    >>> str(ps.session("5m"))
     'session of 5m'
     """
     if isinstance(gap, Expr):
@@ -204,9 +238,20 @@ def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:
 
 
 def count_window(size: int, *, every: int | None = None) -> CountWindow:
-    """Windows of so many records of a key; with `every`, one over the last `size` records at every so many.
+    """Windows of so many records of a key.
 
-    >>> str(count_window(100)), str(count_window(100, every=10))
+    Args:
+        size: how many records a window has.
+        every: after how many records a window over the last `size` ones is emitted; else windows do not overlap.
+
+    Returns:
+        The windows, for `KeyedStream.window`.
+
+    Raises:
+        FlowError: a number is not one, or `every` is more than the size.
+
+    >>> import penstock as ps
+    >>> str(ps.count_window(100)), str(ps.count_window(100, every=10))
     ('100 records', '100 records every 10')
     """
     step = size if every is None else every
@@ -219,17 +264,53 @@ def count_window(size: int, *, every: int | None = None) -> CountWindow:
 
 
 def global_window() -> GlobalWindow:
-    """One window for all time. It needs `early`, or `mode="update"` or `"complete"`, since it ends with the input only."""
+    """One window for all time. It needs `early`, or `mode="update"` or `"complete"`, since it ends with the input only.
+
+    Returns:
+        The window, for `KeyedStream.window`.
+
+    >>> import penstock as ps
+    >>> str(ps.global_window())
+    'all time'
+    """
     return GlobalWindow()
 
 
 def every_interval(interval: Duration) -> EveryInterval:
-    """Early results, each time so much time has passed by the clock: `window(..., early=ps.every_interval("5s"))`."""
+    """Early results, each time so much processing time has passed: `window(..., early=ps.every_interval("5s"))`.
+
+    Args:
+        interval: how much, such as "5s".
+
+    Returns:
+        The trigger, for `KeyedStream.window(..., early=)`.
+
+    Raises:
+        FlowError: it is no span of time above zero.
+
+    >>> import penstock as ps
+    >>> str(ps.every_interval("5s"))
+    'every 5s'
+    """
     return EveryInterval(_positive(interval, "the interval of early results"))
 
 
 def every_records(records: int) -> EveryRecords:
-    """Early results, each time so many more records have come: `window(..., early=ps.every_records(100))`."""
+    """Early results, each time so many more records of a window have come: `window(..., early=ps.every_records(100))`.
+
+    Args:
+        records: how many.
+
+    Returns:
+        The trigger, for `KeyedStream.window(..., early=)`.
+
+    Raises:
+        FlowError: it is no number above zero.
+
+    >>> import penstock as ps
+    >>> str(ps.every_records(100))
+    'every 100 records'
+    """
     if not isinstance(records, int) or isinstance(records, bool) or records < 1:
         raise FlowError(f"early results come each so many records, got {records!r}")
     return EveryRecords(records)

@@ -70,6 +70,13 @@ def run_spark(
     Raises:
         StepError: a step failed on a record.
         CaptureError: a function could not travel to a worker.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_spark
+    >>> flow = ps.Flow("count")
+    >>> flow.source("words", ps.items([], "word string")).key_by("word").count("n").sink("out", ps.console())
+    >>> run_spark(flow, spark, {"words": ["a", "b", "a"]}, cuts=2).table("out")["a"]  # doctest: +SKIP
+    Row(word='a', n=2)
     """
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_bounded, run_live

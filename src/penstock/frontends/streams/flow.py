@@ -36,9 +36,9 @@ class Flow:
     Raises:
         FlowError: the name has other signs than letters, digits, '-', '_' and '.', or a policy is not one.
 
-    >>> from penstock.graph.endpoints.basic import items, console
-    >>> flow = Flow("hello")
-    >>> flow.source("names", items(["ada", "bob"], "name string")).sink("out", console())
+    >>> import penstock as ps
+    >>> flow = ps.Flow("hello")
+    >>> flow.source("names", ps.items(["ada", "bob"], "name string")).sink("out", ps.console())
     >>> [n.name for n in flow.graph.nodes]
     ['names', 'out']
     """
@@ -78,6 +78,7 @@ class Flow:
             event_time: when they happened, as `Stream.event_time` takes it; its options may follow (`lateness`, `idle`, ...).
             on_error: what happens to a record that cannot be read: 'fail', 'dead_letter' or 'skip'.
             shed: has a topic leave out its oldest records when the flow has fallen too far behind: `ps.shed(behind=100_000)`.
+            timing: the options of `Stream.event_time`: `lateness`, `idle`, `max_lead`, `into`, `partition`.
 
         Returns:
             The stream of the records.
@@ -85,6 +86,11 @@ class Flow:
         Raises:
             FlowError: the endpoint cannot be read, or cannot do what is asked of it.
             SchemaError: nothing says what the fields are.
+
+        >>> import penstock as ps
+        >>> clicks = ps.items([("ada", "2026-01-01 10:00:00")], "user string, at string")
+        >>> ps.Flow("demo").source("clicks", clicks, event_time="at", lateness="10s")
+        Stream('clicks@time': user string, at timestamp, event time at)
         """
         if event_time is None and timing:
             raise FlowError(
@@ -112,6 +118,20 @@ class Flow:
         Args:
             name: the name of the step.
             schema: the fields of the records that will be fed.
+
+        Returns:
+            The stream of what is fed back.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("countdown")
+        >>> again = flow.feedback("again", "n int")
+        >>> start = flow.source("start", ps.items([3], "n int"))
+        >>> less = start.union("all", again).map("less", lambda row: row.n - 1)
+        >>> flow.feed(again, less.where("left", "n > 0"))
+        >>> less.sink("out", ps.console())
+        >>> run_local(flow)["out"]
+        [Row(n=2), Row(n=1), Row(n=0)]
         """
         return Stream(self, self.builder.add(Feedback(name, (), schema_of(schema), line=user_line())))
 
@@ -123,15 +143,31 @@ class Flow:
             name: the name of the sink.
             endpoint: where dead letters are written.
             delivery: the delivery guarantee, as of any sink.
+
+        Raises:
+            FlowError: the flow has a sink for dead letters already, or the endpoint cannot be written.
+
+        >>> import penstock as ps
+        >>> flow = ps.Flow("demo", on_error="dead_letter")
+        >>> flow.dead_letters("bad", ps.write_files("bad", "json"))
         """
         add_dead_letters(self.builder, Sink(name, (), endpoint, delivery, line=user_line()))
 
     def feed(self, loop: Stream, stream: Stream) -> None:
         """Closes a loop: the records of `stream` come out of `loop`, one round later.
 
+        Args:
+            loop: the stream that `feedback` returned.
+            stream: the stream whose records are fed back.
+
         Raises:
             LoopError: `loop` was not made by `feedback`, or is fed already.
             SchemaError: the two have different fields.
+
+        >>> import penstock as ps
+        >>> flow = ps.Flow("demo")
+        >>> again = flow.feedback("again", "n int")
+        >>> flow.feed(again, again.where("left", "n > 0"))
         """
         self.builder.feed(loop.port, stream.port)
 
@@ -148,6 +184,14 @@ class Flow:
         Raises:
             FlowError: the step has a bootstrap already, keeps nothing, or reads several streams.
             SchemaError: the records are not of the form that the step reads.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("demo")
+        >>> flow.source("words", ps.items(["a"], "word string")).key_by("word").count("n").sink("out", ps.console())
+        >>> flow.bootstrap("n", ps.items(["a", "a"], "word string"))
+        >>> run_local(flow)["out"]
+        [Row(word='a', n=3)]
         """
         made = records
         if isinstance(records, Endpoint):

@@ -35,8 +35,18 @@ class Folding:
             schema: what the value looks like: with one field it is a bare value, with several it comes as a row and may be returned as
                 a tuple or a dict.
 
+        Returns:
+            A table by key.
+
         Raises:
             SchemaError: a field of the value is a key.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> words = ps.Flow("demo").source("words", ps.items([("a", "x"), ("a", "y")], "k string, word string"))
+        >>> words.key_by("k").fold("joined", "", lambda so_far, row: so_far + row.word, "text string").sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(k='a', text='xy')]
         """
         keyed = cast("KeyedStream", self)
         settings = {"init": init, "function": function, "schema": schema_of(schema)}
@@ -59,6 +69,22 @@ class Folding:
                 of a key, and whenever the function returns None for it: the key is forgotten then.
             schema: the fields of the records.
             side: further outputs by name, filled with `ps.to(name, record)`.
+
+        Returns:
+            The stream of the records that the function returns.
+
+        Raises:
+            FlowError: the function does not take two arguments, or holds what cannot travel to a worker.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> def step(row, state):
+        ...     seen = (state or 0) + 1
+        ...     return seen, [(row.word, seen)]
+        >>> words = ps.Flow("demo").source("words", ps.items(["a", "a"], "word string"))
+        >>> words.key_by("word").update_state("numbered", step, "word string, nth int").sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='a', nth=1), Row(word='a', nth=2)]
         """
         check_function(name, function, user_line(), arguments=2)
         return cast("KeyedStream", self).process(name, Updating(function), schema, side=side)

@@ -70,9 +70,20 @@ class Joining:
             refresh: re-reads a table: `"5m"` when so much time has passed, `"changed"` when its files have, or a function when what it
                 returns has.
 
+        Returns:
+            The stream of the pairs: the fields of this stream, then the others of the table or stream.
+
         Raises:
             FlowError: an option is missing, or is of the other kind of join.
             SchemaError: the fields do not fit together.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> orders = ps.Flow("demo").source("orders", ps.items([("ada", 7)], "user string, n int"))
+        >>> cities = ps.items([("ada", "London")], "user string, city string")
+        >>> orders.join("where", cities, on="user").sink("out", ps.console())
+        >>> run_local(orders.flow)["out"]
+        [Row(user='ada', n=7, city='London')]
         """
         stream = cast("Stream", self)
         if isinstance(other, Endpoint):
@@ -117,9 +128,21 @@ class Joining:
             how: left (records without any come out with nulls) or inner.
             prefix: is put before the other's fields.
 
+        Returns:
+            The stream of the records with what was found.
+
         Raises:
             FlowError: an option is not one, or a stream has no event time.
             SchemaError: the fields do not fit together.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("demo")
+        >>> trades = flow.source("trades", ps.items([("a", "2026-01-01 10:00:05")], "s string, at string"), event_time="at")
+        >>> quotes = flow.source("quotes", ps.items([("a", 1.5, "2026-01-01 10:00:00")], "s string, bid double, at string"), event_time="at")
+        >>> trades.asof_join("bids", quotes, on="s", prefix="q_").select("plain", "s", "q_bid").sink("out", ps.console())
+        >>> run_local(flow)["out"]
+        [Row(s='a', q_bid=1.5)]
         """
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
@@ -144,9 +167,23 @@ class Joining:
             how: inner, left, right or full.
             prefix: is put before the other's fields.
 
+        Returns:
+            The stream of the pairs, with their window.
+
         Raises:
             FlowError: an option is not one, or a stream has no event time.
             SchemaError: the fields do not fit together.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("demo")
+        >>> timed = "user string, at string"
+        >>> views = flow.source("views", ps.items([("ada", "2026-01-01 10:00:01")], timed), event_time="at")
+        >>> clicks = flow.source("clicks", ps.items([("ada", "2026-01-01 10:00:09")], timed), event_time="at")
+        >>> both = views.window_join("both", clicks, "user", ps.tumbling("10s"), prefix="click_")
+        >>> both.key_by("user").count("n").sink("out", ps.console())
+        >>> run_local(flow)["out"]
+        [Row(user='ada', n=1)]
         """
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
@@ -174,8 +211,25 @@ class Joining:
             schema: the fields of the records it emits; else the return annotation of `on_event` says.
             key: a field of the rules, or several.
 
+        Returns:
+            The stream of the records that the class emits.
+
         Raises:
             SchemaError: nothing says what it emits, or a key is not there.
+            FlowError: the class lacks `on_event`, or cannot be made without arguments.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> class Limits(ps.BroadcastProcess):
+        ...     def on_event(self, row, rules):
+        ...         if row.value > rules[row.sensor].most:
+        ...             yield row.sensor
+        >>> flow = ps.Flow("demo")
+        >>> rules = flow.source("rules", ps.items([("a", 5)], "sensor string, most int"))
+        >>> readings = flow.source("readings", ps.items([("a", 4), ("a", 6)], "sensor string, value int"))
+        >>> readings.with_broadcast("high", rules, Limits, "sensor string", key="sensor").sink("out", ps.console())
+        >>> run_local(flow)["out"]
+        [Row(sensor='a')]
         """
         stream = cast("Stream", self)
         stream._need_stream(rules, "the rules of a broadcast are a stream")

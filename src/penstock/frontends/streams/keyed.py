@@ -33,7 +33,13 @@ BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")
 
 @dataclass(frozen=True)
 class KeyedStream(Totals, Windowing, KeyedOrdering, Folding):
-    """A stream seen by key. Its aggregates are running totals: whenever a key's total changes, it is emitted again."""
+    """A stream seen by key, as `Stream.key_by` returns it. Its aggregates are running totals: whenever a key's total changes, it is emitted again.
+
+    >>> import penstock as ps
+    >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+    >>> words.key_by("word").count("n")
+    Stream('n': word string, n bigint, a table by word)
+    """
 
     source: Stream
     keys: tuple[str, ...]
@@ -47,9 +53,19 @@ class KeyedStream(Totals, Windowing, KeyedOrdering, Folding):
             name: the name of the step.
             aggregates: by the name of the field each fills: an expression, or your own `ps.Aggregator`.
 
+        Returns:
+            A table by key.
+
         Raises:
             ExpressionError: one is not an aggregate, or does not fit the fields.
             SchemaError: a field has the name of a key.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> scores = ps.Flow("demo").source("scores", ps.items([("ada", 3), ("ada", 5)], "user string, score int"))
+        >>> scores.key_by("user").aggregate("stats", n="count(*)", top="max(score)").sink("out", ps.console())
+        >>> run_local(scores.flow)["out"]
+        [Row(user='ada', n=2, top=5)]
         """
         return self._stream(add_aggregate(self._builder, name, self._input, calls_of(aggregates)))
 
@@ -60,6 +76,20 @@ class KeyedStream(Totals, Windowing, KeyedOrdering, Folding):
         Args:
             name: the name of the step.
             function: `function(one, other)` returns a record; it must not depend on how they are paired.
+
+        Returns:
+            A table by key: the record that stands for all of its key.
+
+        Raises:
+            FlowError: the function does not take two arguments, or holds what cannot travel to a worker.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> scores = ps.Flow("demo").source("scores", ps.items([("ada", 3), ("ada", 5)], "user string, score int"))
+        >>> best = scores.key_by("user").reduce("best", lambda one, other: max(one, other, key=lambda row: row.score))
+        >>> best.sink("out", ps.console())
+        >>> run_local(scores.flow)["out"]
+        [Row(user='ada', score=5)]
         """
         return self._add(name, lambda port: Reduce(name, (port,), self.keys, function=function, line=user_line()))
 
@@ -80,9 +110,24 @@ class KeyedStream(Totals, Windowing, KeyedOrdering, Folding):
             schema: the fields of the records it emits; else the return annotation of `on_event` says.
             side: further outputs by name, filled with `ps.to(name, record)`.
 
+        Returns:
+            The stream of the records that the class emits.
+
         Raises:
             FlowError: the class lacks `on_event`, or cannot be made without arguments.
             SchemaError: nothing says what it emits.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> class Numbered(ps.Process):
+        ...     seen = ps.value(int, default=0)
+        ...     def on_event(self, row):
+        ...         self.seen += 1
+        ...         yield row.word, self.seen
+        >>> words = ps.Flow("demo").source("words", ps.items(["a", "b", "a"], "word string"))
+        >>> words.key_by("word").process("numbered", Numbered, "word string, nth int").sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='a', nth=1), Row(word='b', nth=1), Row(word='a', nth=2)]
         """
 
         def made(port: Port) -> Node:

@@ -19,8 +19,16 @@ class Settable:
         Args:
             policy: 'fail', 'dead_letter', 'skip', or `ps.retry(3, then='dead_letter')`.
 
+        Returns:
+            The same stream.
+
         Raises:
             FlowError: the step runs no Python, or is a source.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items(["1", "x"], "word string"))
+        >>> words.map("numbers", lambda row: int(row.word), "n int").on_error("dead_letter")
+        Stream('numbers': n int)
         """
         stream = cast("Stream", self)
         stream.flow.builder.set_on_error(stream.port, policy)
@@ -32,8 +40,16 @@ class Settable:
         Args:
             tasks: a power of two up to 128.
 
+        Returns:
+            The same stream.
+
         Raises:
             FlowError: it is not, or the step is not by key.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+        >>> words.key_by("word").count("n").parallelism(8).updates
+        ('word',)
         """
         stream = cast("Stream", self)
         stream.flow.builder.set_parallelism(stream.port, tasks)

@@ -99,8 +99,18 @@ class Stream(Timing, Joining, Ordering, Settable):
                 None is an error (a forgotten return), unless the annotation says so: `-> str | None`.
             schema: the fields; else the function's return annotation says (a dataclass or a NamedTuple), or they stay what they are.
 
+        Returns:
+            The stream of the new records.
+
         Raises:
             FlowError: the function does not take one argument, or holds what cannot travel to a worker.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> words = ps.Flow("demo").source("words", ps.items(["a", "bb"], "word string"))
+        >>> words.map("upper", lambda row: row.word.upper()).sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='A'), Row(word='BB')]
         """
         return self._add(Map(name, (self.port,), function, form_of(schema), line=user_line()))
 
@@ -121,8 +131,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             schema: the fields; else the return annotation says, such as Iterator[Post] with a dataclass.
             side: further outputs by name, filled with `ps.to(name, record)`.
 
+        Returns:
+            The stream of the new records; further outputs are reached by `side`.
+
         Raises:
             SchemaError: nothing says what it emits.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> lines = ps.Flow("demo").source("lines", ps.items(["to be", "or"], "line string"))
+        >>> lines.flat_map("words", lambda row: row.line.split(), "word string").sink("out", ps.console())
+        >>> run_local(lines.flow)["out"]
+        [Row(word='to'), Row(word='be'), Row(word='or')]
         """
         made = FlatMap(name, (self.port,), function, form_of(schema), forms_of(side), line=user_line())
         return self._add(made)
@@ -134,6 +154,19 @@ class Stream(Timing, Joining, Ordering, Settable):
         Args:
             name: the name of the step.
             function: `function(row)`.
+
+        Returns:
+            The stream of the records that pass.
+
+        Raises:
+            FlowError: the function does not take one argument, or holds what cannot travel to a worker.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> words = ps.Flow("demo").source("words", ps.items(["a", "bb"], "word string"))
+        >>> words.filter("long", lambda row: len(row.word) > 1).sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='bb')]
         """
         return self._add(Filter(name, (self.port,), function, line=user_line()))
 
@@ -145,6 +178,19 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             function: `function(batch)` returns a batch, or an iterable of them.
             schema: the fields; else they stay what they are.
+
+        Returns:
+            The stream of the records in the batches that come out.
+
+        Raises:
+            FlowError: the function does not take one argument, or holds what cannot travel to a worker.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> numbers = ps.Flow("demo").source("numbers", ps.items([1, 2, 3], "n bigint"))
+        >>> numbers.map_batches("last", lambda batch: batch.slice(batch.num_rows - 1)).sink("out", ps.console())
+        >>> run_local(numbers.flow)["out"]
+        [Row(n=3)]
         """
         return self._add(MapBatches(name, (self.port,), function, form_of(schema), line=user_line()))
 
@@ -159,9 +205,20 @@ class Stream(Timing, Joining, Ordering, Settable):
             columns: expressions that have a name, and "*" for all fields; what stands in `named` replaces a field of "*".
             named: expressions by the name of the field each fills.
 
+        Returns:
+            The stream of the new records.
+
         Raises:
             ExpressionError: an expression cannot be read or typed.
             SchemaError: a field is not there, or the key of running totals is lost.
+            FlowError: the name of the step is a field, so it was probably left out.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> words = ps.Flow("demo").source("words", ps.items(["a", "bb"], "word string"))
+        >>> words.select("sizes", "word", n=ps.fn.length(ps.col("word"))).sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='a', n=1), Row(word='bb', n=2)]
         """
         written = self._written(columns, dict(_columns(named)))
         if name in self.schema and name not in dict(written):
@@ -188,8 +245,16 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             fields: the fields to leave out.
 
+        Returns:
+            The stream without the fields.
+
         Raises:
             SchemaError: a field is not there, none is left, or the key of running totals is lost.
+
+        >>> import penstock as ps
+        >>> users = ps.Flow("demo").source("users", ps.items([], "name string, secret string"))
+        >>> users.drop("public", "secret")
+        Stream('public': name string)
         """
         return self._add(Select(name, (self.port,), dropped(self.schema, fields), line=user_line()))
 
@@ -203,8 +268,16 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             names: the new name of each field that gets one.
 
+        Returns:
+            The stream with the new names.
+
         Raises:
             SchemaError: a field is not there, or two would have the same name.
+
+        >>> import penstock as ps
+        >>> users = ps.Flow("demo").source("users", ps.items([], "user string, n int"))
+        >>> users.rename("plain", user="customer")
+        Stream('plain': customer string, n int)
         """
         return self._add(Select(name, (self.port,), renamed(self.schema, names), line=user_line()))
 
@@ -216,8 +289,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             named: expressions by the name of the field each fills.
 
+        Returns:
+            The stream of the wider records.
+
         Raises:
             ExpressionError: an expression cannot be read or typed.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> sales = ps.Flow("demo").source("sales", ps.items([(2, 3.0)], "n int, price double"))
+        >>> sales.with_columns("totals", total="n * price").sink("out", ps.console())
+        >>> run_local(sales.flow)["out"]
+        [Row(n=2, price=3.0, total=6.0)]
         """
         return self._add(WithColumns(name, (self.port,), _columns(named), line=user_line()))
 
@@ -229,8 +312,19 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             condition: an expression that is true or false.
 
+        Returns:
+            The stream of the records that pass; null is not true.
+
         Raises:
             ExpressionError: it is not.
+            FlowError: there is no condition.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> ages = ps.Flow("demo").source("ages", ps.items([17, 18], "age int"))
+        >>> ages.where("adults", "age >= 18").sink("out", ps.console())
+        >>> run_local(ages.flow)["out"]
+        [Row(age=18)]
         """
         if condition is None:
             raise FlowError(f"where ({user_line()}) takes a name and a condition: where('adults', 'age >= 18')")
@@ -245,8 +339,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             into: the field of the item.
             items: an expression that is a list.
 
+        Returns:
+            The stream of the items; an empty list and a null emit nothing.
+
         Raises:
             ExpressionError: it is not.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> lines = ps.Flow("demo").source("lines", ps.items(["to be"], "line string"))
+        >>> lines.explode("words", into="word", items="split(line, ' ')").sink("out", ps.console())
+        >>> run_local(lines.flow)["out"]
+        [Row(line='to be', word='to'), Row(line='to be', word='be')]
         """
         return self._add(Explode(name, (self.port,), into, as_expr(items), line=user_line()))
 
@@ -258,8 +362,19 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             others: streams of the same flow, with the same fields.
 
+        Returns:
+            The stream of all of them, in no certain order.
+
         Raises:
             SchemaError: their fields differ.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> flow = ps.Flow("demo")
+        >>> one, two = (flow.source(n, ps.items([n], "name string")) for n in ("one", "two"))
+        >>> one.union("both", two).sink("out", ps.console())
+        >>> run_local(flow)["out"]
+        [Row(name='one'), Row(name='two')]
         """
         for stream in others:
             self._need_stream(stream, "a union is of streams")
@@ -278,6 +393,15 @@ class Stream(Timing, Joining, Ordering, Settable):
 
         Raises:
             ExpressionError: an expression is not true or false.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> numbers = ps.Flow("demo").source("numbers", ps.items([1, 20], "n int"))
+        >>> parts = numbers.branch("size", large="n > 10")
+        >>> parts.large.sink("large", ps.console())
+        >>> parts.otherwise.sink("small", ps.console())
+        >>> run_local(numbers.flow)
+        {'large': [Row(n=20)], 'small': [Row(n=1)]}
         """
         written = tuple((n, c if _is_function(c) else as_expr(c)) for n, c in conditions.items())
         self.flow.builder.add(Branch(name, (self.port,), written, line=user_line()))  # type: ignore[arg-type]  # checked there
@@ -286,8 +410,19 @@ class Stream(Timing, Joining, Ordering, Settable):
     def side(self, name: str) -> Stream:
         """A further output of the step this stream comes from.
 
+        Args:
+            name: the name of the output: one of `side=` of the step, `late`, or `bad`.
+
+        Returns:
+            The stream of that output.
+
         Raises:
             UnknownName: the step has no such output.
+
+        >>> import penstock as ps
+        >>> clicks = ps.items([], "user string, at timestamp")
+        >>> ps.Flow("demo").source("clicks", clicks, event_time="at").side("bad")
+        Stream('clicks@time.bad': user string, at timestamp)
         """
         names = [o.name for o in self.flow.builder.node(self.port).outputs]
         if name not in names:
@@ -301,9 +436,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             fields: fields of the stream.
             named: expressions by the name of the key.
 
+        Returns:
+            The stream by key.
+
         Raises:
             SchemaError: a field is not there, or is no plain value.
             ExpressionError: an expression cannot be read or typed.
+            FlowError: there is no key.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+        >>> words.key_by(first="substring(word, 1, 1)")
+        Stream('words': word string) by first
         """
         if not fields and not named:
             raise FlowError(f"key_by ({user_line()}) needs at least one field, such as key_by('user')")
@@ -320,8 +464,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             aggregates: by the name of the field each fills: an expression, or your own `ps.Aggregator`.
 
+        Returns:
+            A table of one row.
+
         Raises:
             ExpressionError: one is not an aggregate, or does not fit the fields.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> numbers = ps.Flow("demo").source("numbers", ps.items([1, 5], "n bigint"))
+        >>> numbers.aggregate("stats", many="count(*)", most="max(n)").sink("out", ps.console())
+        >>> run_local(numbers.flow)["out"]
+        [Row(many=2, most=5)]
         """
         return self._at(add_total(self.flow.builder, name, self.port, calls_of(aggregates)))
 
@@ -333,6 +487,18 @@ class Stream(Timing, Joining, Ordering, Settable):
             name: the name of the step.
             tasks: how many.
             fields: the fields by which.
+
+        Returns:
+            The same records, in other tasks.
+
+        Raises:
+            FlowError: the number of tasks is not one.
+            SchemaError: a field is not there.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+        >>> words.repartition("spread", 4)
+        Stream('spread': word string)
         """
         return self._add(Repartition(name, (self.port,), fields, parallelism=tasks, line=user_line()))
 
@@ -341,6 +507,17 @@ class Stream(Timing, Joining, Ordering, Settable):
         """Takes each update of a running total as a record of its own, so that any step may follow.
 
         How many updates there are depends on how the input falls into batches; so will the result.
+
+        Args:
+            name: the name of the step.
+
+        Returns:
+            The stream of the updates.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+        >>> words.key_by("word").count("n").as_records("updates")
+        Stream('updates': word string, n bigint)
         """
         return self._add(AsRecords(name, (self.port,), line=user_line()))
 
@@ -356,6 +533,10 @@ class Stream(Timing, Joining, Ordering, Settable):
 
         Raises:
             FlowError: the endpoint cannot be written, or cannot hold what is asked of it.
+
+        >>> import penstock as ps
+        >>> words = ps.Flow("demo").source("words", ps.items(["a"], "word string"))
+        >>> words.sink("out", ps.write_files("words", "json"), delivery="exactly_once")
         """
         policy = None if on_error is None else on_error_of(on_error)
         self.flow.builder.add(Sink(name, (self.port,), endpoint, delivery, line=user_line(), on_error=policy))

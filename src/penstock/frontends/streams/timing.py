@@ -44,8 +44,17 @@ class Timing:
             into: the field in which the time lands; else the one it is read from.
             partition: a field whose values each keep a time of their own.
 
+        Returns:
+            The stream with its event time.
+
         Raises:
             SchemaError: the expression is no timestamp, and no text to be read as one.
+            FlowError: a span of time is not one.
+
+        >>> import penstock as ps
+        >>> clicks = ps.Flow("demo").source("clicks", ps.items([], "user string, at string"))
+        >>> clicks.event_time("timed", "at", lateness="10s")
+        Stream('timed': user string, at timestamp, event time at)
         """
         stream = cast("Stream", self)
         made = event_time_node(

@@ -47,8 +47,19 @@ class Windowing:
             mode: "append", "update" (what changed, after every batch) or "complete" (all that is kept, after every batch with a change).
             clock: "event", or "processing" to go by processing time.
 
+        Returns:
+            The stream by key and window.
+
         Raises:
             FlowError: two of them do not go together.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> rows = [("a", "2026-01-01 10:00:01"), ("a", "2026-01-01 10:00:02")]
+        >>> words = ps.Flow("demo").source("words", ps.items(rows, "word string, at string"), event_time="at")
+        >>> words.key_by("word").window(ps.tumbling("10s")).count("n").select("plain", "word", "n").sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='a', n=2)]
         """
         with naming_call("window", user_line):
             windows = Windows(spec, checked_span(lateness, "lateness"), early, bool(accumulate), mode, clock)
@@ -57,7 +68,15 @@ class Windowing:
 
 @dataclass(frozen=True)
 class WindowedStream(Totals):
-    """A stream by key and window. Each method adds a step that emits a record for each key and window."""
+    """A stream by key and window, as `KeyedStream.window` returns it. Each method adds a step that emits a record for each key and window.
+
+    The records begin with the key, `window_start` and `window_end`.
+
+    >>> import penstock as ps
+    >>> words = ps.Flow("demo").source("words", ps.items([], "word string, at timestamp"), event_time="at")
+    >>> words.key_by("word").window(ps.tumbling("10s")).count("n").schema.names
+    ('word', 'window_start', 'window_end', 'n')
+    """
 
     keyed: KeyedStream
     windows: Windows
@@ -70,9 +89,18 @@ class WindowedStream(Totals):
             name: the name of the step.
             aggregates: by the name of the field each fills.
 
+        Returns:
+            The stream of the results.
+
         Raises:
             ExpressionError: one is not an aggregate, or does not fit the fields.
             FlowError: windows over time need an event time, and the stream has none.
+
+        >>> import penstock as ps
+        >>> scores = ps.Flow("demo").source("scores", ps.items([], "user string, score int, at timestamp"), event_time="at")
+        >>> hourly = scores.key_by("user").window(ps.tumbling("1h"))
+        >>> hourly.aggregate("stats", n="count(*)", top="max(score)").schema.names
+        ('user', 'window_start', 'window_end', 'n', 'top')
         """
         return self._add(name, calls_of(aggregates), None)
 
@@ -83,6 +111,18 @@ class WindowedStream(Totals):
         Args:
             name: the name of the step.
             function: `function(one, other)` returns a record; it must not depend on how they are paired.
+
+        Returns:
+            The stream of the results: the record that stands for its window.
+
+        Raises:
+            FlowError: windows over time need an event time, and the stream has none.
+
+        >>> import penstock as ps
+        >>> scores = ps.Flow("demo").source("scores", ps.items([], "user string, score int, at timestamp"), event_time="at")
+        >>> hourly = scores.key_by("user").window(ps.tumbling("1h"))
+        >>> hourly.reduce("best", lambda one, other: max(one, other, key=lambda row: row.score)).port.step
+        'best'
         """
         return self._add(name, (), function)
 

@@ -39,9 +39,18 @@ class SpoutDeclared:
 
 @dataclass
 class BoltDeclared:
-    """A bolt under construction. Each method subscribes it to a stream of a component and gives the bolt back.
+    """A bolt under construction, as `Topology.bolt` returns it. Each method subscribes it to a stream of a component and returns the bolt.
 
     Components may be declared in any order: names are looked up when the graph is asked for.
+
+    >>> import penstock as ps
+    >>> class Same(ps.Bolt):
+    ...     outputs = "line string"
+    ...     def process(self, tup):
+    ...         yield tup.line
+    >>> bolt = ps.Topology("demo").bolt("same", Same).shuffle("one").fields("two", "line")
+    >>> [f"{s.component}: {s.grouping}" for s in bolt.inputs]
+    ['one: shuffle', 'two: fields(line)']
     """
 
     name: str
@@ -52,43 +61,152 @@ class BoltDeclared:
     inputs: list[Subscription] = field(default_factory=list)
 
     def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Tuples in turn to every task: each emitter deals its own round."""
+        """Tuples in turn to every task: each emitter deals its own round.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("shuffle"), component, stream, feedback)
 
     def fields(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Equal values of the fields to equal tasks."""
+        """Equal values of the fields to equal tasks.
+
+        Args:
+            component: the component whose tuples they are.
+            fields: the fields of the stream.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already, or there is no field.
+        """
         return self._to(Grouping("fields", self._some("fields", fields)), component, stream, feedback)
 
     def partial_key(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Equal values to one of two tasks, the one with less to do: for keys of very different weight."""
+        """Equal values to one of two tasks, the one with less to do: for keys of very different weight.
+
+        Args:
+            component: the component whose tuples they are.
+            fields: the fields of the stream.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already, or there is no field.
+        """
         return self._to(Grouping("partial_key", self._some("partial_key", fields)), component, stream, feedback)
 
     def all(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Each tuple to every task."""
+        """Each tuple to every task.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("all"), component, stream, feedback)
 
     def global_(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Every tuple to task 0."""
+        """Every tuple to task 0.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("global"), component, stream, feedback)
 
     def none(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """Any task, as good as at random."""
+        """Any task, as good as at random.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("none"), component, stream, feedback)
 
     def direct(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """The task that the producer names: `self.emit(record, task=3)`. The stream must be declared direct."""
+        """The task that the producer names: `self.emit(record, task=3)`. The stream must be declared direct.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("direct"), component, stream, feedback)
 
     def local_or_shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
-        """From task to task of the same number without a move, when both have as many tasks; a shuffle otherwise."""
+        """From task to task of the same number without a move, when both have as many tasks; a shuffle otherwise.
+
+        Args:
+            component: the component whose tuples they are.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already.
+        """
         return self._to(Grouping("local_or_shuffle"), component, stream, feedback)
 
     def custom(
         self, component: str, chooser: Chooser | Callable[..., object], *, stream: str = DEFAULT, feedback: bool = False
     ) -> BoltDeclared:
-        """Your own choice: a function `choose(values)` that gives a task or a list of tasks, or an object with it.
+        """Your own choice.
 
-        An object may have `prepare(context, stream, tasks)`, which is called before the first tuple.
+        Args:
+            component: the component whose tuples they are.
+            chooser: a function `choose(values)` that returns a task or a list of tasks, or an object with such a method. An object may have
+                `prepare(context, stream, tasks)`, which is called before the first tuple.
+            stream: which of its streams.
+            feedback: whether it closes a loop.
+
+        Returns:
+            The bolt.
+
+        Raises:
+            FlowError: the bolt reads that stream already, or the chooser does not take one argument.
         """
         made = chooser() if isinstance(chooser, type) else chooser
         check_function(self.name, getattr(made, "choose", made), user_line())

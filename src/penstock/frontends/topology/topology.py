@@ -25,15 +25,21 @@ from penstock.graph.schema import Schema
 class Topology:
     """A topology under construction; `topology.graph` is the immutable graph it stands for.
 
-    >>> from penstock.graph.endpoints.basic import console, items
-    >>> class Split(Bolt):
+    Args:
+        name: the name of the topology: its state, metrics and ledgers go by it.
+
+    Raises:
+        FlowError: the name has other signs than letters, digits, '-', '_' and '.'.
+
+    >>> import penstock as ps
+    >>> class Split(ps.Bolt):
     ...     outputs = "word string"
     ...     def process(self, tup):
     ...         return tup.line.split()
-    >>> top = Topology("words")
-    >>> top.spout("lines", items(["a b", "b"], "line string"))
+    >>> top = ps.Topology("words")
+    >>> top.spout("lines", ps.items(["a b", "b"], "line string"))
     >>> _ = top.bolt("split", Split(), parallelism=2).shuffle("lines")
-    >>> top.sink("out", console(), from_="split")
+    >>> top.sink("out", ps.console(), from_="split")
     >>> [n.name for n in top.graph.nodes]
     ['lines', 'split', 'out']
     """
@@ -50,9 +56,21 @@ class Topology:
     def spout(
         self, name: str, spout: Spout | type[Spout] | Endpoint, parallelism: int = 1, *, limit: int | None = None
     ) -> None:
-        """Where tuples come from: a Spout of yours, or an endpoint such as `ps.files(...)`.
+        """Where tuples come from. All tasks of a spout run in the driver, in turn.
 
-        `limit` ends a spout after so many tuples. All tasks of a spout run in the driver, in turn.
+        Args:
+            name: the name of the component.
+            spout: a Spout of yours, a class or an instance, or an endpoint such as `ps.files(...)`.
+            parallelism: as how many tasks it runs.
+            limit: ends the spout after so many tuples.
+
+        Raises:
+            NameTaken: the topology has a component of that name.
+            SchemaError: the spout or the endpoint does not say what it emits.
+            FlowError: it is neither, or the number of tasks is not one.
+
+        >>> import penstock as ps
+        >>> ps.Topology("demo").spout("lines", ps.items(["a b"], "line string"))
         """
         line, tasks = user_line(), _tasks(name, parallelism)
         if isinstance(spout, Endpoint):
@@ -67,7 +85,28 @@ class Topology:
         self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
 
     def bolt(self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1) -> BoltDeclared:
-        """A step of yours, run as `parallelism` tasks. Say what it reads on what this gives: `.shuffle("lines")`."""
+        """A step of yours. What it reads is said on what this returns: `.shuffle("lines")`.
+
+        Args:
+            name: the name of the component.
+            bolt: a Bolt of yours, a class or an instance.
+            parallelism: as how many tasks it runs.
+
+        Returns:
+            The bolt, for its groupings.
+
+        Raises:
+            NameTaken: the topology has a component of that name.
+            FlowError: it is no bolt, or the number of tasks is not one.
+
+        >>> import penstock as ps
+        >>> class Same(ps.Bolt):
+        ...     outputs = "line string"
+        ...     def process(self, tup):
+        ...         yield tup.line
+        >>> ps.Topology("demo").bolt("same", Same, parallelism=2).shuffle("lines").tasks
+        2
+        """
         line, tasks = user_line(), _tasks(name, parallelism)
         made: Bolt = check_component(name, bolt, Bolt, line)
         check_function(name, type(made).process, line, arguments=2)
@@ -76,7 +115,21 @@ class Topology:
         return declared
 
     def sink(self, name: str, endpoint: Endpoint, from_: str, *, stream: str = DEFAULT) -> None:
-        """Where the tuples of a stream go."""
+        """Where the tuples of a stream go.
+
+        Args:
+            name: the name of the component.
+            endpoint: what is written, such as `ps.write_files(...)`.
+            from_: the component whose tuples they are.
+            stream: which of its streams.
+
+        Raises:
+            NameTaken: the topology has a component of that name.
+            FlowError: the endpoint is none.
+
+        >>> import penstock as ps
+        >>> ps.Topology("demo").sink("out", ps.console(), from_="lines")
+        """
         line = user_line()
         if not isinstance(endpoint, Endpoint):
             raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(), got {endpoint!r}")

@@ -30,10 +30,27 @@ def files(
     header: bool = True,
     files_per_batch: int | None = None,
 ) -> Endpoint:
-    """Files of a folder or a glob: text lines, JSON lines, CSV or Parquet.
+    """Files of a folder or a glob: text lines, JSON lines, CSV or Parquet. A source, or a static table for `join`.
 
-    Bounded, it is what is there; live, it is what is there and whatever is added later. Text has the one field
-    `value`. Other formats need a schema, here or where the endpoint is used; `ps.files_schema(path)` reads it from the first file.
+    Bounded, it is what is there; live, it is what is there and whatever is added later. Text has the one field `value`.
+
+    Args:
+        path: a file, a folder or a glob, on this machine or wherever Spark can read.
+        format: text, json, csv or parquet; else the ending of the path says.
+        schema: the fields. All formats but text need it, here or where the endpoint is used; `ps.files_schema(path)` reads it from the
+            first file.
+        header: whether the first line of a CSV file holds names.
+        files_per_batch: how many files a live batch takes at most; None takes all that are there.
+
+    Returns:
+        The endpoint, for `Flow.source` and `Stream.join`.
+
+    Raises:
+        SchemaError: the format is not one, or the schema cannot be read.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("orders", ps.files("orders/*.csv", schema="id bigint, user string"))
+    Stream('orders': id bigint, user string)
     """
     kind = _known_format("files", path, format)
     options = {"path": str(path), "format": kind, "header": header, "files_per_batch": files_per_batch}
@@ -52,15 +69,26 @@ def _file_schema(kind: str, schema: Form | None) -> Schema | None:
 
 
 def files_schema(path: str | Path, format: str = "", *, header: bool = True) -> Schema:
-    """The schema of files as the first of them has it, read now: `ps.files(path, schema=ps.files_schema(path))`.
+    r"""The schema of files as the first of them has it, read now: `ps.files(path, schema=ps.files_schema(path))`.
 
     Args:
-        path: A file, a folder or a glob of this machine.
-        format: text, json, csv or parquet; the ending of the path says it otherwise.
-        header: Whether the first line of CSV has the names.
+        path: a file, a folder or a glob of this machine.
+        format: text, json, csv or parquet; else the ending of the path says.
+        header: whether the first line of a CSV file holds names.
+
+    Returns:
+        The schema.
 
     Raises:
-        SchemaError: No file is there, or it cannot be read.
+        SchemaError: no file is there, it cannot be read, or the format is not one.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import penstock as ps
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("id,user\n7,ada\n")
+    >>> str(ps.files_schema(folder / "*.csv"))
+    'id bigint, user string'
     """
     from penstock.graph.endpoints import sniff
 
@@ -92,15 +120,43 @@ def matching_files(path: str) -> list[str]:
 
 
 def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
-    """Rows from memory: dicts, tuples, dataclasses, or bare values when the schema has one field.
+    """Rows from memory. A source, or a static table for `join`.
 
-    Live, they come in `batches` parts.
+    Args:
+        rows: dicts, tuples, dataclasses, or bare values when the schema has one field.
+        schema: the fields.
+        batches: in how many batches they come in a live run.
+
+    Returns:
+        The endpoint, for `Flow.source` and `Stream.join`.
+
+    Raises:
+        SchemaError: the schema cannot be read.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items(["a", "b"], "word string")).sink("out", ps.console())
+    >>> run_local(flow)["out"]
+    [Row(word='a'), Row(word='b')]
     """
     return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema), capabilities=_LOCAL)
 
 
 def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
-    """Numbers that count up, so many a second: `timestamp` and `value`. `limit` ends it."""
+    """Numbers that count up, so many a second: the fields are `timestamp` and `value`. A source.
+
+    Args:
+        rows_per_second: how many.
+        limit: how many in all; None goes on for ever.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("ticks", ps.rate(100, limit=1000))
+    Stream('ticks': timestamp timestamp, value bigint)
+    """
     options = {"rows_per_second": rows_per_second, "limit": limit}
     made = schema_of("timestamp timestamp, value bigint")
     return Endpoint("rate", options, made, bounded=limit is not None, capabilities=_LOCAL)
@@ -109,9 +165,29 @@ def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
 def generate(
     function: Callable[[int], Any], schema: Form, *, rows_per_second: int = 10, limit: int | None = None
 ) -> Endpoint:
-    """Records made by a function of 0, 1, 2, ..., so many a second. `limit` ends it.
+    """Records made by a function of 0, 1, 2, ..., so many a second. A source.
 
     The function should depend on its number alone, so that a replay makes the same records.
+
+    Args:
+        function: `function(number)` returns a record.
+        schema: the fields.
+        rows_per_second: how many a live run makes.
+        limit: how many in all; None goes on for ever.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        SchemaError: the schema cannot be read.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> flow = ps.Flow("demo")
+    >>> squares = ps.generate(lambda n: (n, n * n), "n bigint, square bigint", limit=3)
+    >>> flow.source("squares", squares).sink("out", ps.console())
+    >>> run_local(flow)["out"]
+    [Row(n=0, square=0), Row(n=1, square=1), Row(n=2, square=4)]
     """
     options = {"function": function, "rows_per_second": rows_per_second, "limit": limit}
     able = replace(_LOCAL, runs_python=True)
@@ -119,17 +195,48 @@ def generate(
 
 
 def socket_lines(host: str = "127.0.0.1", port: int = 9999) -> Endpoint:
-    """Lines from a TCP socket, for demos: what was in flight at a crash is lost."""
+    """Lines from a TCP socket, as `value`. A source for demos: what was in flight at a crash is lost.
+
+    Args:
+        host: the server, to which the flow connects.
+        port: its port.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("lines", ps.socket_lines(port=9999))
+    Stream('lines': value string)
+    """
     return Endpoint("socket", {"host": host, "port": port}, TEXT, bounded=False, capabilities=SOURCE)
 
 
 def stdin() -> Endpoint:
-    """Lines from standard input. They are kept on disk before the flow sees them, so a replay has them."""
+    """Lines from standard input, as `value`. A source: lines are kept on disk before the flow sees them, so a replay has them.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("lines", ps.stdin())
+    Stream('lines': value string)
+    """
     return Endpoint("stdin", {}, TEXT, bounded=False, capabilities=SOURCE)
 
 
 def console(rows: int = 20) -> Endpoint:
-    """Prints the first rows of each batch."""
+    """Prints the first rows of each batch. A sink.
+
+    Args:
+        rows: how many.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.console(rows=5))
+    """
     able = replace(_LOCAL_SINK, weakness="a terminal cannot take back what it has shown")
     return Endpoint("console", {"rows": rows}, capabilities=able)
 
@@ -140,7 +247,22 @@ def nothing() -> Endpoint:
 
 
 def write_files(path: str | Path, format: str = "") -> Endpoint:
-    """Parquet or JSON files (also CSV and text), a set of them for each batch; a batch that runs again replaces its own."""
+    """Files of a folder, a set of them for each batch. A sink that holds exactly once: a batch that runs again replaces its own.
+
+    Args:
+        path: the folder, on this machine or wherever Spark can write.
+        format: parquet, json, csv or text; else it is parquet.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        SchemaError: the format is not one.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.write_files("words", "json"))
+    """
     kind = format or "parquet"
     if kind not in FORMATS:
         raise SchemaError(f"write_files({str(path)!r}): no format {format!r}; {nearest(format, FORMATS)}")
@@ -150,9 +272,21 @@ def write_files(path: str | Path, format: str = "") -> Endpoint:
 
 
 def callback(function: Callable[..., Any]) -> Endpoint:
-    """Calls `function(rows, batch)` on the driver, once for each batch, with all its rows.
+    """Calls a function of yours in the driver, once for each batch, with all its rows. A sink.
 
-    `batch` has `id` and `sink`. After a crash the last batch may come again, with the same id.
+    After a crash the last batch may come again, with the same id.
+
+    Args:
+        function: `function(rows, batch)`; `batch` has `id` and `sink`.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    >>> import penstock as ps
+    >>> def show(rows, batch):
+    ...     print(batch.id, len(rows))
+    >>> flow = ps.Flow("demo")
+    >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.callback(show))
     """
     able = replace(
         _LOCAL_SINK, weakness="a function may be called again for a batch after a crash; it has batch.id to tell"
@@ -161,9 +295,26 @@ def callback(function: Callable[..., Any]) -> Endpoint:
 
 
 def connector(made: object, schema: Form | None = None, *, bounded: bool = False, **options: Any) -> Endpoint:
-    """A source or sink of your own: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`.
+    """A source or sink of your own. Its class says in `capabilities` what it can do.
 
-    Its class says in `capabilities` what it can do.
+    Args:
+        made: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`.
+        schema: the fields of a source.
+        bounded: whether a source has an end.
+        options: what the connector finds in `place.options`.
+
+    Returns:
+        The endpoint, for `Flow.source` or `Stream.sink`.
+
+    Raises:
+        SchemaError: the schema cannot be read.
+
+    >>> import penstock as ps
+    >>> from penstock.connectors.base import SourceConnector
+    >>> class Weather(SourceConnector):
+    ...     '''Its methods say how it is read.'''
+    >>> ps.Flow("demo").source("weather", ps.connector(Weather(), "city string, degrees double", station=7))
+    Stream('weather': city string, degrees double)
     """
     able = getattr(made, "capabilities", _UNKNOWN)
     return Endpoint("own", options, schema_of(schema) if schema is not None else None, bounded, made, able)

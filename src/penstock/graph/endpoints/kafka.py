@@ -67,12 +67,41 @@ def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     via: str = "spark",
     options: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Records of Kafka topics: one, several, or all whose names match a `pattern`.
+    """Records of Kafka topics: one, several, or all whose names match a pattern. A source.
 
-    With a schema the values are JSON and give its fields; `also` adds what a record carries beside its value (key, topic,
-    partition, offset, timestamp, headers). Without one the fields are value and all but the headers, as text, or as bytes with format="raw". `group`
-    is the consumer group that shows how far the flow has come (by default penstock-<flow>-<source>; "" for none). `start` and `end` are
-    "earliest", "latest", a datetime, or offsets as {topic: {partition: offset}}; `end` counts in a bounded run.
+    With a schema the values are JSON and make its fields. Without one the fields are `value` and all that a record carries beside it but the
+    headers, as text, or as bytes with `format="raw"`.
+
+    Args:
+        topics: the topic; several with commas between, or as a list.
+        schema: the fields of the values.
+        servers: the brokers, as host:port; several with commas between, or as a list.
+        format: json, text, raw (bytes), avro, json_schema or protobuf; the last three go by a schema registry. Else it is json with a schema,
+            and text without.
+        also: what is added of what a record carries beside its value: key, topic, partition, offset, timestamp, headers.
+        pattern: whether `topics` is a regular expression for names.
+        group: the consumer group that shows how far the flow has come; None names it penstock-<flow>-<source>, "" has none.
+        start: where a flow begins that has no checkpoint yet: "earliest", "latest", a datetime, or offsets as {topic: {partition: offset}}.
+        end: where a bounded run ends, in the same forms.
+        rows_per_batch: how many records a live batch takes at most; None takes all that wait.
+        fail_on_data_loss: whether the flow stops when records are gone before it has read them.
+        read_committed: whether records of open and aborted transactions are left out.
+        registry: the address of the schema registry.
+        registry_options: settings of its client, such as a user and a password.
+        via: "spark" reads by Spark's connector, whose JARs are fetched once; "python" by the package confluent-kafka.
+        options: settings of the Kafka client, such as {"security.protocol": "SSL"}.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: an option is not one, or is refused.
+        SchemaError: the format is not one, or it and the schema do not go together.
+
+    >>> import penstock as ps
+    >>> orders = ps.kafka("orders", "id bigint, user string", servers="broker:9092", also="partition, offset")
+    >>> ps.Flow("demo").source("orders", orders)
+    Stream('orders': id bigint, user string, partition int, offset bigint)
     """
     named = (topics,) if pattern and isinstance(topics, str) and topics else _topics(topics)
     what = f"kafka({','.join(named)!r})"
@@ -113,11 +142,36 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     via: str = "spark",
     options: Mapping[str, Any] | None = None,
 ) -> Endpoint:
-    """Records of a Kafka topic. The value is all fields as JSON, or the one field `value` with format "text" or "raw".
+    """Records of a Kafka topic. A sink: exactly once is held by transactions, with a line in a compacted topic.
 
-    `key` names the field (or fields, as a JSON object) of the record key; of a stream of updates it is its key unless you say otherwise.
-    `headers` names a field of type array<struct<key: string, value: binary>>, `topic_field` one that says for each record where it goes. Exactly once
-    is held by transactions, with a line in the compacted topic `ledger`. `record_ids` adds a header that tells each record of a batch apart.
+    The value is all fields as JSON, or the one field `value` with the formats text and raw.
+
+    Args:
+        topic: the topic; "" where `topic_field` says it.
+        servers: the brokers, as host:port; several with commas between, or as a list.
+        format: json, text, raw (bytes), avro, json_schema or protobuf; the last three go by a schema registry.
+        key: the field of the record key, or several, which make a JSON object; None takes the key of a table, and none for records.
+        headers: a field of type array<struct<key: string, value: binary>>.
+        topic_field: a field that says for each record which topic it goes to.
+        registry: the address of the schema registry.
+        registry_options: settings of its client, such as a user and a password.
+        value_schema: the text of the schema to register, for the formats of a registry.
+        ledger: the compacted topic that says which batch was written last.
+        record_ids: whether each record gets a header that tells it from all others, for consumers that must notice duplicates.
+        via: "spark" writes by Spark's connector, "python" by the package confluent-kafka.
+        options: settings of the Kafka client, such as {"security.protocol": "SSL"}.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        FlowError: an option is not one, is refused, or is missing.
+        SchemaError: the format is not one.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> words = flow.source("words", ps.items(["a"], "word string"))
+    >>> words.sink("out", ps.write_kafka("words", servers="broker:9092", key="word"), delivery="exactly_once")
     """
     what = f"write_kafka({topic!r})"
     if bool(topic) == bool(topic_field):

@@ -37,10 +37,29 @@ def topic(
     start: str | int | datetime.datetime | Mapping[int, int] = "earliest",
     group: str = "",
 ) -> Endpoint:
-    """A topic of the embedded log. With a schema its values are JSON; `format` may also say text or raw.
+    """A topic of the embedded log. A source.
 
-    Raw records have partition, offset, timestamp, key, value and headers. `start` is 'earliest', 'latest', a moment, or offsets by
-    partition, and counts for a flow that begins; later it goes on where it was. With a `group` its lag can be seen.
+    With a schema its values are JSON. Raw records have partition, offset, timestamp, key, value and headers; text has the one field `value`.
+
+    Args:
+        name: the topic.
+        schema: the fields of the values.
+        format: json, text or raw; else it is json with a schema, and raw without.
+        path: the directory of the log; else `PENSTOCK_LOG`, or .penstock/log.
+        start: where a flow begins that has no checkpoint yet: "earliest", "latest", a datetime, milliseconds since 1970, or offsets as
+            {partition: offset}.
+        group: the consumer group whose lag can be seen; none without.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: the name or the start is not one.
+        SchemaError: the format is not one, or it and the schema do not go together.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("orders", ps.topic("orders", "id bigint, user string", group="demo"))
+    Stream('orders': id bigint, user string)
     """
     _check_name("topic", name)
     kind = format or ("json" if schema is not None else "raw")
@@ -83,9 +102,26 @@ def _is_count(value: object) -> bool:
 def write_topic(
     name: str, *, key: str = "", format: str = "json", path: str | Path | None = None, partitions: int = 1
 ) -> Endpoint:
-    """A topic of the embedded log as a sink; made with so many partitions if it is not there.
+    """A topic of the embedded log. A sink that holds exactly once; the topic is made if it is not there.
 
-    `key` names the field whose value becomes the key. Values are JSON of the record, or the field `value` as text or raw bytes.
+    Args:
+        name: the topic.
+        key: the field whose value becomes the key of the record.
+        format: json (the record), text or raw (the field `value`).
+        path: the directory of the log; else `PENSTOCK_LOG`, or .penstock/log.
+        partitions: with how many a new topic is made.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        FlowError: the name or the number of partitions is not one.
+        SchemaError: the format is not one.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> words = flow.source("words", ps.items(["a"], "word string"))
+    >>> words.sink("out", ps.write_topic("words", key="word", partitions=4))
     """
     _check_name("write_topic", name)
     if not _is_count(partitions) or not partitions:

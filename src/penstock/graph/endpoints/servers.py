@@ -32,11 +32,32 @@ def postgres(
     partitions: int = 1,
     lag: Span | None = None,
 ) -> Endpoint:
-    """Rows of a table or a query, those with a greater `by` than the last ones seen: a column that only grows, or several.
+    """Rows of a PostgreSQL table or a query, those with a greater `by` than the last ones seen. A source.
 
     Bounded, it is what is there; live, it is what is there and whatever is added. A batch waits for the transactions that may
-    still add rows in its range. `lag` holds newer rows back for so long, where values of `by` are made outside the database.
-    `ps.postgres_schema(url, table)` reads the schema from the server.
+    still add rows in its range.
+
+    Args:
+        url: the address: "postgresql://user@host/database". The password may be in it, or in `PGPASSWORD` or ~/.pgpass.
+        table: the table, with its schema in front where it needs one.
+        by: a column that only grows, or several.
+        query: a select, in place of a table.
+        schema: the fields; `ps.postgres_schema(url, table)` asks the server for them.
+        rows_per_batch: how many rows a live batch takes at most; None takes all that wait.
+        partitions: over how many tasks a batch is read.
+        lag: holds newer rows back for so long, where values of `by` are made outside the database.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: there is neither or both of a table and a query, no `by`, or a name that PostgreSQL cannot hold.
+        SchemaError: there is no schema, or `by` is not in it.
+
+    >>> import penstock as ps
+    >>> orders = ps.postgres("postgresql://reader@db/shop", "orders", by="id", schema="id bigint, user string")
+    >>> ps.Flow("demo").source("orders", orders)
+    Stream('orders': id bigint, user string)
     """
     if bool(table) == bool(query):
         raise FlowError("postgres(): give either a table or query='select ...'")
@@ -70,11 +91,31 @@ def postgres_changes(
     schema: Form | None = None,
     changes_per_batch: int | None = 100_000,
 ) -> Endpoint:
-    """Every insert, update and delete of a table, in the order of commits, by logical decoding.
+    """Every insert, update and delete of a PostgreSQL table, in the order of commits, by logical decoding. A source.
 
     A record has the fields of the table's row (of a delete: those of the row that went, as far as its replica identity tells),
-    `op` (insert, update, delete), `old` (the row before, where the server tells), `lsn` (the place of the commit) and
-    `committed_at`. The replication slot and, if you name none, the publication are made at the first start.
+    `op` (insert, update, delete), `old` (the row before, where the server tells), `lsn` (the position of the commit) and
+    `committed_at`.
+
+    Args:
+        url: the address: "postgresql://user@host/database".
+        table: the table, with its schema in front where it needs one.
+        slot: the replication slot, which is made at the first start; no two flows may share one.
+        publication: the publication; one is made at the first start if none is named.
+        schema: the fields of the table; `ps.postgres_schema(url, table)` asks the server for them.
+        changes_per_batch: how many changes a live batch takes at most; None takes all that wait.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: the name of the slot is not one.
+        SchemaError: there is no schema, or the table has a column with the name of a field of a change.
+
+    >>> import penstock as ps
+    >>> changes = ps.postgres_changes("postgresql://repl@db/shop", "orders", slot="demo", schema="id bigint")
+    >>> ps.Flow("demo").source("changes", changes).schema.names
+    ('id', 'op', 'old', 'lsn', 'committed_at')
     """
     if not slot or not slot.replace("_", "").isalnum() or slot != slot.lower():
         raise FlowError(
@@ -116,16 +157,24 @@ def _given(what: str, schema: Form | None, of: str) -> Schema:
 
 
 def postgres_schema(url: str, table: str = "", *, query: str = "") -> Schema:
-    """The schema of a table or a query, asked of the server now: `ps.postgres(url, "orders", schema=ps.postgres_schema(url, "orders"), by="id")`.
+    """The schema of a PostgreSQL table or a query, asked of the server now.
 
     Args:
-        url: The address, as `ps.postgres` takes it.
-        table: The table, with its schema in front where it needs one.
-        query: The query, in place of a table.
+        url: the address, as `ps.postgres` takes it.
+        table: the table, with its schema in front where it needs one.
+        query: a select, in place of a table.
+
+    Returns:
+        The schema; types that Spark does not have come as text.
 
     Raises:
-        SchemaError: The server cannot be reached, or has no such table.
-        SetupError: The package psycopg is not there.
+        SchemaError: the server cannot be reached, or has no such table.
+        SetupError: the package psycopg is not there.
+        FlowError: there is neither or both of a table and a query.
+
+    >>> import penstock as ps
+    >>> url = "postgresql://reader@db/shop"
+    >>> ps.postgres(url, "orders", schema=ps.postgres_schema(url, "orders"), by="id")  # doctest: +SKIP
     """
     from penstock.graph.endpoints import sniff_postgres
 
@@ -146,11 +195,29 @@ def write_postgres(
     create: bool = False,
     workspace: str = "penstock_sinks",
 ) -> Endpoint:
-    """Rows of a table. `append` adds them; `upsert` replaces the row of the same `key`; `changelog` does what `op` says.
+    """Rows of a PostgreSQL table. A sink that holds exactly once: its ledger is a table in the same transaction.
 
-    Without a mode it is upsert when there is a key (also the key of running totals), else append. `create` makes the table if it
-    is not there. `order` names a field that tells which of two rows of one key and batch is the later one. The ledger and what waits
-    to be shown are in the schema `workspace`.
+    Args:
+        url: the address: "postgresql://user@host/database". The password may be in it, or in `PGPASSWORD` or ~/.pgpass.
+        table: the table, with its schema in front where it needs one.
+        mode: "append" adds rows; "upsert" replaces the row of the same key; "changelog" does what `op` says. Else it is upsert when there is
+            a key (also the key of a table), and append without.
+        key: the field that tells rows apart, or several.
+        op: the field that says insert, update_before, update_after or delete, for the mode changelog.
+        order: a field that tells which of two rows of one key and batch is the later one.
+        create: whether the table is made if it is not there.
+        workspace: the schema of the ledger and of what is staged.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        FlowError: the mode is not one, it and the key do not go together, or a name is one that PostgreSQL cannot hold.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> totals = flow.source("words", ps.items(["a"], "word string")).key_by("word").count("n")
+    >>> totals.sink("out", ps.write_postgres("postgresql://writer@db/shop", "words", key="word", create=True))
     """
     keys = _names("write_postgres()", "key", key)
     check_postgres_names("write_postgres()", table, workspace, *keys, op, order)
@@ -187,10 +254,26 @@ def redis_stream(
     rows_per_batch: int | None = 100_000,
     accept_loss: bool = False,
 ) -> Endpoint:
-    """The entries of a Redis stream, by their ids: fields are read as the types of the schema.
+    """The entries of a Redis stream, by their ids: fields are read as the types of the schema. A source.
 
-    `id_field` names the field of the schema that takes the id of the entry. Entries that were trimmed before they were read stop the flow,
-    unless `accept_loss` says that they may be missing.
+    Args:
+        url: the address: "redis://host:6379/0", or rediss:// with TLS.
+        stream: the key of the stream.
+        schema: the fields of the entries.
+        id_field: the field of the schema that takes the id of the entry.
+        rows_per_batch: how many entries a live batch takes at most; None takes all that wait.
+        accept_loss: whether the flow goes on when entries were trimmed before it has read them.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: the address is not one of Redis.
+        SchemaError: the schema cannot be read, or has no field `id_field`.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("clicks", ps.redis_stream("redis://localhost", "clicks", "user string, n bigint"))
+    Stream('clicks': user string, n bigint)
     """
     made = schema_of(schema)
     if id_field:
@@ -219,11 +302,30 @@ def write_redis(
     max_length: int | None = None,
     accept_rollback: bool = False,
 ) -> Endpoint:
-    """Rows as hashes or strings (one per `key`, replaced), or at the end of a list or a stream.
+    """Rows as hashes or strings (one per key, replaced), or at the end of a list or a stream of Redis. A sink.
 
-    The Redis key is `name`, and behind it, after a colon, the values of the `key` fields. A hash and a stream entry hold the other fields;
-    a string and a list entry hold the field `value`, or the row as JSON. `max_length` trims lists and streams. `accept_rollback` allows
-    exactly_once on a server that may forget its last second in a crash.
+    The Redis key is `name`, and after it, with a colon between, the values of the `key` fields. A hash and a stream entry hold the other fields;
+    a string and a list entry hold the field `value`, or the row as JSON.
+
+    Args:
+        url: the address: "redis://host:6379/0", or rediss:// with TLS.
+        kind: hash, string, list or stream.
+        key: the field, or fields, that make the Redis key.
+        name: what the Redis key begins with; of a list or a stream the Redis key itself, where there are no key fields.
+        value: the field that a string or a list entry holds; else it is the row as JSON.
+        max_length: how long a list or a stream may get; what is older is trimmed.
+        accept_rollback: allows exactly_once on a server that may forget its last second in a crash.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        FlowError: the kind is not one, or needs a key or a name.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> totals = flow.source("words", ps.items(["a"], "word string")).key_by("word").count("n")
+    >>> totals.sink("out", ps.write_redis("redis://localhost", key="word", name="count"))
     """
     if kind not in KINDS:
         raise FlowError(f"write_redis(): no kind {kind!r}; {nearest(kind, KINDS)}")
@@ -258,10 +360,30 @@ def write_http(
     retries: int = 8,
     timeout: Span = "30s",
 ) -> Endpoint:
-    """Sends JSON to an address: one record per request, or a list of up to `per_request` records.
+    """Sends JSON to an address: one record per request, or a list of them. A sink that holds at least once.
 
     Each request carries an Idempotency-Key that stays the same when it is sent again. Answers 408, 425, 429 and 5xx, and lost connections,
     are tried again with growing pauses. Of the address only the host is ever shown, of the headers nothing.
+
+    Args:
+        url: the address, http or https.
+        per_request: how many records a request holds at most; with more than one its body is a list.
+        headers: further headers, such as {"Authorization": "Bearer ..."}.
+        method: the method of the requests.
+        concurrency: how many requests a task has under way.
+        retries: how often a request is tried again.
+        timeout: how long an answer may take.
+
+    Returns:
+        The endpoint, for `Stream.sink`.
+
+    Raises:
+        FlowError: the address or a number is not one.
+
+    >>> import penstock as ps
+    >>> flow = ps.Flow("demo")
+    >>> words = flow.source("words", ps.items(["a"], "word string"))
+    >>> words.sink("out", ps.write_http("https://example.org/words", per_request=100))
     """
     parts = urlsplit(without_password(url, ("http", "https"), "write_http()")[0])
     if per_request < 1 or concurrency < 1:

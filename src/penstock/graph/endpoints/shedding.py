@@ -27,9 +27,23 @@ class Shed:
 
 
 def shed(*, behind: int = 0, older: Span | None = None) -> Shed:
-    """Leaves out the oldest records of a topic when more than `behind` wait, or those that are `older` than a time such as '30s'.
+    """Has a topic leave out its oldest records when the flow has fallen too far behind: a declared loss.
 
-    It is a declared loss: what is left out is counted for each batch and source, and never comes back.
+    What is left out is counted for each batch and source, and never comes back.
+
+    Args:
+        behind: how many records may wait; 0 is no limit.
+        older: how old a record may be, such as "30s"; None is no limit.
+
+    Returns:
+        The rule, for `Flow.source(..., shed=)`.
+
+    Raises:
+        FlowError: there is no limit, or it is not one.
+
+    >>> import penstock as ps
+    >>> ps.shed(behind=100_000, older="30s")
+    more than 100,000 records behind, or older than 30s
     """
     whole = isinstance(behind, int) and not isinstance(behind, bool) and behind >= 0
     if not whole or (not behind and older is None):

@@ -19,19 +19,65 @@ from penstock.graph.schema import type_of
 
 
 def col(name: str) -> Column:
-    """A field of the stream, by its exact name; for parts of it use `.field(name)` or `[key]`."""
+    """A field of the stream, by its exact name; for parts of it use `.field(name)` or `[key]`.
+
+    Args:
+        name: the name of the field.
+
+    Returns:
+        The expression.
+
+    Raises:
+        ExpressionError: the name is no text.
+
+    >>> import penstock as ps
+    >>> ages = ps.Flow("demo").source("ages", ps.items([], "age int"))
+    >>> ages.where("adults", ps.col("age") >= 18)
+    Stream('adults': age int)
+    """
     if not isinstance(name, str) or not name:
         raise ExpressionError(f"a column's name is a text, got {name!r}")
     return Column(name)
 
 
 def expr(text: str) -> Expr:
-    """The expression that a text spells, as in `expr("price * n as total")`."""
+    """The expression that a text spells.
+
+    Args:
+        text: the text, such as "price * n as total".
+
+    Returns:
+        The expression.
+
+    Raises:
+        ExpressionError: it cannot be read.
+
+    >>> import penstock as ps
+    >>> ps.expr("price * 2").same(ps.col("price") * 2)
+    True
+    """
     return parse(text)
 
 
 def sql(text: str, type: Any, inputs: Iterable[str] = ()) -> Raw:
-    """Spark SQL handed on as it is, with the type it gives and the columns it reads; it cannot run without Spark."""
+    """Spark SQL handed on as it is; it cannot run without Spark.
+
+    Args:
+        text: the SQL of an expression.
+        type: the type it has: DDL text, a Python type or a DataType.
+        inputs: the columns it reads.
+
+    Returns:
+        The expression.
+
+    Raises:
+        SchemaError: the type is not one.
+
+    >>> import penstock as ps
+    >>> words = ps.Flow("demo").source("words", ps.items([], "word string"))
+    >>> words.select("sounds", sound=ps.sql("soundex(word)", "string", ["word"]))
+    Stream('sounds': sound string)
+    """
     return Raw(text, type_of(type), (inputs,) if isinstance(inputs, str) else tuple(inputs))
 
 
@@ -74,7 +120,23 @@ class When(Expr):
 
 
 def when(condition: Expr | str, value: object) -> When:
-    """The value where the condition holds; go on with `.when(...)` and `.otherwise(...)`."""
+    """A choice: the value where the condition holds; go on with `.when(...)` and `.otherwise(...)`. Null where nothing holds.
+
+    Args:
+        condition: an expression that is true or false.
+        value: an expression, or a constant.
+
+    Returns:
+        The expression.
+
+    Raises:
+        ExpressionError: the condition cannot be read, or the value is no constant.
+
+    >>> import penstock as ps
+    >>> numbers = ps.Flow("demo").source("numbers", ps.items([], "n int"))
+    >>> numbers.select("sizes", size=ps.when("n > 9", "large").otherwise("small"))
+    Stream('sizes': size string)
+    """
     return When(((as_expr(condition), operand(value)),))
 
 

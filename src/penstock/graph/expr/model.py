@@ -32,23 +32,49 @@ _NO_TRUTH = (
 
 
 class Expr:
-    """The base of every node, with the operators that build larger ones."""
+    """An expression over the fields of a stream: what `ps.col`, `ps.lit`, `ps.fn`, `ps.when`, `ps.expr` and `ps.sql` make.
+
+    Operators build larger ones: `+ - * / %`, `== != < <= > >=`, `& | ~`, and `[]` for items of lists and maps.
+
+    >>> import penstock as ps
+    >>> ((ps.col("n") + 1 > 3) & ps.col("word").like("a%")).same(ps.expr("n + 1 > 3 and word like 'a%'"))
+    True
+    """
 
     def shape(self) -> tuple[Any, ...]:
-        """The node as nested tuples, equal for nodes that are built alike."""
+        """The node as nested tuples, equal for nodes that are built alike.
+
+        Returns:
+            The type of the node, then its parts.
+        """
         parts = (getattr(self, f.name) for f in dataclasses.fields(self))  # type: ignore[arg-type]
         return (type(self).__name__, *map(_shape, parts))
 
     def same(self, other: object) -> bool:
-        """Whether the other node is built alike."""
+        """Whether another expression is built alike; `==` makes an expression.
+
+        Args:
+            other: the other.
+
+        Returns:
+            True or False.
+        """
         return isinstance(other, Expr) and self.shape() == other.shape()
 
     def children(self) -> tuple[Expr, ...]:
-        """The nodes this one is computed from."""
+        """The nodes this one is computed from.
+
+        Returns:
+            The nodes, in order.
+        """
         return ()
 
     def plain(self) -> Expr:
-        """The node as it is stored; what a builder leaves open is closed."""
+        """The node as it is stored; what a builder leaves open is closed.
+
+        Returns:
+            The node.
+        """
         return self
 
     def __hash__(self) -> int:
@@ -133,42 +159,106 @@ class Expr:
         return GetItem(self, operand(key))
 
     def alias(self, name: str) -> Alias:
-        """The expression under another name."""
+        """The expression under another name.
+
+        Args:
+            name: the name.
+
+        Returns:
+            The expression.
+        """
         return Alias(self.expr if isinstance(self, Alias) else self.plain(), name)
 
     def cast(self, kind: object) -> Expr:
-        """The value as another type: DDL text, a Python type or a DataType."""
+        """The value as another type.
+
+        Args:
+            kind: DDL text such as "bigint", a Python type or a DataType.
+
+        Returns:
+            The expression.
+
+        Raises:
+            SchemaError: there is no such type.
+        """
         return Cast(self, type_of(kind))
 
     def is_null(self) -> Expr:
-        """Whether the value is missing."""
+        """Whether the value is missing.
+
+        Returns:
+            An expression that is true or false.
+        """
         return call("isnull", self)
 
     def is_not_null(self) -> Expr:
-        """Whether there is a value."""
+        """Whether there is a value.
+
+        Returns:
+            An expression that is true or false.
+        """
         return call("isnotnull", self)
 
     def isin(self, *values: object) -> Expr:
-        """Whether the value is one of these; a list counts as its items."""
+        """Whether the value is one of several.
+
+        Args:
+            values: expressions or constants; a list counts as its items.
+
+        Returns:
+            An expression that is true or false.
+
+        Raises:
+            ExpressionError: there is none.
+        """
         flat = values[0] if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset) else values
         if not flat:
             raise ExpressionError("isin() needs at least one value")
         return call("in", self, *flat)
 
     def between(self, low: object, high: object) -> Expr:
-        """Whether the value lies between the two, both included."""
+        """Whether the value lies between two others, both included.
+
+        Args:
+            low: the least, an expression or a constant.
+            high: the greatest.
+
+        Returns:
+            An expression that is true or false.
+        """
         return call("and", call(">=", self, low), call("<=", self, high))
 
     def like(self, pattern: object) -> Expr:
-        """Whether the text fits an SQL pattern: % for any text, _ for one character."""
+        """Whether the text fits an SQL pattern.
+
+        Args:
+            pattern: % stands for any text, _ for one character.
+
+        Returns:
+            An expression that is true or false.
+        """
         return call("like", self, pattern)
 
     def rlike(self, pattern: object) -> Expr:
-        """Whether a Java regular expression finds something in the text."""
+        """Whether a regular expression finds something in the text.
+
+        Args:
+            pattern: the regular expression, as Java has them.
+
+        Returns:
+            An expression that is true or false.
+        """
         return call("rlike", self, pattern)
 
     def field(self, name: str) -> Expr:
-        """A field of a struct."""
+        """A field of a struct.
+
+        Args:
+            name: the name of the field.
+
+        Returns:
+            The expression.
+        """
         return GetField(self, name)
 
 
@@ -295,7 +385,17 @@ def operand(value: object) -> Expr:
 def lit(value: object) -> Expr:
     """A constant, with the type Spark gives it; a list is an array.
 
-    >>> str(lit(1).type), str(lit(10**12).type), str(lit("x").type)
+    Args:
+        value: a number, a text, bytes, a bool, a date, a datetime, a timedelta, a list of these, or None; an expression stays what it is.
+
+    Returns:
+        The expression.
+
+    Raises:
+        ExpressionError: it is none of these.
+
+    >>> import penstock as ps
+    >>> str(ps.lit(1).type), str(ps.lit(10**12).type), str(ps.lit("x").type)
     ('int', 'bigint', 'string')
     """
     if isinstance(value, Expr):

@@ -19,14 +19,45 @@ class BroadcastProcess:
     """The base of a step of your own that has a stream of rules beside its stream of events.
 
     The newest rule of each key is kept and survives restarts. Every event sees all rules.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Limits(ps.BroadcastProcess):
+    ...     def on_event(self, row, rules):
+    ...         if row.value > rules[row.sensor].most:
+    ...             yield row.sensor
+    >>> flow = ps.Flow("demo")
+    >>> rules = flow.source("rules", ps.items([("a", 5)], "sensor string, most int"))
+    >>> readings = flow.source("readings", ps.items([("a", 6)], "sensor string, value int"))
+    >>> readings.with_broadcast("high", rules, Limits, "sensor string", key="sensor").sink("out", ps.console())
+    >>> run_local(flow)["out"]
+    [Row(sensor='a')]
     """
 
     def on_rule(self, rule: Any) -> Any:
-        """What to keep of a rule under its key; None forgets the key. The rule itself, unless you say otherwise."""
+        """Called for each rule.
+
+        Args:
+            rule: the rule.
+
+        Returns:
+            What to keep of it under its key; None forgets the key. The rule itself, unless you say otherwise.
+        """
         return rule
 
     def on_event(self, row: Any, rules: Mapping[Any, Any]) -> Iterable[Any] | None:
-        """Called for each event, with what is kept of each rule by key; gives any number of records."""
+        """Called for each event. You must define it.
+
+        Args:
+            row: the event.
+            rules: what is kept of each rule, by key.
+
+        Returns:
+            Any number of records, or None; a generator will do.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
 

@@ -110,19 +110,72 @@ def refuse_type(logic: object, cell: Cell, given: object) -> None:
 
 
 def value(kind: object = object, default: object = None, *, ttl: Span | None = None) -> Any:
-    """One value per key. With `ttl` it is forgotten so long after it was last written, by the clock."""
+    """One value per key, declared in the body of a `ps.Process` class.
+
+    Args:
+        kind: the type of the value; a value of another type is refused.
+        default: what it is before it was first written.
+        ttl: how long it is kept after it was last written, by processing time; None keeps it for ever.
+
+    Returns:
+        The cell; on an instance the attribute is the value of the key at hand.
+
+    Raises:
+        FlowError: `ttl` is no span of time.
+
+    >>> import penstock as ps
+    >>> class Numbered(ps.Process):
+    ...     seen = ps.value(int, default=0, ttl="1h")
+    >>> list(Numbered.cells())
+    ['seen']
+    """
     if ttl is None and kind in PLAIN and isinstance(default, NEVER_CHANGE):
         return Cell(kind, default)
     return WatchedCell(kind, default, span(ttl))
 
 
 def list_of(kind: object = object, *, ttl: Span | None = None) -> Any:
-    """A list per key."""
+    """A list per key, declared in the body of a `ps.Process` class.
+
+    Args:
+        kind: the type of the items.
+        ttl: how long it is kept after it was last used, by processing time; None keeps it for ever.
+
+    Returns:
+        The cell; on an instance the attribute is the list of the key at hand.
+
+    Raises:
+        FlowError: `ttl` is no span of time.
+
+    >>> import penstock as ps
+    >>> class Remembering(ps.Process):
+    ...     words = ps.list_of(str)
+    >>> list(Remembering.cells())
+    ['words']
+    """
     return WatchedCell(types.GenericAlias(list, (kind,)), [], span(ttl))
 
 
 def map_of(key: object = object, item: object = object, *, ttl: Span | None = None) -> Any:
-    """A dict per key."""
+    """A dict per key, declared in the body of a `ps.Process` class.
+
+    Args:
+        key: the type of the keys.
+        item: the type of the items.
+        ttl: how long it is kept after it was last used, by processing time; None keeps it for ever.
+
+    Returns:
+        The cell; on an instance the attribute is the dict of the key at hand.
+
+    Raises:
+        FlowError: `ttl` is no span of time.
+
+    >>> import penstock as ps
+    >>> class Counting(ps.Process):
+    ...     counts = ps.map_of(str, int)
+    >>> list(Counting.cells())
+    ['counts']
+    """
     return WatchedCell(types.GenericAlias(dict, (key, item)), {}, span(ttl))
 
 

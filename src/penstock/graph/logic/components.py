@@ -51,6 +51,12 @@ class Tuple:
 
     `tup.word` and `tup["word"]` are the same; a field whose name is taken here (`values`, `stream`, `component`,
     `roots`) is reached as `tup["values"]`.
+
+    >>> import penstock as ps
+    >>> class Split(ps.Bolt):
+    ...     outputs = "word string"
+    ...     def process(self, tup: ps.Tuple):
+    ...         return [] if tup.component == "tests" else tup.line.split()
     """
 
     __slots__ = ()
@@ -150,7 +156,18 @@ class Component:
     def emit(
         self, record: object, stream: str = DEFAULT, *, anchors: Iterable[Tuple] | None = None, task: int | None = None
     ) -> None:
-        """Gives a record: a tuple, a dict, a dataclass, or a bare value when the stream has one field."""
+        """Emits a record.
+
+        Args:
+            record: a tuple, a dict, a dataclass, or a bare value when the stream has one field.
+            stream: the name of the stream.
+            anchors: the tuples from which the record stems; else the one at hand.
+            task: the task of the next bolt that gets it, for direct streams.
+
+        Raises:
+            UnknownName: there is no such stream.
+            FlowError: no task runs.
+        """
         if self._collector is None:
             raise FlowError("emit works while a task runs: in process or next_tuple, not before")
         self._collector.add(record, stream, anchors, task)
@@ -173,6 +190,21 @@ class Spout(Component):
 
     `next_tuple` is called again and again, in the driver. What it emits (or returns, or yields) is put on disk before
     the topology sees it. A spout that ends returns `END` from `next_tuple`; one that never does says `endless = True`.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Numbers(ps.Spout):
+    ...     outputs = "n int"
+    ...     n = 0
+    ...     def next_tuple(self):
+    ...         self.n += 1
+    ...         self.emit(self.n)
+    ...         return ps.END if self.n == 3 else None
+    >>> top = ps.Topology("demo")
+    >>> top.spout("numbers", Numbers())
+    >>> top.sink("out", ps.console(), from_="numbers")
+    >>> run_local(top)["out"]
+    [Row(n=1), Row(n=2), Row(n=3)]
     """
 
     reliable: bool = False
@@ -184,16 +216,38 @@ class Spout(Component):
     _done: bool = False
 
     def open(self, context: TaskContext) -> None:
-        """Called once before the first tuple."""
+        """Called once before the first tuple of each instance.
+
+        Args:
+            context: the component, the number of the task, and how many there are.
+        """
 
     def next_tuple(self) -> Any:
-        """Emits what there is, if anything; returns END when there will never be more."""
+        """Called again and again; emits what there is, if anything. You must define it.
+
+        Returns:
+            `ps.END` when there will never be more; else nothing, or records to emit.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def emit(  # type: ignore[override]  # a spout has nothing to anchor to, and ids instead
         self, record: object, stream: str = DEFAULT, *, id: object = None, task: int | None = None
     ) -> None:
-        """Gives a record. With an `id` the tuple becomes the root of all that stems from it."""
+        """Emits a record.
+
+        Args:
+            record: a tuple, a dict, a dataclass, or a bare value when the stream has one field.
+            stream: the name of the stream.
+            id: makes the tuple the root of all that stems from it.
+            task: the task of the next bolt that gets it, for direct streams.
+
+        Raises:
+            UnknownName: there is no such stream.
+            FlowError: no task runs, or there is an id and the class does not say `reliable = True`.
+        """
         if id is not None and not self.reliable:
             raise FlowError("emit(..., id=...) needs a spout that says reliable = True in its class")
         collector = self._collector
@@ -208,10 +262,18 @@ class Spout(Component):
         self._done = True
 
     def ack(self, id: object) -> None:
-        """Will be called when all that stems from a tuple is done. Acks are not there yet."""
+        """Will be called when all that stems from a tuple is done. Acks are not there yet.
+
+        Args:
+            id: the id with which the tuple was emitted.
+        """
 
     def fail(self, id: object) -> None:
-        """Will be called when something that stems from a tuple failed. Acks are not there yet."""
+        """Will be called when something that stems from a tuple failed. Acks are not there yet.
+
+        Args:
+            id: the id with which the tuple was emitted.
+        """
 
 
 class Bolt(Component):
@@ -219,17 +281,51 @@ class Bolt(Component):
 
     Each task is an instance of its own. What it keeps in its attributes is the task's state: it is saved with each
     batch and put back after a restart. Attributes whose names begin with an underscore are not; make them in `prepare`.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Split(ps.Bolt):
+    ...     outputs = "word string"
+    ...     def process(self, tup):
+    ...         return tup.line.split()
+    >>> top = ps.Topology("demo")
+    >>> top.spout("lines", ps.items(["to be"], "line string"))
+    >>> _ = top.bolt("split", Split()).shuffle("lines")
+    >>> top.sink("out", ps.console(), from_="split")
+    >>> run_local(top)["out"]
+    [Row(word='to'), Row(word='be')]
     """
 
     def prepare(self, context: TaskContext) -> None:
-        """Called once before the first tuple of each instance."""
+        """Called once before the first tuple of each instance.
+
+        Args:
+            context: the component, the number of the task, and how many there are.
+        """
 
     def process(self, tup: Any) -> Iterable[Any] | None:
-        """Called for each tuple; emits, returns or yields any number of records."""
+        """Called for each tuple. You must define it.
+
+        Args:
+            tup: the tuple.
+
+        Returns:
+            Any number of records, or None; it may also `emit` them, or be a generator.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def merge(self, other: dict[str, Any]) -> None:
-        """Takes over the attributes of a task that is no more, when a bolt goes on with fewer tasks."""
+        """Takes over the state of a task that is no more, when a bolt goes on with fewer tasks.
+
+        Args:
+            other: the attributes of that task.
+
+        Raises:
+            NotImplementedError: the class does not define it, so the bolt cannot go on with fewer tasks.
+        """
         raise NotImplementedError
 
 

@@ -24,7 +24,13 @@ __all__ = ["Cell", "Process", "Timer", "check_logic", "list_of", "map_of", "valu
 
 @dataclass(frozen=True)
 class Timer:
-    """A timer that fires: when it was set for, its name, and by which clock."""
+    """A timer that fires, as `Process.on_timer` gets it: when it was set for, its name, and by which clock.
+
+    >>> import datetime
+    >>> import penstock as ps
+    >>> ps.Timer(datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "end").clock
+    'event'
+    """
 
     at: datetime.datetime
     name: str = ""
@@ -39,6 +45,18 @@ class Process:
 
     What is declared with `value`, `list_of` and `map_of` belongs to the key and survives restarts. Other
     attributes belong to the instance, which may be made anew at any time; set them in `on_open`.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Numbered(ps.Process):
+    ...     seen = ps.value(int, default=0)
+    ...     def on_event(self, row):
+    ...         self.seen += 1
+    ...         yield row.word, self.seen
+    >>> words = ps.Flow("demo").source("words", ps.items(["a", "a"], "word string"))
+    >>> words.key_by("word").process("numbered", Numbered, "word string, nth int").sink("out", ps.console())
+    >>> run_local(words.flow)["out"]
+    [Row(word='a', nth=1), Row(word='a', nth=2)]
     """
 
     ttl: Any = None
@@ -72,11 +90,31 @@ class Process:
         """Called once before the first record of each instance."""
 
     def on_event(self, row: Any) -> Iterable[Any] | None:
-        """Called for each record of the key; gives any number of records."""
+        """Called for each record of the key. You must define it.
+
+        Args:
+            row: the record.
+
+        Returns:
+            Any number of records, or None; a generator will do.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def on_timer(self, timer: Timer) -> Iterable[Any] | None:
-        """Called when a timer of the key fires; gives any number of records."""
+        """Called when a timer of the key fires. A class that sets timers must define it.
+
+        Args:
+            timer: the timer.
+
+        Returns:
+            Any number of records, or None; a generator will do.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     def on_close(self) -> None:
@@ -114,10 +152,19 @@ class Process:
         return None if time is None else to_moment(time)
 
     def set_timer(self, at: datetime.datetime | datetime.timedelta, name: str = "", clock: str = "event") -> None:
-        """Has `on_timer` called for this key when time reaches `at`: a datetime, or a timedelta from now on.
+        """Has `on_timer` called for this key when time reaches a moment.
 
         A timer of the same name and clock is moved. One in the past fires at the end of this batch. By event time it can be set
         only where the stream has an event time.
+
+        Args:
+            at: a datetime, or a timedelta from now on: by event time from the record at hand, else from processing time.
+            name: tells several timers of a key apart.
+            clock: "event", or "processing" to go by processing time.
+
+        Raises:
+            ValueError: the clock or the name is not one, or the stream has no event time.
+            TypeError: the class has no `on_timer`, or `at` is neither.
         """
         _check_clock(clock)
         if name.startswith("@"):
@@ -145,7 +192,15 @@ class Process:
         return begin + micros(at)
 
     def cancel_timer(self, name: str = "", clock: str = "event") -> None:
-        """Takes a timer back; nothing happens when there is none."""
+        """Takes a timer back; nothing happens when there is none.
+
+        Args:
+            name: the name under which it was set.
+            clock: the clock by which it was set.
+
+        Raises:
+            ValueError: the clock is not one.
+        """
         _check_clock(clock)
         if self._timers.pop((clock, name), None) is not None:
             self._dirty = True
@@ -164,7 +219,11 @@ class Process:
 
     @classmethod
     def cells(cls) -> dict[str, Cell]:
-        """The state the class declares, by name."""
+        """The state the class declares, by name.
+
+        Returns:
+            The cells that `value`, `list_of` and `map_of` made.
+        """
         return {n: c for k in reversed(cls.__mro__) for n, c in vars(k).items() if isinstance(c, Cell)}
 
 

@@ -51,9 +51,21 @@ Policy: TypeAlias = str | OnError
 
 
 def retry(times: int, backoff: Span = "100ms", then: str = FAIL) -> OnError:
-    """Tries a record again so many times, with a pause that doubles, before `then` is done.
+    """An error policy that tries a record again, with a pause that doubles, before another policy decides.
 
-    >>> retry(3, "1s", then="skip").backoff
+    Args:
+        times: how often.
+        backoff: the first pause.
+        then: what is done when none helps: "fail", "dead_letter" or "skip".
+
+    Returns:
+        The policy, for `on_error`.
+
+    Raises:
+        FlowError: the number or the pause is not one, or there is no such policy.
+
+    >>> import penstock as ps
+    >>> ps.retry(3, "1s", then="skip").backoff
     1000000
     """
     if not isinstance(times, int) or times < 1:

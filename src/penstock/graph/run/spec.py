@@ -127,14 +127,32 @@ class RunSpec:
         return self.mode == "once"
 
     def checkpoint_of(self, flow: str) -> Path:
-        """The checkpoint directory of a flow, as an absolute path."""
+        """The checkpoint directory of a flow.
+
+        Args:
+            flow: the name of the flow.
+
+        Returns:
+            An absolute path.
+        """
         return (self.checkpoint or Path(".penstock") / flow).absolute()
 
     @classmethod
     def of(cls, **options: object) -> RunSpec:
-        """A spec of what people write: `once=True`, `duration="20s"`, `conf={"spark.x": 1}`.
+        """A spec of what people write.
 
-        Options that are None have their defaults. An unknown one raises OptionError with the nearest name.
+        Args:
+            options: the options by name, `once=True` and `batch=True` among them; those that are None have their defaults.
+
+        Returns:
+            The spec.
+
+        Raises:
+            OptionError: an option is not one (the message has the nearest name), or two exclude each other.
+
+        >>> import penstock as ps
+        >>> ps.RunSpec.of(once=True, duration="1m30s").duration
+        90.0
         """
         given = {k: v for k, v in options.items() if v is not None}
         mode = _mode(given)
@@ -144,7 +162,17 @@ class RunSpec:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> RunSpec:
         """A spec of the variables `PENSTOCK_RUN_...`: those of the options, `PENSTOCK_RUN_ONCE` and `PENSTOCK_RUN_BATCH`.
 
-        >>> RunSpec.from_environment({"PENSTOCK_RUN_FOR": "20s", "PENSTOCK_RUN_ONCE": "1"}).mode
+        Args:
+            environ: the variables; else those of the process.
+
+        Returns:
+            The spec.
+
+        Raises:
+            OptionError: a value is not one.
+
+        >>> import penstock as ps
+        >>> ps.RunSpec.from_environment({"PENSTOCK_RUN_FOR": "20s", "PENSTOCK_RUN_ONCE": "1"}).mode
         'once'
         """
         found = os.environ if environ is None else environ
@@ -159,12 +187,37 @@ class RunSpec:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> RunSpec:
-        """A spec of plain values, as `to_dict` makes them; what is missing has its default."""
+        """A spec of plain values, as `to_dict` makes them.
+
+        Args:
+            values: the options by name; what is missing has its default.
+
+        Returns:
+            The spec.
+
+        Raises:
+            OptionError: an option is not one.
+        """
         return cls.of(**values)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RunSpec:
-        """A spec of a JSON object; raises OptionError for what is none."""
+        """A spec of a JSON object.
+
+        Args:
+            text: the JSON.
+
+        Returns:
+            The spec.
+
+        Raises:
+            OptionError: it is no JSON object, or an option is not one.
+
+        >>> import penstock as ps
+        >>> spec = ps.RunSpec.of(once=True)
+        >>> ps.RunSpec.from_json(spec.to_json()) == spec
+        True
+        """
         try:
             values = json.loads(text)
         except ValueError as error:
@@ -174,11 +227,19 @@ class RunSpec:
         return cls.from_dict(values)
 
     def to_dict(self) -> dict[str, Json]:
-        """All options as plain values that JSON has."""
+        """All options as plain values that JSON has.
+
+        Returns:
+            The values by name.
+        """
         return {name: declared.write(getattr(self, name)) for name, declared in run_options().items()}
 
     def to_json(self) -> str:
-        """All options as a JSON object, which `from_json` reads."""
+        """All options as a JSON object, which `from_json` reads.
+
+        Returns:
+            The JSON.
+        """
         return json.dumps(self.to_dict(), indent=1)
 
 
