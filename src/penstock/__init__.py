@@ -31,6 +31,7 @@ from penstock.graph.endpoints.servers import (
 from penstock.graph.endpoints.shedding import shed
 from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
 from penstock.graph.logic.broadcast import BroadcastProcess
+from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.logic.components import END, Bolt, Spout, Tuple
 from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
@@ -53,6 +54,7 @@ from penstock.version import __version__
 __all__ = [
     "END",
     "Aggregator",
+    "AsyncFunction",
     "Bolt",
     "BroadcastProcess",
     "Expr",

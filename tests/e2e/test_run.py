@@ -231,6 +231,13 @@ def test_a_file_runs_as_a_program(tmp_path: Path) -> None:
     assert re.search(r"^customer0 +7715\.0 +83$", done.stdout, re.MULTILINE)
 
 
+def test_the_example_of_calls_asks_a_server_for_each_record(tmp_path: Path) -> None:
+    done = call(sys.executable, str(ROOT / "examples" / "async_lookup.py"), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^999 +749230\.5$", done.stdout, re.MULTILINE), done.stdout
+    assert "Lookup failed after 3 attempts: LookupError: 404: no such item" in done.stdout
+
+
 def test_generated_posts_give_the_same_trends_every_time(tmp_path: Path) -> None:
     done = call(PENSTOCK, "run", "--batch", *LOCAL, str(ROOT / "examples" / "trending_hashtags.py"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr

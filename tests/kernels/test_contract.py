@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -66,10 +67,28 @@ class Span(ps.Aggregator):
         return acc[1] - acc[0]
 
 
+async def doubled(row: Any) -> Any:
+    await asyncio.sleep(0.0001 * (row.v % 3))
+    return {"k": row.k, "v": row.v * 2}
+
+
+async def same_record(row: Any) -> Any:
+    await asyncio.sleep(0.0001 * (row.v % 3))
+    return row
+
+
 Make = Callable[[Any], Any]
 """A step behind a stream with event time."""
 RECORDS: dict[str, Make] = {
     "map": lambda s: s.map("x", lambda r: {"k": r.k, "v": r.v + 1}, schema="k string, v int"),
+    "map_async": lambda s: s.map_async("x", doubled, schema="k string, v int", concurrency=3),
+    "map_async, as calls finish": lambda s: s.map_async("x", doubled, "k string, v int", concurrency=3, ordered=False),
+    "map_async before a window": lambda s: (
+        s.map_async("call", same_record, concurrency=4)
+        .key_by("k")
+        .window(ps.tumbling("10s"))
+        .aggregate("x", n="count(*)")
+    ),
     "flat_map": lambda s: s.flat_map("x", lambda r: [{"v": r.v}] * (r.v % 3), schema="v int"),
     "filter": lambda s: s.filter("x", lambda r: r.v > 3),
     "select": lambda s: s.select("x", "k", "v * 2 as w"),

@@ -12,9 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import AsRecords, DeadLetters, Filter, Map, Node, Repartition, Select, Where, WithColumns
+from penstock.graph.nodes import (
+    AsRecords,
+    DeadLetters,
+    Filter,
+    Map,
+    MapAsync,
+    Node,
+    Repartition,
+    Select,
+    Where,
+    WithColumns,
+)
 
-ONE_FOR_ONE = (Map, Select, WithColumns, AsRecords, Repartition)
+ONE_FOR_ONE = (Map, MapAsync, Select, WithColumns, AsRecords, Repartition)
 FILTERS = (Filter, Where)
 Counts = Mapping[str, tuple[int, int]]
 KINDS = ("filtered", "late", "bad", "dead", "skipped", "shed", "open")

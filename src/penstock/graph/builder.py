@@ -212,9 +212,9 @@ class GraphBuilder:
         return Graph(self.name, tuple(map(self._settled, self._nodes.values())), tuple(self._bootstraps.values()))
 
     def _settled(self, node: Node) -> Node:
-        """A step with the error policy of the flow, where it has none itself."""
+        """A step with the error policy of the flow, or the usual one of its kind, where it has none itself."""
         if self.on_error is None:
-            return node
+            return node if node.on_error is not None else replace(node, on_error=node.usual_policy)
         if isinstance(node, Source):
             searched = self.on_error.action == DEAD_LETTER
             own = node.on_error is not None

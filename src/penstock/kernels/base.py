@@ -30,7 +30,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
@@ -40,6 +40,9 @@ from penstock.graph.state.timers import EVENT, STEP, Timers
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.counts import StepCounts
 from penstock.kernels.records.chunk import Chunk
+
+if TYPE_CHECKING:
+    from penstock.kernels.errors.guard import Guard
 
 Out = Iterable[tuple[str, Chunk]]
 _HERE = str(Path(__file__).resolve().parents[1])
@@ -61,6 +64,8 @@ class Context:
     timers: Callable[[str], Timers] = _nothing
     scratch: Callable[[], KeyedState] = lambda: _nothing("scratch")
     """State that lives for one batch."""
+    reuses: bool = False
+    """Whether what a step has opened, such as an HTTP client, serves the next task of this process too."""
 
 
 class Kernel:
@@ -73,6 +78,10 @@ class Kernel:
     """Whether it takes records as Arrow batches."""
     leaving = False
     """Whether all that comes out is wanted as Arrow batches next; the host says so."""
+    handles_errors = False
+    """Whether the kernel puts records that it fails on aside itself, by its guard; `take` is not called again for them."""
+    guard: Guard | None = None
+    """The policy of a kernel that handles errors itself; None where a record that fails ends the pass."""
     guarded = False
     """Whether the pass goes on without a record that the step fails on; the host says so."""
     times = Times()
@@ -122,11 +131,14 @@ class Kernel:
     def close(self) -> None:
         """Called once, after the last record."""
 
+    def abandon(self) -> None:
+        """Called where a pass ends early: lets go of threads and connections. After `close` there is nothing to do."""
+
 
 class RecordFailed(Exception):
     """The user's code failed on a record. The host knows where the record stood, and makes a StepError of it.
 
-    `at` is its place in the chunk, where that is known. `made` has what a keyed step gave for the records before it, which it has
+    `at` is its place in the chunk; None where that is not known, or where it may have been in an earlier one. `made` has what a keyed step gave for the records before it, which it has
     taken and cannot take again.
     """
 

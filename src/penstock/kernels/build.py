@@ -12,6 +12,7 @@ from penstock.graph.nodes import changes as c
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
 from penstock.kernels.base import Kernel
+from penstock.kernels.calls.kernel import MapAsyncKernel
 from penstock.kernels.changes import log, upserts
 from penstock.kernels.changes.aggregate import AggregateChangesKernel
 from penstock.kernels.changes.join import TableJoinKernel
@@ -37,6 +38,7 @@ _PLAIN: dict[type, Callable[[Any], Kernel]] = {
     n.FlatMap: stateless.FlatMapKernel,
     n.Filter: stateless.FilterKernel,
     n.MapBatches: stateless.MapBatchesKernel,
+    n.MapAsync: MapAsyncKernel,
     n.Union: stateless.PassKernel,
     n.Repartition: stateless.PassKernel,
     n.AsRecords: stateless.PassKernel,

@@ -41,6 +41,7 @@ class Pipeline:
         self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if k.node.on_error and _guarded(k.node)}
         for kernel in kernels:
             kernel.guarded = kernel.node.name in self.guards
+            kernel.guard = self.guards.get(kernel.node.name)
             ports = [Port(kernel.node.name, o.name) for o in kernel.node.outputs]
             kernel.leaving = all(kernels[w.to].arrow for port in ports for w in self.wires.get(port, ()))
 
@@ -65,7 +66,7 @@ class Pipeline:
 
     def _take(self, kernel: Kernel, chunk: Chunk, place: int) -> Iterator[tuple[Port, Chunk]]:
         kernel.counters.taken += len(chunk)
-        guard = self.guards.get(kernel.node.name)
+        guard = None if kernel.handles_errors else self.guards.get(kernel.node.name)
         given = kernel.take(chunk, place) if guard is None else guard.take(kernel, chunk, place)
         yield from self._on(kernel, given)
 
@@ -112,6 +113,11 @@ class Pipeline:
         """Closes every kernel."""
         for kernel in self.kernels:
             kernel.close()
+
+    def abandon(self) -> None:
+        """Ends early: every kernel lets go of what it holds."""
+        for kernel in self.kernels:
+            kernel.abandon()
 
 
 def _guarded(node: Node) -> bool:

@@ -72,10 +72,11 @@ def _blamed(kernel: Kernel, schema: Schema, records: list[Any], error: Exception
     return RecordFailed(kernel.node, f"one of {len(records)} records", 0, error)
 
 
-_NO_RECORD = (
+NO_RECORD = (
     "the function returned None, as one does whose return is missing. To leave records out use filter or flat_map; "
     "a function that means null says so in its annotation, such as -> str | None, or returns a record with None in it"
 )
+"""What is wrong with a function that returns None."""
 
 
 def returns_none(function: Callable[..., Any]) -> bool:
@@ -105,7 +106,7 @@ class MapKernel(Kernel):
         made = applied(self.node, self.node.function, chunk)
         if self.refuses_none and None in made:
             at = next(at for at, record in enumerate(made) if record is None)
-            raise RecordFailed(self.node, chunk.rows()[at], at, BadRecord(_NO_RECORD, at))
+            raise RecordFailed(self.node, chunk.rows()[at], at, BadRecord(NO_RECORD, at))
         yield "out", shaped(self, "out", made, chunk)
 
 

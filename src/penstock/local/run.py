@@ -16,7 +16,18 @@ from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
 from penstock.graph.endpoints.parsing import keeps_unread
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import DEAD_LETTER, Bolt, DeadLetters, Endpoint, JoinStatic, Node, Port, Sink, Source
+from penstock.graph.nodes import (
+    DEAD_LETTER,
+    Bolt,
+    DeadLetters,
+    Endpoint,
+    JoinStatic,
+    MapAsync,
+    Node,
+    Port,
+    Sink,
+    Source,
+)
 from penstock.graph.row import Row
 from penstock.graph.state.timers import EVENT, PROCESSING
 from penstock.graph.state.times import StoredTimes, Wakes
@@ -83,9 +94,11 @@ class LocalRun:
         self.keeper = Timekeeper(self.timeline.inputs)
         self.batches = 0
         self.pending: list[tuple[str, Sequence[Record]]] = []
+        self.pipeline = Pipeline([], ())
         self._start()
 
     def _start(self) -> None:
+        self.abandon()
         kept = self.committed
         self.states: dict[str, MemoryState] = {}
         self.tables_kept: dict[str, MemoryTable] = {}
@@ -172,9 +185,13 @@ class LocalRun:
         try:
             self._through(node, records)
         except RecordFailed as failed:
-            position = f"record {self.offsets[node.name]} of {node.name!r}"
-            if len(records) > 1:
-                position = self._found(f"a record up to {self.offsets[node.name]} of {node.name!r}")
+            position, up_to = (
+                f"{what} {self.offsets[node.name]} of {node.name!r}" for what in ("record", "a record up to")
+            )
+            if failed.at is None:
+                position = up_to
+            elif len(records) > 1:
+                position = self._found(up_to)
             raise StepError(_failure(failed, position)) from failed.error
 
     def _found(self, otherwise: str) -> str:
@@ -298,7 +315,7 @@ class LocalRun:
 
     def _located(self, step: str) -> str:
         """The position of the record on which a step failed at the end of a batch: the oracle takes the pending ones one by one."""
-        if self.program.chunk > 1:
+        if self.program.chunk > 1 and not isinstance(self.graph.by_name.get(step), MapAsync):
             before = Committed(offsets=dict(self.committed.offsets))
             oracle = LocalRun(self.graph, self.tables, self.clock, before, direct)
             try:
@@ -357,6 +374,10 @@ class LocalRun:
     def close(self) -> None:
         """Ends the run."""
         self.pipeline.close()
+
+    def abandon(self) -> None:
+        """Lets go of threads and connections of a run that ends early."""
+        self.pipeline.abandon()
 
 
 def _step(failed: RecordFailed) -> Node:

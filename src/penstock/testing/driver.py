@@ -272,12 +272,15 @@ def run_local(
     Row(word='a', n=2)
     """
     driver = Driver(flow, tables, oracle=oracle)
-    for source, records in _inputs(driver.graph, inputs or {}).items():
-        _feed(driver, source, records)
-    results = driver.barrier(end=True)
-    if write:
-        driver.write()
-    driver.close()
+    try:
+        for source, records in _inputs(driver.graph, inputs or {}).items():
+            _feed(driver, source, records)
+        results = driver.barrier(end=True)
+        if write:
+            driver.write()
+        driver.close()
+    finally:
+        driver.run.abandon()
     return results
 
 

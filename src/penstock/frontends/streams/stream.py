@@ -17,7 +17,9 @@ from penstock.graph.aggregates import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.compose import add_total, dropped, renamed, star
+from penstock.graph.duration import Span, micros
 from penstock.graph.expr import Alias, Expr, as_expr, name_of
+from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.nodes import (
     OTHERWISE,
     AsRecords,
@@ -28,6 +30,7 @@ from penstock.graph.nodes import (
     Filter,
     FlatMap,
     Map,
+    MapAsync,
     MapBatches,
     Node,
     Port,
@@ -193,6 +196,56 @@ class Stream(Timing, Joining, Ordering, Settable):
         [Row(n=3)]
         """
         return self._add(MapBatches(name, (self.port,), function, form_of(schema), line=user_line()))
+
+    @names_step
+    def map_async(  # noqa: PLR0913 - options by name
+        self,
+        name: str,
+        function: Callable[..., object] | AsyncFunction | type[AsyncFunction],
+        schema: Form | None = None,
+        *,
+        concurrency: int = 32,
+        ordered: bool = True,
+        timeout: Span = "30s",
+        retries: int | None = None,
+        backoff: Span | None = None,
+        on_error: Policy | None = None,
+    ) -> Stream:
+        """One record for each record, by calls to a service or a model, many at a time.
+
+        Args:
+            name: the name of the step.
+            function: `async def function(row)` returns a record as in `map`; a plain function runs in a thread. Or a class: see
+                `penstock.AsyncFunction`.
+            schema: the fields; else the function's return annotation says, or they stay what they are.
+            concurrency: how many calls each task has under way at most.
+            ordered: whether the records come out in the order they went in; else as the calls finish.
+            timeout: how long a call may take.
+            retries: how many calls follow one that fails or takes too long; else what `on_error=ps.retry(...)` says, or none.
+            backoff: the pause before the first of them, 100ms if nothing is said; it doubles, and up to a half of it is random.
+            on_error: what happens to a record when all of its calls have failed, or what they return is no record: 'dead_letter',
+                'fail' or 'skip'; else what the flow says, or 'dead_letter'.
+
+        Raises:
+            FlowError: the function does not take one argument, holds what cannot travel to a worker, or a number does not fit.
+            NotYet: the stream is a table whose rows change.
+
+        >>> import penstock as ps
+        >>> async def length(row):
+        ...     return row.name, len(row.name)
+        >>> names = ps.Flow("hello").source("names", ps.items(["ada"], "name string"))
+        >>> names.map_async("length", length, "name string, n int", concurrency=100, timeout="5s", retries=3)
+        Stream('length': name string, n int)
+        """
+        settings = {
+            "concurrency": concurrency,
+            "ordered_output": ordered,
+            "timeout": micros(timeout, "the timeout of a call"),
+            "retries": retries,
+            "backoff": None if backoff is None else micros(backoff, "the backoff of a retry"),
+            "on_error": None if on_error is None else on_error_of(on_error),
+        }
+        return self._add(MapAsync(name, (self.port,), function, form_of(schema), line=user_line(), **settings))  # type: ignore[arg-type]  # checked there
 
     @names_step
     def select(self, name: str, /, *columns: str | Expr, **named: str | Expr) -> Stream:

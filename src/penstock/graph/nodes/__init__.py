@@ -1,6 +1,7 @@
 """The steps a flow is made of, a file per family."""
 
 from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Port, Timed, label
+from penstock.graph.nodes.calls import MapAsync
 from penstock.graph.nodes.changes import TableJoin
 from penstock.graph.nodes.endpoint import DeadLetters, Endpoint, Sink, Source
 from penstock.graph.nodes.exchange import GROUPINGS, Grouping, Repartition
@@ -73,6 +74,7 @@ __all__ = [
     "JoinStatic",
     "Keyed",
     "Map",
+    "MapAsync",
     "MapBatches",
     "Node",
     "OnError",

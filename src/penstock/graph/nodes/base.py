@@ -168,6 +168,8 @@ class Node:
     """Whether a keyed step needs the records of a key in the order they came."""
     over_tables: ClassVar[bool] = False
     """Whether the step can read a table that changes, whose rows come and go."""
+    usual_policy: ClassVar[OnError | None] = None
+    """What happens to a record the step fails on where neither the step nor the flow says it; None is to fail."""
     noun: ClassVar[str] = "step"
     """What errors call it."""
 

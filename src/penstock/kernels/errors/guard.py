@@ -68,14 +68,15 @@ class Guard:
                 return list(kernel.take(chunk, place))
             except RecordFailed as again:
                 failed = again
-        self._give_up(kernel, chunk, place, failed)
+        self.give_up(kernel, chunk, place, failed)
         return []
 
     def _pauses(self) -> Iterator[float]:
         for nth in range(self.policy.retries):
             yield self.policy.backoff * 2**nth / 1_000_000
 
-    def _give_up(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> None:
+    def give_up(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> None:
+        """Does what the policy says with a record that no retry has helped: a chunk of one."""
         if self.policy.action == FAIL:
             raise failed
         if self.policy.action == DEAD_LETTER:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import Failure
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Bolt, Node, Port
+from penstock.graph.nodes import Bolt, MapAsync, Node, Port
 from penstock.graph.schema import Schema
 from penstock.graph.state.timers import CLOCKS, Timers
 from penstock.graph.times import Times
@@ -121,6 +121,8 @@ class _Task:
             yield from self._run(batches)
         except RecordFailed as failed:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
+        finally:
+            self.pipeline.abandon()
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = Context(
@@ -130,6 +132,7 @@ class _Task:
             table=self._table,
             timers=self._timers,
             scratch=MemoryState,
+            reuses=True,
         )
         self.pipeline.open(made)
         self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
@@ -263,9 +266,13 @@ class _Task:
         _, chunk = next(self._chunks(self.batch.slice(at, 1)))
         return short(chunk.rows()[0])
 
+    def _calls_services(self) -> bool:
+        """Whether a step of the pass calls a service, which is not to be called again to find out where a record was."""
+        return any(isinstance(node, MapAsync) for node in self.work.nodes)
+
     def _search(self) -> int | None:
         """Which record of the batch at hand broke a later step of the pass: they go through again, one by one."""
-        if self.batch is None or self.stage.states or self.stage.routed:
+        if self.batch is None or self.stage.states or self.stage.routed or self._calls_services():
             return None
         again = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
         again.open(in_memory(self.partition))
