@@ -28,6 +28,12 @@ class Prices(BaseHTTPRequestHandler):
         """Says nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    """Takes as many connections at once as the step opens."""
+
+    request_queue_size = 200
+
+
 class Lookup:
     """A plain function with a setting: the port of the service. Each call gets a thread."""
 
@@ -54,12 +60,12 @@ def priced(port: int, items: int = 1_000) -> ps.Flow:
         "price", Lookup(port), "item bigint, price double", concurrency=50, timeout="5s", retries=2, backoff="10ms"
     )
     found.aggregate("all", items="count(*)", total="sum(price)").sink("totals", ps.console())
-    flow.dead_letters("dead", ps.callback(lambda rows: print(*(f"no price: {r.cause}" for r in rows), sep="\n")))
+    flow.dead_letters("dead", ps.callback(lambda rows, batch: print(*(f"no price: {r.cause}" for r in rows))))
     return flow
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Prices)
+    server = Server(("127.0.0.1", 0), Prices)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     ps.run(priced(server.server_port), batch=True)
     server.shutdown()
