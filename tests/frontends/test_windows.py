@@ -119,5 +119,5 @@ def test_an_aggregate_of_a_field_that_is_not_there() -> None:
 
 
 def test_a_stream_by_window_says_what_it_has() -> None:
-    with pytest.raises(AttributeError, match="aggregate, count, reduce and sum"):
+    with pytest.raises(AttributeError, match="aggregate, count, reduce, sum and top"):
         timed().key_by("user").window(ps.tumbling("10s")).map("x")

@@ -41,7 +41,7 @@ from penstock.graph.nodes import (
     Window,
     Windows,
 )
-from penstock.graph.nodes.ordering import terms_of
+from penstock.graph.order import terms_of
 from penstock.graph.schema import schema_of
 from penstock.graph.windows import tumbling
 

@@ -8,6 +8,7 @@ from penstock.compiler.plan import Plan
 from penstock.compiler.rewrites.carry_changes import carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
+from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
@@ -45,7 +46,7 @@ def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
 
     A bounded flow with a loop goes round, so its totals go on too.
     """
-    plan = carry_changes(Plan(graph, ()))
+    plan = carry_changes(finish_aggregates(Plan(graph, ())))
     for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan

@@ -9,13 +9,29 @@ from __future__ import annotations
 import decimal
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.expr import Alias, Call, Cast, Column, Expr, Literal, as_expr, to_text, type_of_expr
+from penstock.graph.expr import (
+    AGGREGATES,
+    Alias,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    as_expr,
+    columns_of,
+    lit,
+    to_text,
+    type_of_expr,
+)
+from penstock.graph.expr.rewrite import each_of
+from penstock.graph.order import Term
 from penstock.graph.schema import Schema, schema_of
 
 Kinds = tuple[t.DataType, ...]
@@ -103,8 +119,33 @@ class Aggregator:
         """
         return so_far
 
+    def where(self, condition: str | Expr) -> FilteredAggregator:
+        """The same aggregate over the records for which a condition is true: `Longest().where("lang = 'en'")`."""
+        return FilteredAggregator(self, as_expr(condition))
 
-Written: TypeAlias = str | Expr | Aggregator | type[Aggregator]
+
+@dataclass(frozen=True)
+class FilteredAggregator:
+    """An aggregate of the user's own over some of the records; `Aggregator.where` makes one."""
+
+    own: Aggregator
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """The first `n` records of a group in an order, each with its rank, as one list.
+
+    `keys` are the fields that all records of a group share; they are left out. `into` is the field of the rank.
+    """
+
+    n: int
+    by: tuple[Term, ...]
+    keys: tuple[str, ...]
+    into: str = "rank"
+
+
+Written: TypeAlias = str | Expr | Aggregator | type[Aggregator] | FilteredAggregator
 """An aggregate as the user writes it."""
 
 
@@ -160,7 +201,7 @@ class Recipe:
     type: Callable[[Kinds], t.DataType]
     finish: str = "first"
     needs: str = "anything"
-    """What the argument must be: a `number`, a `boolean`, a `plain` value, or anything."""
+    """What the argument must be: a `number`, a `boolean`, a `plain` value, one that can be `ordered`, or anything."""
 
 
 def _count(begin: str) -> Part:
@@ -184,13 +225,14 @@ RECIPES: dict[str, Recipe] = {
     "avg": Recipe((Part("add", "double", _always(t.DOUBLE)), _count("known")), _always(t.DOUBLE), "ratio", "number"),
     "bool_and": Recipe((_LEAST,), _always(t.BOOLEAN), needs="boolean"),
     "bool_or": Recipe((_GREATEST,), _always(t.BOOLEAN), needs="boolean"),
-    "min_by": Recipe((Part("least_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
-    "max_by": Recipe((Part("greatest_pair", "pair", _pair_kind),), _first_kind, "value", "plain"),
+    "min_by": Recipe((Part("least_pair", "pair", _pair_kind),), _first_kind, "value", "ordered"),
+    "max_by": Recipe((Part("greatest_pair", "pair", _pair_kind),), _first_kind, "value", "ordered"),
     "collect_set": Recipe((_SET,), _list_kind, needs="plain"),
     "count_distinct": Recipe((_SET,), _always(t.BIGINT), "size", "plain"),
-    "collect_list": Recipe((Part("sorted", "list", _list_kind),), _list_kind, needs="plain"),
-    "collect_list_by": Recipe((Part("sorted_pairs", "pairs", _pairs_kind),), _list_kind, "values", "plain"),
-    "top": Recipe((Part("top", "list", _list_kind),), _list_kind, needs="plain"),
+    "collect_list": Recipe((Part("sorted", "list", _list_kind),), _list_kind, needs="ordered"),
+    "collect_list_by": Recipe((Part("sorted_pairs", "pairs", _pairs_kind),), _list_kind, "values", "ordered"),
+    "top": Recipe((Part("top", "list", _list_kind),), _list_kind, needs="ordered"),
+    "ranked": Recipe((Part("ranked", "pairs", _pairs_kind),), _list_kind, "ranked", "ordered"),
     "percentile": Recipe(
         (Part("sorted", "doubles", _always(t.Array(t.DOUBLE))),), _always(t.DOUBLE), "percentile", "number"
     ),
@@ -228,26 +270,45 @@ ROWS = "__rows"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate of a step: a native one (`call` of `arguments`, and a number), or the user's own."""
+    """One aggregate of a step: a native one (`call` of what is `written`, and a number), or the user's own.
+
+    `kinds` are the types of the arguments. `condition` says which records it is over, None means all; `ranked` how it
+    orders whole records, where it is a list of those.
+    """
 
     name: str
     type: t.DataType
     call: str = ""
-    arguments: tuple[Expr, ...] = ()
+    written: tuple[Expr, ...] = ()
     kinds: Kinds = ()
     number: float | None = None
     own: Aggregator | None = None
+    condition: Expr | None = None
+    ranked: RankedRows | None = None
 
     def __str__(self) -> str:
+        only = "" if self.condition is None else f" FILTER (WHERE {to_text(self.condition)})"
         if self.own is not None:
-            return type(self.own).__qualname__
-        written = [*map(to_text, self.arguments)] or ["*"]
-        return f"{self.call}({', '.join([*written, *([f'{self.number:g}'] if self.number is not None else [])])})"
+            return f"{type(self.own).__qualname__}{only}"
+        if self.ranked is not None:
+            return f"first {self.ranked.n} by {', '.join(map(str, self.ranked.by))}"
+        written = [*map(to_text, self.written)] or ["*"]
+        return f"{self.call}({', '.join([*written, *([f'{self.number:g}'] if self.number is not None else [])])}){only}"
+
+    @cached_property
+    def arguments(self) -> tuple[Expr, ...]:
+        """What it is computed of, none for count(*). Where a condition does not hold they are null, which counts for nothing."""
+        if self.condition is None or self.own is not None:
+            return self.written
+        if not self.written:
+            return (_where(self.condition, lit(1)),)
+        decides = 1 if self.recipe.parts[0].begin == "pair" else 0
+        return tuple(_where(self.condition, e) if at == decides else e for at, e in enumerate(self.written))
 
     @property
-    def argument(self) -> Expr | None:
-        """Its first argument; None for count(*)."""
-        return self.arguments[0] if self.arguments else None
+    def reads(self) -> frozenset[str]:
+        """The fields that it is computed of; one of the user's own may read all."""
+        return frozenset().union(*map(columns_of, self.arguments))
 
     @property
     def part_fields(self) -> tuple[t.Field, ...]:
@@ -260,15 +321,25 @@ class Aggregate:
         return RECIPES[self.call]
 
 
+def _where(condition: Expr, value: Expr) -> Expr:
+    return Case(((condition, value),))
+
+
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate as it is written, before it is known what it is over: a call such as `sum(amount)`, or the user's own."""
+    """An aggregate as it is written, before it is known what it is over.
+
+    It is an expression such as `sum(amount)` or `sum(a) / count(*)`, the user's own, or a list of ranked records.
+    """
 
     name: str
-    call: Call | Aggregator
+    call: Expr | Aggregator | FilteredAggregator | RankedRows
+
+    def __str__(self) -> str:
+        return to_text(self.call) if isinstance(self.call, Expr) else str(self.call)
 
     def over(self, schema: Schema, time: str = "") -> Aggregate:
-        """The aggregate over the fields of a stream.
+        """The aggregate over the fields of a stream; an expression over several is split by `split_calls` first.
 
         Args:
             schema: the fields.
@@ -279,6 +350,13 @@ class AggregateCall:
         """
         if isinstance(self.call, Aggregator):
             return _own(self.name, self.call)
+        if isinstance(self.call, FilteredAggregator):
+            made = _own(self.name, self.call.own)
+            return replace(made, condition=_checked_condition(self.name, self.call.condition, schema))
+        if isinstance(self.call, RankedRows):
+            return _ranked(self.name, self.call, schema)
+        if not isinstance(self.call, Call):
+            raise ExpressionError(f"{self.name!r} must be an aggregate such as 'sum(amount)', got {self}")
         return _native(self.name, self.call, schema, time)
 
 
@@ -293,14 +371,10 @@ def aggregate_call(name: str, given: Written) -> AggregateCall:
     """
     if isinstance(given, type) and issubclass(given, Aggregator):
         given = given()
-    if isinstance(given, Aggregator):
+    if isinstance(given, Aggregator | FilteredAggregator):
         return AggregateCall(name, given)
     written = as_expr(given)
-    if isinstance(written, Alias):
-        written = written.expr
-    if not isinstance(written, Call):
-        raise ExpressionError(f"{name!r} must be an aggregate such as 'sum(amount)', got {to_text(written)!r}")
-    return AggregateCall(name, written)
+    return AggregateCall(name, written.expr if isinstance(written, Alias) else written)
 
 
 def calls_of(aggregates: Mapping[str, Written]) -> tuple[AggregateCall, ...]:
@@ -315,10 +389,53 @@ def _own(name: str, given: Aggregator) -> Aggregate:
     return Aggregate(name, kind, own=given)
 
 
+def is_aggregate(expr: Expr) -> bool:
+    """Whether a node is a call of an aggregate."""
+    return isinstance(expr, Call) and (expr.star or expr.distinct or expr.name.lower() in AGGREGATES)
+
+
+def aggregates_in(expr: Expr) -> list[Call]:
+    """The calls of aggregates in an expression, those inside of others too."""
+    return [each for each in each_of(expr) if isinstance(each, Call) and is_aggregate(each)]
+
+
+def _checked_condition(name: str, condition: Expr, schema: Schema) -> Expr:
+    inside = aggregates_in(condition)
+    if inside:
+        raise ExpressionError(f"aggregate {name!r}: FILTER looks at one record, and {to_text(inside[0])} at many")
+    kind = type_of_expr(condition, schema)
+    if kind != t.BOOLEAN:
+        raise ExpressionError(f"aggregate {name!r}: FILTER needs a boolean; {to_text(condition)} is {kind}")
+    return condition
+
+
+def _check_flat(name: str, call: Call) -> None:
+    for argument in call.args:
+        inside = aggregates_in(argument)
+        if inside:
+            raise ExpressionError(
+                f"aggregate {name!r}: {to_text(inside[0])} is an aggregate inside of {to_text(call)}; aggregate twice: "
+                f"first {to_text(inside[0])} in a step of its own, then {call.name} over its result"
+            )
+
+
+def _ranked(name: str, rows: RankedRows, schema: Schema) -> Aggregate:
+    fields = tuple(f for f in schema.fields if f.name not in rows.keys and not f.name.startswith("__"))
+    for field in fields:
+        _check_kind("top in a window", "ordered", Column(field.name), field.type)
+    ordered = schema.only(tuple(dict.fromkeys(term.column for term in rows.by))).fields
+    record, order = (Call("struct", tuple(Column(f.name) for f in given)) for given in (fields, ordered))
+    kinds = (type_of_expr(record, schema), type_of_expr(order, schema))
+    made = t.Array(t.Struct((*fields, t.Field(rows.into, t.INT))))
+    return Aggregate(name, made, "ranked", (record, order), kinds, rows.n, ranked=rows)
+
+
 def _native(name: str, call: Call, schema: Schema, time: str) -> Aggregate:
+    _check_flat(name, call)
+    only = None if call.condition is None else _checked_condition(name, call.condition, schema)
     function, arguments, number = _meant(name, call, time)
     if call.star:
-        return Aggregate(name, t.BIGINT, function)
+        return Aggregate(name, t.BIGINT, function, condition=only)
     if function in SKETCHES:
         _check_sketches(name, call.name.lower())
     if function == "approx_count_distinct" and type_of_expr(arguments[0], schema) not in (*t.INTEGERS, t.STRING):
@@ -328,7 +445,7 @@ def _native(name: str, call: Call, schema: Schema, time: str) -> Aggregate:
     _check_kind(f"aggregate {name!r}: {call.name.lower()}", recipe.needs, arguments[0], kinds[0])
     if len(kinds) > 1:
         _check_kind(f"aggregate {name!r}: {call.name.lower()}", "plain", arguments[1], kinds[1])
-    return Aggregate(name, recipe.type(kinds), function, arguments, kinds, number)
+    return Aggregate(name, recipe.type(kinds), function, arguments, kinds, number, condition=only)
 
 
 def _check_sketches(name: str, written: str) -> None:
@@ -342,7 +459,7 @@ def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], flo
     """Which recipe a call stands for, its arguments, and its number."""
     written = call.name.lower()
     function = _OTHER_NAMES.get(written, written)
-    if function not in RECIPES:
+    if function not in RECIPES or function == "ranked":
         known = nearest(function, [*RECIPES, *_OTHER_NAMES])
         raise ExpressionError(
             f"aggregate {name!r}: no aggregate {call.name!r} that can go on from where it stood; {known}"
@@ -409,3 +526,5 @@ def _check_kind(where: str, needs: str, written: Expr, kind: t.DataType) -> None
         raise ExpressionError(f"{where} needs a boolean; {to_text(written)} is {kind}")
     if needs == "plain" and isinstance(kind, t.Array | t.Map | t.Struct):
         raise ExpressionError(f"{where} needs a plain value; {to_text(written)} is {kind}")
+    if needs == "ordered" and not t.is_ordered(kind):
+        raise ExpressionError(f"{where} needs values that have an order, and maps have none; {to_text(written)} is {kind}")

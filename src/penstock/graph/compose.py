@@ -71,7 +71,8 @@ class KeyedInput:
         """The stream with the computed keys as fields, by a native step that is made for the keyed one."""
         if not self.computed:
             return self.port
-        return builder.add(WithColumns(child(name, "key"), (self.port,), self.computed))
+        hidden = ALL in self.keys
+        return builder.add(WithColumns(child(name, "key"), (self.port,), self.computed, hidden=hidden))
 
 
 def add_source(builder: GraphBuilder, source: Source, event_time: EventTime | None = None) -> Port:

@@ -133,6 +133,19 @@ def is_numeric(kind: DataType) -> bool:
     return kind in (*INTEGERS, FLOAT, DOUBLE) or isinstance(kind, Decimal)
 
 
+def is_ordered(kind: DataType) -> bool:
+    """Whether values of the type have an order; maps have none, nor what holds one.
+
+    >>> is_ordered(Array(INT)), is_ordered(Struct((Field("m", Map(INT, INT)),)))
+    (True, False)
+    """
+    if isinstance(kind, Array):
+        return is_ordered(kind.item)
+    if isinstance(kind, Struct):
+        return all(is_ordered(field.type) for field in kind.fields)
+    return not isinstance(kind, Map)
+
+
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([A-Za-z_]\w*)|(\d+)|([<>(),:]))")
 
 

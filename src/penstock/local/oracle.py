@@ -6,11 +6,12 @@ It is slow and plain on purpose. Tests compare the compiled plan with it, in thi
 from __future__ import annotations
 
 from penstock.compiler.rewrites.carry_changes import carried
+from penstock.compiler.rewrites.finish_aggregates import finished
 from penstock.graph.graph import Graph
 from penstock.local.program import Program, working
 
 
 def direct(graph: Graph) -> Program:
     """Every step of the graph as it stands, one record at a time; tables travel as signed rows here too."""
-    whole = carried(graph)
+    whole = carried(finished(graph))
     return Program(whole, working(whole, whole.ordered), chunk=1)

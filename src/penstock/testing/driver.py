@@ -99,10 +99,10 @@ def _net(graph: Graph, sink: str, rows: list[Any]) -> list[Any]:
         whole.update(plain)
         whole.check(f"sink {sink!r}")
         return [row for row, count in whole for _ in range(count)]
-    keys = graph.output(graph.node(sink).inputs[0]).updates or ()
+    keys = graph.output(graph.node(sink).inputs[0]).updates
     there: dict[Any, Any] = {}
     for row, operation in plain:
-        key = tuple(row[k] for k in keys) if keys else row
+        key = frozen(row) if keys is None else tuple(row[k] for k in keys)
         there.pop(key, None)
         if operation == UPSERT:
             there[key] = row

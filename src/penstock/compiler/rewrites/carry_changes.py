@@ -50,7 +50,7 @@ from penstock.graph.nodes.changes import (
     TopChanges,
     Upserts,
 )
-from penstock.graph.nodes.ordering import Term
+from penstock.graph.order import Term
 from penstock.graph.types import Map as MapType
 
 SAME_ROWS = (Select, WithColumns, Map, Repartition)

@@ -9,7 +9,8 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose import add_distinct
 from penstock.graph.duration import Span, checked_span
 from penstock.graph.nodes import AsTable, Changelog, Port, Sort, Top
-from penstock.graph.nodes.ordering import OP, terms_of
+from penstock.graph.nodes.ordering import OP
+from penstock.graph.order import terms_of
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.keyed import KeyedStream

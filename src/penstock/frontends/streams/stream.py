@@ -13,12 +13,13 @@ from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
+from penstock.frontends.streams.windows import Windowing
 from penstock.graph.aggregates import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.compose import add_total, dropped, renamed, star
 from penstock.graph.duration import Span, micros
-from penstock.graph.expr import Alias, Expr, as_expr, name_of
+from penstock.graph.expr import Alias, Expr, as_expr, lit, name_of
 from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.nodes import (
     OTHERWISE,
@@ -43,6 +44,7 @@ from penstock.graph.nodes import (
     WithColumns,
     on_error_of,
 )
+from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.policy import Policy
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.schema import Form, Schema, form_of, forms_of
@@ -55,7 +57,7 @@ Condition: TypeAlias = str | Expr | Callable[..., object]
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(Timing, Joining, Ordering, Settable):
+class Stream(Timing, Joining, Ordering, Windowing, Settable):
     """A stream of records between two steps. Each method adds a step and returns the stream that comes out of it.
 
     >>> from penstock.frontends.streams.flow import Flow
@@ -531,6 +533,10 @@ class Stream(Timing, Joining, Ordering, Settable):
         [Row(many=2, most=5)]
         """
         return self._at(add_total(self.flow.builder, name, self.port, calls_of(aggregates)))
+
+    def _keyed(self) -> KeyedStream:
+        """All records under one key that nobody sees."""
+        return KeyedStream(self, (ALL,), ((ALL, lit(0)),))
 
     @names_step
     def repartition(self, name: str, tasks: int, *fields: str) -> Stream:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.totals import Totals
-from penstock.graph.aggregates import AggregateCall, Written, calls_of
+from penstock.graph.aggregates import AggregateCall, RankedRows, Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.duration import Span, checked_span
 from penstock.graph.nodes import Window, Windows
 from penstock.graph.nodes.window import APPEND, EVENT
+from penstock.graph.order import terms_of
 from penstock.graph.windows import Early, WindowSpec
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Windowing:
-    """What makes windows of a stream by key."""
+    """What makes windows of a stream: of each key, or of all records where there is none."""
 
     def window(
         self,
@@ -34,9 +35,10 @@ class Windowing:
         mode: str = APPEND,
         clock: str = EVENT,
     ) -> WindowedStream:
-        """The records of each key by window: `window(ps.tumbling("10s")).count("n")`.
+        """The records by window: `window(ps.tumbling("10s")).count("n")`.
 
-        A window is emitted when event time has passed its end.
+        Of a stream by key they are the windows of each key; of any other stream those of all records, which one task puts together. A
+        window is emitted when event time has passed its end.
 
         Args:
             spec: the windows: `ps.tumbling`, `ps.sliding`, `ps.session`, `ps.count_window` or `ps.global_window`.
@@ -63,7 +65,10 @@ class Windowing:
         """
         with naming_call("window", user_line):
             windows = Windows(spec, checked_span(lateness, "lateness"), early, bool(accumulate), mode, clock)
-        return WindowedStream(cast("KeyedStream", self), windows)
+        return WindowedStream(self._keyed(), windows)
+
+    def _keyed(self) -> KeyedStream:
+        return cast("KeyedStream", self)
 
 
 @dataclass(frozen=True)
@@ -126,8 +131,25 @@ class WindowedStream(Totals):
         """
         return self._add(name, (), function)
 
+    @names_step
+    def top(self, name: str, n: int, by: str, *, into: str = "rank") -> Stream:
+        """The first `n` records of each key and window in an order: a row for each, with the bounds of the window and the rank.
+
+        Args:
+            name: the name of the step.
+            n: how many.
+            by: the order, such as "score desc, name". Where it does not decide, all fields do, in their order.
+            into: the field of the rank, which begins with 1.
+
+        Raises:
+            FlowError: there is no number, or no order; windows over time need an event time, and the stream has none.
+            SchemaError: a field of the order is not there, or `into` is a field already.
+        """
+        rows = AggregateCall("__rows", RankedRows(n, terms_of(by), self.keyed.keys, into))
+        return self._add(name, (rows,), None)
+
     def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a stream by window has no {name!r}; it has aggregate, count, reduce and sum")
+        raise AttributeError(f"a stream by window has no {name!r}; it has aggregate, count, reduce, sum and top")
 
     def _add(self, name: str, calls: tuple[AggregateCall, ...], function: Callable[..., object] | None) -> Stream:
         keys, windows, line = self.keyed.keys, self.windows, user_line()

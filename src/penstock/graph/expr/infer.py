@@ -142,6 +142,8 @@ class _Resolver:
             raise ExpressionError(
                 f"{to_text(expr)}: {expr.name} is an aggregate; it belongs in aggregate(), where there is a group to work on"
             )
+        if expr.condition is not None:
+            raise ExpressionError(f"{to_text(expr)}: FILTER goes with an aggregate, and {expr.name} is none")
         function = FUNCTIONS.get(expr.name)
         if function is None:
             raise ExpressionError(

@@ -279,16 +279,36 @@ class Literal(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Call(Expr):
-    """A function or an operator and its arguments; `star` is count(*), `distinct` count(distinct x)."""
+    """A function or an operator and its arguments; `star` is count(*), `distinct` count(distinct x).
+
+    `condition` says over which rows an aggregate goes, as FILTER (WHERE ...) does; None means all.
+    """
 
     name: str
     args: tuple[Expr, ...]
     distinct: bool = False
     star: bool = False
+    condition: Expr | None = None
+
+    def where(self, condition: Expr | str) -> Call:
+        """The same aggregate over the rows for which a condition is true: `fn.sum(col("price")).where("n > 3")`.
+
+        Args:
+            condition: an expression that is true or false. A second one must hold too.
+
+        >>> from penstock.graph.expr import fn, to_text
+        >>> to_text(fn.count().where("n > 3"))
+        'count(*) FILTER (WHERE n > 3)'
+        """
+        from penstock.graph.expr.build import as_expr
+
+        given = as_expr(condition)
+        both = given if self.condition is None else Call("and", (self.condition, given))
+        return dataclasses.replace(self, condition=both)
 
     def children(self) -> tuple[Expr, ...]:
-        """The arguments."""
-        return self.args
+        """The arguments, and the condition."""
+        return self.args if self.condition is None else (*self.args, self.condition)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.errors import ExpressionError, SchemaError
 from penstock.graph import types as t
@@ -262,6 +263,23 @@ class _Reader:
 
     def call(self, name: Token) -> Expr:
         """The arguments of a function."""
+        made = self.called(name)
+        return replace(made, condition=self.filter()) if self._filtered() else made
+
+    def _filtered(self) -> bool:
+        return self.next.word == "filter" and self.after.word == "("
+
+    def filter(self) -> Expr:
+        """FILTER (WHERE condition), behind an aggregate."""
+        self.take()
+        self.expect("(")
+        self.expect("where")
+        condition = self.expr()
+        self.expect(")")
+        return condition
+
+    def called(self, name: Token) -> Call:
+        """A name and its arguments in parentheses."""
         self.expect("(")
         if self.found("*"):
             self.expect(")")

@@ -81,7 +81,8 @@ class Printer:
         if name in _PREFIX and len(args) == 1:
             return _PREFIX[name].format(self._operand(args[0]))
         inner = "*" if expr.star else ", ".join(map(self.text, args))
-        return f"{name}({'DISTINCT ' if expr.distinct else ''}{inner})"
+        only = "" if expr.condition is None else f" FILTER (WHERE {self.text(expr.condition)})"
+        return f"{name}({'DISTINCT ' if expr.distinct else ''}{inner}){only}"
 
     def cast(self, expr: Cast) -> str:
         """A value as another type."""

@@ -16,7 +16,7 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, Aggregating, Combine, Fold, Keyed, Parts, Process, Reduce
-from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Sort, Term, Top
+from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
@@ -36,6 +36,7 @@ from penstock.graph.nodes.stateless import (
 from penstock.graph.nodes.time import BAD, EventTime
 from penstock.graph.nodes.topology import Bolt, Given, Route
 from penstock.graph.nodes.window import Window, WindowParts, Windows
+from penstock.graph.order import Term
 
 __all__ = [
     "BAD",

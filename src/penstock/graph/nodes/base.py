@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeAlias
 
@@ -133,6 +133,11 @@ COUNT = "__count"
 
 ALL = "__all"
 """The hidden key of totals over all records; it has one value, so it is no part of any key."""
+
+
+def has_hidden(fields: Iterable[t.Field]) -> bool:
+    """Whether a field is Penstock's own."""
+    return any(field.name.startswith("__") for field in fields)
 
 
 def counted(schema: Schema) -> Schema:

@@ -13,7 +13,7 @@ from penstock.graph import types as t
 from penstock.graph.nodes.base import COUNT, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted
 from penstock.graph.nodes.join import LEFT, RIGHT, StreamJoin
 from penstock.graph.nodes.keyed import Aggregating, Keyed
-from penstock.graph.nodes.ordering import Term
+from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 
 JOINS = ("inner", "left", "right", "full", "semi", "anti")

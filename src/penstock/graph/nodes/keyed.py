@@ -9,11 +9,26 @@ from typing import ClassVar, Self
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.aggregates import ROWS, Aggregate, AggregateCall
+from penstock.graph.expr import Column
+from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.logic.process import check_logic, minds_time
-from penstock.graph.nodes.base import Changes, Inputs, Node, Output, Settings, Timed, check_key, counted, label
-from penstock.graph.nodes.stateless import RowFunction, Sides, outputs_with_sides
+from penstock.graph.nodes.base import (
+    Changes,
+    Inputs,
+    Node,
+    Output,
+    Port,
+    Settings,
+    Timed,
+    check_key,
+    counted,
+    has_hidden,
+    label,
+)
+from penstock.graph.nodes.stateless import RowFunction, Select, Sides, outputs_with_sides
+from penstock.graph.results import Results, check_results, split_calls
 from penstock.graph.schema import Schema, returned_schema
 
 MOST_TASKS = 128
@@ -58,12 +73,47 @@ class Aggregating(Keyed):
 
     calls: tuple[AggregateCall, ...] = field(default=(), kw_only=True)
     aggregates: tuple[Aggregate, ...] = field(default=(), kw_only=True)
+    results: Results = field(default=(), kw_only=True)
+    """What is computed of the aggregates at last; empty where they are the results."""
+    is_kept: bool = field(default=False, kw_only=True)
+    """Whether the aggregates are emitted as they are kept; the compiler says so, and puts the steps behind that finish them."""
 
     def over(self, given: Inputs) -> Self:
         """The step with its aggregates over the fields of its input."""
         stream = given[0]
         time = stream.event_time.column if stream.event_time else ""
-        return replace(self, aggregates=tuple(call.over(stream.schema, time) for call in self.calls))
+        split = split_calls(self.calls)
+        made = tuple(call.over(stream.schema, time) for call in split.kept)
+        return replace(self, aggregates=made, results=() if self.is_kept else split.results)
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """The fields that all records of a group share, which stand before the results."""
+        return self.keys
+
+    def kept(self) -> Self:
+        """The step that emits its aggregates as they are kept; `finishing` makes the results of them."""
+        return replace(self, calls=split_calls(self.calls).kept, results=(), is_kept=True, outputs=())
+
+    def finishing(self) -> tuple[Node, ...]:
+        """The steps behind `kept` that make the results of the aggregates; none where they are the results."""
+        if not self.results:
+            return ()
+        columns = (*((name, Column(name)) for name in self.group), *self.results)
+        step = child(self.name, "results")
+        return (Select(step, (Port(self.name),), columns, line=self.line, on_error=self.on_error),)
+
+    def finished(self, stream: Output) -> Output:
+        """What comes of the aggregates as they are kept."""
+        for node in self.finishing():
+            stream = node.bound((stream,)).outputs[0]
+        return stream
+
+    def written_aggregates(self) -> Settings:
+        """The aggregates by name, as the user wrote them."""
+        if self.results:
+            return {call.name: str(call) for call in self.calls}
+        return {a.name: str(a) for a in self.aggregates}
 
     def aggregate_fields(self) -> tuple[t.Field, ...]:
         """The fields that the aggregates fill."""
@@ -73,7 +123,9 @@ class Aggregating(Keyed):
         """There is an aggregate, and none has the name of a key."""
         if not self.aggregates:
             raise FlowError("aggregate needs at least one, such as n='count(*)'")
-        check_names(self.keys, (a.name for a in self.aggregates), "aggregate")
+        names = [name for name, _ in self.results] or [a.name for a in self.aggregates]
+        check_names(self.keys, names, "aggregate")
+        check_results(self.results, (a.name for a in self.aggregates), self.group)
 
 
 def check_names(keys: tuple[str, ...], names: Iterable[str], what: str) -> None:
@@ -107,10 +159,11 @@ class AggregateBy(Aggregating):
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The key and the totals, a table by key. A key goes when the last row of a table that made it goes; records never do."""
-        schema = Schema(self.key_fields(given) + self.aggregate_fields(), internal=given[0].schema.internal)
+        fields = self.key_fields(given) + self.aggregate_fields()
+        schema = Schema(fields, internal=given[0].schema.internal or has_hidden(fields))
         if self.counted:
             return (Output(counted(schema)),)
-        return (Output(schema, changes=Changes(self.keys, given[0].changes is not None)),)
+        return (self.finished(Output(schema, changes=Changes(self.keys, given[0].changes is not None))),)
 
     @property
     def runs_python(self) -> bool:
@@ -119,7 +172,7 @@ class AggregateBy(Aggregating):
 
     def settings(self) -> Settings:
         """The key and the aggregates by name."""
-        return {**super().settings(), **{a.name: str(a) for a in self.aggregates}}
+        return {**super().settings(), **self.written_aggregates()}
 
 
 @dataclass(frozen=True)

@@ -12,41 +12,12 @@ from penstock.graph.duration import shown
 from penstock.graph.ids import child
 from penstock.graph.nodes.base import COUNT, LATE, Changes, Inputs, Node, Output, Settings, Timed, counted
 from penstock.graph.nodes.keyed import Keyed
+from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 
 OP = "op"
 """The field of a changelog that says what happened to a row."""
 INSERT, BEFORE, AFTER, DELETE = "insert", "update_before", "update_after", "delete"
-
-
-@dataclass(frozen=True)
-class Term:
-    """A field to order by. As in SQL, null is the smallest value and not-a-number the largest."""
-
-    column: str
-    descending: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.column} desc" if self.descending else self.column
-
-
-def terms_of(by: str) -> tuple[Term, ...]:
-    """The fields of an order such as `score desc, name`.
-
-    Raises:
-        FlowError: it is not written as an order is.
-
-    >>> terms_of("n desc, s")
-    (Term(column='n', descending=True), Term(column='s', descending=False))
-    """
-    return tuple(map(_term, by.split(","))) if by.strip() else ()
-
-
-def _term(text: str) -> Term:
-    words = text.split()
-    if not 1 <= len(words) <= 2 or words[1:] not in ([], ["asc"], ["desc"]):
-        raise FlowError(f"an order is of fields, each with asc or desc after it if you like, got {text.strip()!r}")
-    return Term(words[0], words[1:] == ["desc"])
 
 
 def _check_terms(terms: Iterable[Term], schema: Schema) -> None:
@@ -56,6 +27,22 @@ def _check_terms(terms: Iterable[Term], schema: Schema) -> None:
             raise SchemaError(
                 f"an order is of plain values; {term.column!r} is {kind}. Take a part of it with with_columns first"
             )
+
+
+def check_top(n: object, by: tuple[Term, ...], into: str, schema: Schema) -> None:
+    """Refuses a top-n without a number or an order, and a rank that has the name of a field.
+
+    Raises:
+        FlowError: the number or the order is missing.
+        SchemaError: the order is of fields that are not there or not plain, or the rank's name is taken.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise FlowError(f"top needs a whole number of records per key, at least 1, got {n!r}")
+    if not by:
+        raise FlowError("top needs an order, such as by='score desc'")
+    _check_terms(by, schema)
+    if into in schema:
+        raise SchemaError(f"top puts the rank into {into!r}, which is a field already; say into='another name'")
 
 
 def _time_of(node: Node, given: Inputs, what: str) -> Timed:
@@ -208,15 +195,7 @@ class Top(Keyed):
     def check(self, given: Inputs) -> None:
         """There is a number and an order, and the rank has a name of its own."""
         super().check(given)
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise FlowError(f"top needs a whole number of records per key, at least 1, got {self.n!r}")
-        if not self.by:
-            raise FlowError("top needs an order, such as by='score desc'")
-        _check_terms(self.by, given[0].schema)
-        if self.into in given[0].schema:
-            raise SchemaError(
-                f"top puts the rank into {self.into!r}, which is a field already; say into='another name'"
-            )
+        check_top(self.n, self.by, self.into, given[0].schema)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields and the rank, a table by key and rank."""

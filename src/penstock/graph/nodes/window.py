@@ -7,13 +7,29 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph import types as t
-from penstock.graph.aggregates import ROWS
+from penstock.graph.aggregates import ROWS, RankedRows
 from penstock.graph.duration import shown
-from penstock.graph.expr import Expr, to_text, type_of_expr
+from penstock.graph.expr import Column, Expr, to_text, type_of_expr
+from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
-from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted, label
+from penstock.graph.nodes.base import (
+    ALL,
+    LATE,
+    OUT,
+    Changes,
+    Inputs,
+    Node,
+    Output,
+    Port,
+    Settings,
+    Timed,
+    counted,
+    has_hidden,
+    label,
+)
 from penstock.graph.nodes.keyed import Aggregating
-from penstock.graph.nodes.stateless import RowFunction
+from penstock.graph.nodes.ordering import check_top
+from penstock.graph.nodes.stateless import Explode, RowFunction, Select
 from penstock.graph.schema import Schema
 from penstock.graph.windows import (
     CountWindow,
@@ -27,6 +43,8 @@ from penstock.graph.windows import (
 )
 
 WINDOW_START, WINDOW_END, WINDOW_NUMBER = "window_start", "window_end", "window"
+ROW = "__row"
+"""The field of a ranked record, before its own fields are taken out of it."""
 PANE, START, END, GAP = "__pane", "__start", "__end", "__gap"
 """The fields of parts: where a pane begins; from when to when a piece of a session is; the gap of a record."""
 APPEND, UPDATE, COMPLETE = "append", "update", "complete"
@@ -156,7 +174,37 @@ class Window(Aggregating):
 
     def resolve(self, given: Inputs) -> Self:
         """The aggregates over the fields of the input, and where its event time is."""
-        return self if self.parts else replace(self.over(given), time=self._time(given[0]))
+        if self.parts:
+            return self
+        if self.ranked is not None:
+            self._check_ranked(self.ranked, given[0].schema)
+        made = replace(self.over(given), time=self._time(given[0]))
+        if made.results or made.is_kept or ALL not in made.keys or made.ranked is not None:
+            return made
+        return replace(made, results=tuple((f.name, Column(f.name)) for f in made._results(given[0].schema)))
+
+    @property
+    def ranked(self) -> RankedRows | None:
+        """How records are ranked, where the first of each window are asked for."""
+        return next((call.call for call in self.calls if isinstance(call.call, RankedRows)), None)
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """The key and the bounds of the window."""
+        keys = (key for key in self.keys if key != ALL)
+        return (*keys, *(f.name for f in self.windows.bounds()))
+
+    def finishing(self) -> tuple[Node, ...]:
+        """The steps behind `kept` that make the results; of ranked records a row for each."""
+        if self.ranked is None or self.is_kept:
+            return super().finishing()
+        (rows,) = self.aggregates
+        assert isinstance(rows.type, t.Array)
+        assert isinstance(rows.type.item, t.Struct)
+        each = Explode(child(self.name, "ranks"), (Port(self.name),), ROW, Column(rows.name), line=self.line)
+        fields = ((f.name, Column(ROW).field(f.name)) for f in rows.type.item.fields)
+        columns = (*((name, Column(name)) for name in self.group), *fields)
+        return (each, Select(child(self.name, "results"), (Port(each.name),), columns, line=self.line))
 
     def _time(self, given: Output) -> Timed | None:
         if not self.windows.over_time or self.windows.clock == PROCESSING:
@@ -171,12 +219,18 @@ class Window(Aggregating):
     def check(self, given: Inputs) -> None:
         """Key, aggregates or function, and the gap of sessions fit the input."""
         super().check(given)
-        if self.function is None:
+        if self.function is None and self.ranked is None:
             self.check_aggregates()
-        else:
+        elif self.function is not None:
             check_function(self.name, self.function, self.line, arguments=2)
         if not self.parts:
             self._check_gap(given[0].schema)
+
+    def _check_ranked(self, ranked: RankedRows, schema: Schema) -> None:
+        check_top(ranked.n, ranked.by, ranked.into, schema)
+        taken = next((f.name for f in schema.fields if f.name in self.group and f.name not in self.keys), None)
+        if taken:
+            raise SchemaError(f"{taken!r} is the name of a field that windows add; rename yours with select first")
 
     def _check_gap(self, schema: Schema) -> None:
         gap = self.spec.gap if isinstance(self.spec, SessionWindow) else None
@@ -192,11 +246,18 @@ class Window(Aggregating):
         bounds = self.windows.bounds()
         schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
         timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
-        late = Output(given[0].schema, LATE, event_time=given[0].event_time)
-        main = (
-            Output(counted(schema), OUT, None, timed) if self.counted else Output(schema, OUT, self._changes(), timed)
-        )
+        late = Output(self._late(given[0].schema), LATE, event_time=given[0].event_time)
+        if self.counted:
+            main = Output(counted(schema), OUT, None, timed)
+        else:
+            main = self.finished(Output(schema, OUT, self._changes(), timed))
         return (main,) if self.time is None or self.parts else (main, late)
+
+    def _late(self, schema: Schema) -> Schema:
+        """Late records as they came, without the hidden key."""
+        if self.is_kept or ALL not in self.keys:
+            return schema
+        return schema.only(tuple(name for name in schema.names if name != ALL))
 
     def _changes(self) -> Changes | None:
         """A table by key and window, where a window is emitted more than once. A session goes when it grows into another."""
@@ -239,8 +300,9 @@ class Window(Aggregating):
 
     def settings(self) -> Settings:
         """The key, the windows, what is aggregated, and when it is given."""
-        made: Settings = {**super().settings(), "windows": str(self.spec)}
-        made |= {a.name: str(a) for a in self.aggregates}
+        key = {} if ALL in self.keys else super().settings()
+        made: Settings = {**key, "windows": str(self.spec)}
+        made |= {"top": str(self.aggregates[0])} if self.ranked is not None else self.written_aggregates()
         if self.function is not None:
             made["function"] = label(self.function)
         made |= (
@@ -276,4 +338,5 @@ def _with_bounds(keys: tuple[t.Field, ...], bounds: tuple[t.Field, ...], results
     taken = next((f.name for f in (*keys, *results) if f.name in own), None)
     if taken:
         raise SchemaError(f"{taken!r} is the name of a field that windows add; rename yours with select first")
-    return Schema(keys + bounds + results)
+    fields = keys + bounds + results
+    return Schema(fields, internal=has_hidden(fields))

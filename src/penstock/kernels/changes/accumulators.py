@@ -300,6 +300,7 @@ class Own:
     def __init__(self, aggregate: Aggregate, schema: Schema) -> None:
         assert aggregate.own is not None
         self.own, self.make = aggregate.own, shape_of(schema).make
+        self.holds = None if aggregate.condition is None else compile_expr(aggregate.condition, schema)
 
     def columns(self, name: str) -> list[Column]:
         """The rows and their counts, as objects."""
@@ -310,11 +311,13 @@ class Own:
         return [[], []]
 
     def probe(self, values: tuple[Any, ...], row: object) -> object:
-        """The row as it is."""
-        return row
+        """The row as it is, and whether it counts."""
+        return self.holds is None or self.holds(values)
 
     def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
-        """Keeps the row."""
+        """Keeps the row, if it counts."""
+        if self.holds is not None and not self.holds(values):
+            return
         SortedMultiset(parts[at], parts[at + 1], _row_rank).add(tuple(values), count)
 
     def result(self, parts: Parts, at: int, rows: int) -> object:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from penstock.graph.aggregates import Aggregate, Part
+from penstock.graph.aggregates import Aggregate, Aggregator, Part, RankedRows
+from penstock.graph.expr import Expr
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed import sketches
@@ -22,13 +23,20 @@ _EXACT = decimal.Context(prec=76)
 
 def begins(aggregate: Aggregate, schema: Schema) -> list[Begin]:
     """What a record makes of each part of an aggregate."""
-    own = aggregate.own
-    if own is not None:
-        return [lambda values, row: own.add(own.init(), row)]
+    if aggregate.own is not None:
+        return [_begin_own(aggregate.own, aggregate.condition, schema)]
     if not aggregate.arguments:
         return [lambda values, row: 1]
     of = [compile_expr(a, schema) for a in aggregate.arguments]
     return [_begin(_BEGINS[part.begin], of) for part in aggregate.recipe.parts]
+
+
+def _begin_own(own: Aggregator, condition: Expr | None, schema: Schema) -> Begin:
+    """What a record makes of the user's own aggregate; nothing where the condition does not hold."""
+    if condition is None:
+        return lambda values, row: own.add(own.init(), row)
+    holds = compile_expr(condition, schema)
+    return lambda values, row: own.add(own.init(), row) if holds(values) else None
 
 
 def _begin(make: Callable[..., Any], of: list[Callable[[Any], Any]]) -> Begin:
@@ -60,14 +68,20 @@ _BEGINS: dict[str, Callable[..., Any]] = {
 def merges(aggregate: Aggregate) -> list[Merge]:
     """How each part of an aggregate goes together with another; null is nothing."""
     if aggregate.own is not None:
-        return [aggregate.own.merge]
-    return [merge_of(part, aggregate.number) for part in aggregate.recipe.parts]
+        return [aggregate.own.merge if aggregate.condition is None else _nullable(aggregate.own.merge)]
+    return [merge_of(part, aggregate) for part in aggregate.recipe.parts]
 
 
-def merge_of(part: Part, number: float | None = None) -> Merge:
+def merge_of(part: Part, aggregate: Aggregate | None = None) -> Merge:
     """How two parts go together; null is nothing."""
-    together = partial(_top, many=int(number or 0)) if part.merge == "top" else _MERGES[part.merge]
+    if aggregate is not None and aggregate.ranked is not None:
+        return _nullable(partial(_ranked, rows=aggregate.ranked))
+    if aggregate is not None and part.merge == "top":
+        return _nullable(partial(_top, many=int(aggregate.number or 0)))
+    return _nullable(_MERGES[part.merge])
 
+
+def _nullable(together: Merge) -> Merge:
     def merge(one: Any, other: Any) -> object:
         if one is None or other is None:
             return other if one is None else one
@@ -88,6 +102,10 @@ def rank(value: object) -> tuple[int, Any]:
     """What a value is ordered by: as in Spark, null is the smallest and not-a-number the largest of all."""
     if value is None:
         return (0, 0)
+    if isinstance(value, dict):
+        return (1, tuple(map(rank, value.values())))
+    if isinstance(value, list):
+        return (1, tuple(map(rank, value)))
     return (2, 0) if _nan(value) else (1, value)
 
 
@@ -113,6 +131,21 @@ def _sorted(one: list[Any], other: list[Any]) -> list[Any]:
 
 def _top(one: list[Any], other: list[Any], many: int) -> list[Any]:
     return sorted([*one, *other], key=rank, reverse=True)[:many]
+
+
+def _ranked(one: list[Any], other: list[Any], rows: RankedRows) -> list[Any]:
+    made = sorted([*one, *other], key=_value_rank)
+    for term in reversed(rows.by):
+        made.sort(key=partial(_order_rank, column=term.column), reverse=term.descending)
+    return made[: rows.n]
+
+
+def _value_rank(pair: dict[str, Any]) -> Any:
+    return rank(pair["v"])
+
+
+def _order_rank(pair: dict[str, Any], column: str) -> Any:
+    return rank(pair["o"][column])
 
 
 def _unite(one: list[Any], other: list[Any]) -> list[Any]:
@@ -146,8 +179,12 @@ _MERGES: dict[str, Merge] = {
 def finish(aggregate: Aggregate, parts: tuple[Any, ...]) -> object:
     """The result that the parts stand for."""
     if aggregate.own is not None:
-        return aggregate.own.result(parts[0])
+        none = aggregate.condition is not None and parts[0] is None
+        return aggregate.own.result(aggregate.own.init() if none else parts[0])
     how = aggregate.recipe.finish
+    if aggregate.ranked is not None:
+        into = aggregate.ranked.into
+        return [{**pair["v"], into: at} for at, pair in enumerate(parts[0] or (), 1)]
     if how == "percentile":
         return _percentile(parts[0] or [], aggregate.number or 0.0)
     if how == "kll":

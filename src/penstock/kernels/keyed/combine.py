@@ -184,6 +184,7 @@ def combine_kernel(node: Combine, schema: Schema) -> Kernel:
 def _kernel(node: Combine, schema: Schema) -> Callable[[Any, Schema], KeyedKernel]:
     if isinstance(node.of, Reduce):
         return CombineReduceKernel
-    if len(node.of.aggregates) != 1 or node.of.aggregates[0].own is None:
+    alone = len(node.of.aggregates) == 1 and node.of.aggregates[0].own is not None
+    if not alone or node.of.aggregates[0].condition is not None:
         return CombineKernel
     return CombineAlikeKernel if only_key(schema) else CombineOwnKernel

@@ -31,7 +31,7 @@ class Rows:
         self.aggregates: tuple[Aggregate, ...] = node.aggregates
         self.schema = arrow_schema(node.output().schema)
         self.fields = [f for a in node.aggregates for f in a.part_fields]
-        merges = [(p, a.number) for a in node.aggregates for p in a.recipe.parts]
+        merges = [(p, a) for a in node.aggregates for p in a.recipe.parts]
         self.merges = dict(zip((f.name for f in self.fields), merges, strict=True))
 
     @property

@@ -124,7 +124,7 @@ class WindowKernel(KeyedKernel):
         super().__init__(node, schema)
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
         self.near: dict[Key, dict[Span, Held]] = {}
-        self.back: list[tuple[Key, Span]] = []
+        self.back: list[tuple[Key, Span, Parts | None]] = []
         self.spans_of = _spans_of(node, schema)
 
     def layout(self) -> Layout:
@@ -221,7 +221,7 @@ class WindowKernel(KeyedKernel):
         for each in met:
             before = windows.pop(each)
             if before.given and self.node.accumulate and each != whole:
-                self.back.append((key, each))
+                self.back.append((key, each, before.parts))
             held = self._both(Held(before.parts, before.rows, before.fresh, before.given and each == whole), held)
         return whole, held
 
@@ -231,7 +231,7 @@ class WindowKernel(KeyedKernel):
         mark = self.moves()[1]
         for due in self._due(mark):
             self.windows(due.key)
-        made = [self._record(key, span, None) for key, span in self.back]
+        made = [self._record(key, span, parts, -1) for key, span, parts in self.back]
         if self.node.mode == COMPLETE:
             made += self._complete()
         for key, windows in self.near.items():
@@ -282,11 +282,10 @@ class WindowKernel(KeyedKernel):
             return held.rows // early.records > (held.rows - held.fresh) // early.records
         return self._ticked()
 
-    def _record(self, key: Key, span: Span, parts: Parts | None) -> tuple[Any, ...]:
+    def _record(self, key: Key, span: Span, parts: Parts | None, many: int = 1) -> tuple[Any, ...]:
         bounds = () if isinstance(self.node.spec, GlobalWindow) else tuple(map(to_moment, span))
         results = self.folding.nothing() if parts is None else self.folding.results(parts)
-        count = ((-1 if parts is None else 1),) if self.node.counted else ()
-        return (*key, *bounds, *results, *count)
+        return (*key, *bounds, *results, *((many,) if self.node.counted else ()))
 
     def _settle(self, key: Key, windows: dict[Span, Held], mark: int) -> None:
         """Forgets the windows whose time is over, and keeps the others."""

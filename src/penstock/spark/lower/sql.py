@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates import Aggregate, RankedRows
 from penstock.graph.expr import Expr, Printer
 from penstock.graph.types import quote
 
@@ -57,6 +57,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "collect_list": ("sort_array(collect_list({0}))",),
     "collect_list_by": (f"sort_array(collect_list({_PAIR}) filter (where {{0}} is not null))",),
     "top": ("slice(sort_array(collect_list({0}), false), 1, {n})",),
+    "ranked": (f"slice(array_sort(collect_list({_PAIR}), (l, r) -> {{by}}), 1, {{n}})",),
     "percentile": (f"sort_array(collect_list({_DOUBLE}))",),
     "approx_count_distinct": ("hll_sketch_agg({0}, 12)",),
     "approx_percentile": (f"kll_sketch_agg_double({_DOUBLE})",),
@@ -65,7 +66,7 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "var_samp": (_MOMENTS,),
     "var_pop": (_MOMENTS,),
 }
-"""The parts of each aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number."""
+"""The parts of each aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number; `{by}` compares two ranked records."""
 
 _FINISH: dict[str, str] = {
     "first": "{0}",
@@ -89,7 +90,8 @@ _FINISH: dict[str, str] = {
 def part_sql(aggregate: Aggregate) -> list[str]:
     """The parts of an aggregate as native aggregates, each under the name of its field."""
     written = [*map(to_sql, aggregate.arguments)] or ["*"]
-    made = [part.format(*written, n=_number(aggregate)) for part in _PARTS[aggregate.call]]
+    by = "" if aggregate.ranked is None else _compared(aggregate.ranked)
+    made = [part.format(*written, n=_number(aggregate), by=by) for part in _PARTS[aggregate.call]]
     fields = aggregate.part_fields
     return [f"cast({sql} as {x.type}) as {quote(x.name)}" for sql, x in zip(made, fields, strict=True)]
 
@@ -101,7 +103,25 @@ def result_sql(aggregate: Aggregate) -> str:
     return f"cast({made} as {aggregate.type}) as {quote(aggregate.name)}"
 
 
+def _compared(rows: RankedRows) -> str:
+    """Which of two records `l` and `r` is ranked first: null is the smallest value, and equal ranks go by all fields."""
+    orders = ((f"o.{quote(term.column)}", term.descending) for term in rows.by)
+    whens = [when for value, descending in (*orders, ("v", False)) for when in _whens(value, descending)]
+    return f"case {' '.join(whens)} else 0 end"
+
+
+def _whens(value: str, descending: bool) -> list[str]:
+    first, last = (1, -1) if descending else (-1, 1)
+    left, right = f"l.{value}", f"r.{value}"
+    return [
+        f"when {left} is null and {right} is not null then {first}",
+        f"when {left} is not null and {right} is null then {last}",
+        f"when {left} < {right} then {first}",
+        f"when {left} > {right} then {last}",
+    ]
+
+
 def _number(aggregate: Aggregate) -> str:
     if aggregate.number is None:
         return ""
-    return str(int(aggregate.number)) if aggregate.call == "top" else f"{aggregate.number!r}D"
+    return str(int(aggregate.number)) if aggregate.call in ("top", "ranked") else f"{aggregate.number!r}D"
