@@ -232,7 +232,6 @@ RECIPES: dict[str, Recipe] = {
     "collect_list": Recipe((Part("sorted", "list", _list_kind),), _list_kind, needs="ordered"),
     "collect_list_by": Recipe((Part("sorted_pairs", "pairs", _pairs_kind),), _list_kind, "values", "ordered"),
     "top": Recipe((Part("top", "list", _list_kind),), _list_kind, needs="ordered"),
-    "ranked": Recipe((Part("ranked", "pairs", _pairs_kind),), _list_kind, "ranked", "ordered"),
     "percentile": Recipe(
         (Part("sorted", "doubles", _always(t.Array(t.DOUBLE))),), _always(t.DOUBLE), "percentile", "number"
     ),
@@ -243,6 +242,9 @@ RECIPES: dict[str, Recipe] = {
     "var_samp": _spread("var_samp"),
     "var_pop": _spread("var_pop"),
 }
+
+RANKED = Recipe((Part("ranked", "pairs", _pairs_kind),), _list_kind, "ranked", "ordered")
+"""How the first records of a group are kept; it has no name that users write."""
 
 _OTHER_NAMES = {
     "mean": "avg",
@@ -318,7 +320,7 @@ class Aggregate:
     @property
     def recipe(self) -> Recipe:
         """How it is made; only native ones have a recipe."""
-        return RECIPES[self.call]
+        return RANKED if self.ranked is not None else RECIPES[self.call]
 
 
 def _where(condition: Expr, value: Expr) -> Expr:
@@ -391,7 +393,9 @@ def _own(name: str, given: Aggregator) -> Aggregate:
 
 def is_aggregate(expr: Expr) -> bool:
     """Whether a node is a call of an aggregate."""
-    return isinstance(expr, Call) and (expr.star or expr.distinct or expr.name.lower() in AGGREGATES)
+    if not isinstance(expr, Call):
+        return False
+    return expr.star or expr.distinct or expr.name.lower() in AGGREGATES or expr.name.lower() in RECIPES
 
 
 def aggregates_in(expr: Expr) -> list[Call]:
@@ -459,7 +463,7 @@ def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], flo
     """Which recipe a call stands for, its arguments, and its number."""
     written = call.name.lower()
     function = _OTHER_NAMES.get(written, written)
-    if function not in RECIPES or function == "ranked":
+    if function not in RECIPES:
         known = nearest(function, [*RECIPES, *_OTHER_NAMES])
         raise ExpressionError(
             f"aggregate {name!r}: no aggregate {call.name!r} that can go on from where it stood; {known}"
@@ -527,4 +531,6 @@ def _check_kind(where: str, needs: str, written: Expr, kind: t.DataType) -> None
     if needs == "plain" and isinstance(kind, t.Array | t.Map | t.Struct):
         raise ExpressionError(f"{where} needs a plain value; {to_text(written)} is {kind}")
     if needs == "ordered" and not t.is_ordered(kind):
-        raise ExpressionError(f"{where} needs values that have an order, and maps have none; {to_text(written)} is {kind}")
+        raise ExpressionError(
+            f"{where} needs values that have an order, and maps have none; {to_text(written)} is {kind}"
+        )

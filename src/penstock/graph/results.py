@@ -39,7 +39,7 @@ def split_calls(calls: Iterable[AggregateCall]) -> SplitCalls:
     >>> from penstock.graph.aggregates import calls_of
     >>> made = split_calls(calls_of({"mean": "sum(a) / count(*)", "n": "count(*)"}))
     >>> [str(call) for call in made.kept], [to_text(e) for _, e in made.results]
-    (['count(*)', 'sum(a)'], ['__sum_d2d2b3b3 / n', 'n'])
+    (['count(*)', 'sum(a)'], ['__sum_cc004b7f / n', 'n'])
     """
     calls = tuple(calls)
     if all(map(_is_kept, calls)):

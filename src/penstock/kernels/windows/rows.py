@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates import Aggregate, Part
 from penstock.graph.arrays import IntArray
 from penstock.graph.nodes import AggregateBy, Window
 from penstock.kernels.keyed.aggregates import finish, merge_of
@@ -31,7 +31,7 @@ class Rows:
         self.aggregates: tuple[Aggregate, ...] = node.aggregates
         self.schema = arrow_schema(node.output().schema)
         self.fields = [f for a in node.aggregates for f in a.part_fields]
-        merges = [(p, a) for a in node.aggregates for p in a.recipe.parts]
+        merges: list[tuple[Part, Aggregate | None]] = [(p, a) for a in node.aggregates for p in a.recipe.parts]
         self.merges = dict(zip((f.name for f in self.fields), merges, strict=True))
 
     @property
