@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from penstock.errors import ExpressionError, nearest
-from penstock.graph.aggregates import AggregateCall, aggregates_in, is_aggregate
+from penstock.graph.aggregate_calls import AggregateCall, aggregates_in, is_aggregate
 from penstock.graph.expr import FUNCTIONS, Call, Column, Expr, columns_of, to_text
 from penstock.graph.expr.rewrite import each_of, rewritten
 
@@ -36,7 +36,7 @@ def split_calls(calls: Iterable[AggregateCall]) -> SplitCalls:
     Raises:
         ExpressionError: one has no aggregate in it.
 
-    >>> from penstock.graph.aggregates import calls_of
+    >>> from penstock.graph.aggregate_calls import calls_of
     >>> made = split_calls(calls_of({"mean": "sum(a) / count(*)", "n": "count(*)"}))
     >>> [str(call) for call in made.kept], [to_text(e) for _, e in made.results]
     (['count(*)', 'sum(a)'], ['__sum_cc004b7f / n', 'n'])

@@ -14,7 +14,7 @@ from penstock.frontends.streams.ordering import Ordering
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.frontends.streams.windows import Windowing
-from penstock.graph.aggregates import Written, calls_of
+from penstock.graph.aggregate_calls import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.compose import add_total, dropped, renamed, star

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.totals import Totals
-from penstock.graph.aggregates import AggregateCall, RankedRows, Written, calls_of
+from penstock.graph.aggregate_calls import AggregateCall, Written, calls_of
+from penstock.graph.aggregates import RankedRows
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.duration import Span, checked_span
@@ -145,7 +146,7 @@ class WindowedStream(Totals):
             FlowError: there is no number, or no order; windows over time need an event time, and the stream has none.
             SchemaError: a field of the order is not there, or `into` is a field already.
         """
-        rows = AggregateCall("__rows", RankedRows(n, terms_of(by), self.keyed.keys, into))
+        rows = AggregateCall("__ranked", RankedRows(n, terms_of(by), self.keyed.keys, into))
         return self._add(name, (rows,), None)
 
     def __getattr__(self, name: str) -> NoReturn:

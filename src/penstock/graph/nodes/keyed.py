@@ -8,7 +8,8 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
-from penstock.graph.aggregates import ROWS, Aggregate, AggregateCall
+from penstock.graph.aggregate_calls import AggregateCall
+from penstock.graph.aggregates import ROWS, Aggregate
 from penstock.graph.expr import Column
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
