@@ -1,7 +1,7 @@
 # `make run` and `make test` are all there is to know; each sets itself up first.
 .POSIX:
 .SUFFIXES:
-.PHONY: help setup run test check format test-fast test-slow bench doctor lock wheel clean
+.PHONY: help setup run test check format test-fast test-slow bench reference doctor lock wheel clean
 
 BIN = .venv/bin
 ARGS =
@@ -32,6 +32,9 @@ test-slow: setup ## the tests that take minutes
 
 bench: setup ## run every benchmark and compare with the recorded figures
 	@$(BIN)/penstock bench --all --check $(ARGS)
+
+reference: setup ## write docs/reference/api from the docstrings
+	@$(BIN)/python scripts/reference.py
 
 doctor: setup ## look at this machine, and start Spark once
 	@$(BIN)/penstock doctor --spark $(ARGS)

@@ -422,6 +422,7 @@ class Stream(Timing, Joining, Ordering, Windowing, Settable):
 
         Raises:
             SchemaError: their fields differ.
+            FlowError: one of them is no stream, or is of another flow.
 
         >>> import penstock as ps
         >>> from penstock.testing import run_local
@@ -621,7 +622,13 @@ class Stream(Timing, Joining, Ordering, Windowing, Settable):
 
 
 class Branches(Mapping[str, Stream]):
-    """The streams of a branch, by name: `parts["errors"]`, `parts.errors`, or `errors, rest = parts.values()`."""
+    """The streams of a branch, by name: `parts["errors"]`, `parts.errors`, or `errors, rest = parts.values()`.
+
+    >>> import penstock as ps
+    >>> numbers = ps.Flow("demo").source("numbers", ps.items([], "n int"))
+    >>> numbers.branch("size", large="n > 10").large
+    Stream('size.large': n int)
+    """
 
     def __init__(self, streams: dict[str, Stream]) -> None:
         self._streams = streams

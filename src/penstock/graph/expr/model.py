@@ -225,6 +225,9 @@ class Expr:
 
         Returns:
             An expression that is true or false.
+
+        Raises:
+            ExpressionError: a bound is neither an expression nor a constant.
         """
         return call("and", call(">=", self, low), call("<=", self, high))
 
@@ -236,6 +239,9 @@ class Expr:
 
         Returns:
             An expression that is true or false.
+
+        Raises:
+            ExpressionError: the pattern is neither an expression nor a constant.
         """
         return call("like", self, pattern)
 
@@ -247,6 +253,9 @@ class Expr:
 
         Returns:
             An expression that is true or false.
+
+        Raises:
+            ExpressionError: the pattern is neither an expression nor a constant.
         """
         return call("rlike", self, pattern)
 

@@ -40,12 +40,11 @@ class RunSpec:
     """How to run a flow: frozen, checked when it is made, and the same whether it comes from code, a command line, the environment or JSON.
 
     `RunSpec(...)` takes values of the types that the fields have; `RunSpec.of(...)` also what people write, such as `"20s"`. Raises
-    OptionError for an option that is wrong or does not go with another.
+    OptionError for an option that is wrong or does not go with another. The options are in the settings reference.
 
-        >>> RunSpec.of(once=True, duration="1m30s").duration
-        90.0
-        >>> RunSpec.from_json(RunSpec(mode="once").to_json()).mode
-        'once'
+    >>> import penstock as ps
+    >>> ps.RunSpec(mode="once", checkpoint="kept").is_once
+    True
     """
 
     mode: str = option(
