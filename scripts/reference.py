@@ -91,7 +91,7 @@ PAGES = (
     Page("windows.md", "Windows", "[Guide](../../guide/windows.md)",
          ("tumbling", "sliding", "session", "count_window", "global_window", "every_interval", "every_records")),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
-         ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "Aggregator")),
+         ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
          ("Expr", "col", "lit", "expr", "fn", "when", "sql")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",

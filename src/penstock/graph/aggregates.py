@@ -108,7 +108,14 @@ class Aggregator:
         return so_far
 
     def where(self, condition: str | Expr) -> FilteredAggregator:
-        """The same aggregate over the records for which a condition is true: `Longest().where("lang = 'en'")`."""
+        """The same aggregate over the records for which a condition is true: `Longest().where("lang = 'en'")`.
+
+        Args:
+            condition: an expression that is true or false.
+
+        Returns:
+            The aggregate over the records for which it is true.
+        """
         return FilteredAggregator(self, as_expr(condition))
 
 

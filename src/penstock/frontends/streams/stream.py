@@ -228,6 +228,9 @@ class Stream(Timing, Joining, Ordering, Windowing, Settable):
             on_error: what happens to a record when all of its calls have failed, or what they return is no record: 'dead_letter',
                 'fail' or 'skip'; else what the flow says, or 'dead_letter'.
 
+        Returns:
+            The stream of the new records.
+
         Raises:
             FlowError: the function does not take one argument, holds what cannot travel to a worker, or a number does not fit.
             NotYet: the stream is a table whose rows change.

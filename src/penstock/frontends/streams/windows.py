@@ -142,9 +142,17 @@ class WindowedStream(Totals):
             by: the order, such as "score desc, name". Where it does not decide, all fields do, in their order.
             into: the field of the rank, which begins with 1.
 
+        Returns:
+            The stream of the first records of each key and window, with their rank.
+
         Raises:
             FlowError: there is no number, or no order; windows over time need an event time, and the stream has none.
             SchemaError: a field of the order is not there, or `into` is a field already.
+
+        >>> import penstock as ps
+        >>> scores = ps.Flow("demo").source("scores", ps.items([], "game string, n int, at timestamp"), event_time="at")
+        >>> scores.key_by("game").window(ps.tumbling("1h")).top("best", 3, "n desc").port.step
+        'best'
         """
         rows = AggregateCall("__ranked", RankedRows(n, terms_of(by), self.keyed.keys, into))
         return self._add(name, (rows,), None)

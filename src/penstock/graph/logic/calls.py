@@ -18,13 +18,35 @@ class AsyncFunction:
     """The base of a step that calls a service: what its calls share is opened once and closed at the end.
 
     All methods run on one event loop, in one thread. An instance may be made anew at any time, so set what it opens in `on_open`.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import run_local
+    >>> class Upper(ps.AsyncFunction):
+    ...     async def on_open(self):
+    ...         self.client = str.upper
+    ...     async def on_event(self, row):
+    ...         return self.client(row.word)
+    >>> words = ps.Flow("demo").source("words", ps.items(["a"], "word string"))
+    >>> words.map_async("upper", Upper).sink("out", ps.console())
+    >>> run_local(words.flow)["out"]
+    [Row(word='A')]
     """
 
     async def on_open(self) -> None:
         """Called once before the first call of each instance."""
 
     async def on_event(self, row: object) -> object:
-        """Called for each record; returns one record."""
+        """Called for each record. You must define it.
+
+        Args:
+            row: the record.
+
+        Returns:
+            One record.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
     async def on_close(self) -> None:
