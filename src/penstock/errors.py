@@ -17,7 +17,7 @@
         ├── StateError        keyed state is missing, torn or does not fit the flow
         └── CheckpointError   the checkpoint belongs to another flow or is damaged
 
-A message says what must hold, what came, and the likely fix, and names the step and the line of the
+A message says what is expected, what it got, and the likely fix, and names the step and the line of the
 user's file that made it.
 """
 
@@ -97,7 +97,7 @@ class CheckpointError(RunError):
 class Failure:
     """What a worker knows about a record that broke a step; plain values, so that it can travel.
 
-    `stream`, `partition` and `number` tell which record of the stage's input it came from, where that is known, and
+    `stream`, `partition` and `number` tell which record of the stage's input it is, where that is known, and
     `origin` how that one reads.
     """
 
@@ -120,7 +120,7 @@ class Failure:
 class StepError(RunError):
     """The user's own code failed on a record.
 
-    The text is the user's traceback, with the step's name, the record and where it came from.
+    The text is the user's traceback, with the step's name, the record and its position.
     """
 
     def __init__(self, failure: Failure) -> None:

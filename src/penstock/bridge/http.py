@@ -89,7 +89,7 @@ class HttpBridge(Server):
         self.path = f"/topics/{topic}"
 
     def refusal(self) -> bytes:
-        """What a connection too many is told."""
+        """The answer to a connection too many."""
         return answer(503, {"error": "too many connections; try again"}, keep=False, headers=_LATER)
 
     async def talk(self, reader: Reader, writer: Writer) -> None:
@@ -121,7 +121,7 @@ class HttpBridge(Server):
         stored = await self._store(head, body)
         keep = head.keep and not self.stopping
         again = {"Idempotent-Replayed": "true"} if all(s.again for s in stored) else {}
-        await self.send(writer, answer(200, told(stored), keep=keep, headers=again))
+        await self.send(writer, answer(200, positions_of(stored), keep=keep, headers=again))
         return keep
 
     async def _head(self, first: bytes, reader: Reader) -> Head:
@@ -229,7 +229,7 @@ def _too_much(*, close: bool = False) -> Refused:
     return Refused(429, "too much waits for the disk; try again", close=close, headers=_LATER)
 
 
-def told(stored: list[Stored]) -> dict[str, object]:
-    """Where the records of a request are, as the client is told."""
+def positions_of(stored: list[Stored]) -> dict[str, object]:
+    """The positions of the records of a request, for the client."""
     places = [{"partition": s.partition, "offset": s.offset, "records": len(s.rows)} for s in stored]
     return {"records": sum(len(s.rows) for s in stored), "places": places}

@@ -68,7 +68,7 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
             raise Refused(400, "a header is NAME: VALUE on one line", close=True)
         key = name.decode().lower()
         if key in found and key in _ONCE:
-            raise Refused(400, f"the header {key} came twice", close=True)
+            raise Refused(400, f"got the header {key} twice", close=True)
         text = value.strip(b" \t").decode("latin-1")
         found[key] = f"{found[key]}, {text}" if key in found else text
     return found

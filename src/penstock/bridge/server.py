@@ -61,7 +61,7 @@ class Server:
         raise NotImplementedError
 
     def refusal(self) -> bytes:
-        """What a connection too many is told."""
+        """The answer to a connection too many."""
         raise NotImplementedError
 
     async def _connected(self, reader: Reader, writer: Writer) -> None:

@@ -86,7 +86,7 @@ class SocketBridge(Server):
         self._unfinished = 0
 
     def refusal(self) -> bytes:
-        """What a connection too many is told."""
+        """The answer to a connection too many."""
         return b"error too many connections; try again\n" if self.acks else b""
 
     async def talk(self, reader: Reader, writer: Writer) -> None:
@@ -166,8 +166,8 @@ class SocketBridge(Server):
         went = not rows or await self._put(Given(values, keys if self.keys.wanted else None), rows, answers)
         self.refused += sum(text.startswith("error") for text in answers.values())
         if self.acks:
-            told = "".join(f"{' '.join(answers[n].split())}\n" for n in range(len(lines)) if n in answers)
-            await self.send(writer, told.encode(errors="replace"))
+            said = "".join(f"{' '.join(answers[n].split())}\n" for n in range(len(lines)) if n in answers)
+            await self.send(writer, said.encode(errors="replace"))
         return went
 
     async def _put(self, given: Given, rows: list[int], answers: dict[int, str]) -> bool:

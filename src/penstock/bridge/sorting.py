@@ -13,7 +13,7 @@ from penstock.log.produce.partitioner import partition_for
 
 
 class KeyReused(Exception):
-    """An idempotency key came again with something else."""
+    """An idempotency key was used before, for another request."""
 
 
 class Stored(NamedTuple):
@@ -95,7 +95,7 @@ class Sorting:
         """Sort a request in."""
         given = waiting.given
         if given.ident and self._reused(given):
-            waiting.error = KeyReused("this Idempotency-Key came before, with something else in the request")
+            waiting.error = KeyReused("this Idempotency-Key was used before, for another request")
             return
         waiting.shares = [Share(partition, rows) for partition, rows in self._spread(given).items()]
         for share in waiting.shares:

@@ -62,7 +62,7 @@ class _Described:
         }
 
     def step(self, node: Node) -> Description:
-        """A step, with the stage it runs in; told as the user wrote it, where the user wrote it."""
+        """A step, with the stage it runs in; shown as the user wrote it, where the user wrote it."""
         written = self.graph.by_name.get(node.name)
         made = describe_step(written or node)
         made["inputs"] = [describe_port(p) for p in node.inputs]

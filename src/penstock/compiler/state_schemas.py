@@ -119,7 +119,7 @@ def _optional(name: str, span: int | None) -> Settings:
 
 
 def _over_table(node: Keyed, graph: Graph) -> Settings:
-    """What must stay of a step over a table: what was made of a row when it came must be made of it when it goes."""
+    """What must stay of a step over a table: what was made of a row when it was added must be made of it when it is removed."""
     paths = [_path(port, graph) for port in node.inputs]
     made = tuple(("rows of a table", path or "as they are") for path in paths)
     if isinstance(node, TopChanges):
@@ -135,20 +135,20 @@ def _path(port: Port, graph: Graph) -> str:
     node = graph.node(port.step)
     if node.keyed or not node.inputs:
         return ""
-    told = ", ".join(f"{name}={value}" for name, value in node.settings().items())
+    settings = ", ".join(f"{name}={value}" for name, value in node.settings().items())
     rest = _path(node.inputs[0], graph)
-    return f"{node.kind} {told}{f' of {rest}' if rest else ''}"
+    return f"{node.kind} {settings}{f' of {rest}' if rest else ''}"
 
 
 def _join(node: StreamJoin) -> Settings:
     """Which records of a join wait for which others."""
-    told = node.settings()
+    settings = node.settings()
     times = tuple(
         (f"event time on the {side}", t.column) for side, t in zip(("left", "right"), node.timed_by, strict=True)
     )
     if isinstance(node, IntervalJoin):
-        return (("kind", node.how), ("interval", str(told["within"])), *times)
+        return (("kind", node.how), ("interval", str(settings["within"])), *times)
     if isinstance(node, WindowJoin):
-        return (("kind", node.how), ("windows", str(told["window"])), *times)
+        return (("kind", node.how), ("windows", str(settings["window"])), *times)
     assert isinstance(node, AsOfJoin)
     return (("direction", node.direction), *_optional("tolerance", node.tolerance), *times)

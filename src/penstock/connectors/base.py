@@ -49,7 +49,7 @@ class Place:
     """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
 
     `once` says that the run ends when it has read what is there. With `keeps_unread` a record that cannot be read does not stop the source: it
-    comes along with what is told of it in the column `__unread` (`penstock.connectors.malformed`).
+    comes along with its description in the column `__unread` (`penstock.connectors.malformed`).
     """
 
     step: str
@@ -91,10 +91,10 @@ class SourceConnector:
         return 0
 
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
-        """Where outside a record came from, for an error message; empty when the source cannot tell."""
+        """The position of a record outside, for an error message; empty when the source cannot tell."""
         return ""
 
-    def first_unread(self, spark: SparkSession, place: Place, told: str) -> tuple[bytes, str] | None:
+    def first_unread(self, spark: SparkSession, place: Place, message: str) -> tuple[bytes, str] | None:
         """The record at which reading stopped with this message, and where it stands; None when the source cannot tell."""
         return None
 

@@ -1,4 +1,4 @@
-"""HTTP as a sink: records as JSON, each request with a key by which the server can tell that it came before."""
+"""HTTP as a sink: records as JSON, each request with a key by which the server can tell a repeated one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AGAIN = (408, 425, 429)
 OF_THE_RECORD = (400, 413, 422)
-"""Answers that say something of what was sent; others are about the address, the rights, the server, or what came before."""
+"""Answers that say something of what was sent; others are about the address, the rights, the server, or earlier requests."""
 LONGEST_PAUSE, LONGEST_WISH = 30.0, 900.0
 T = TypeVar("T")
 Numbered = Sequence[tuple[int, Any]]
@@ -49,7 +49,7 @@ class HttpSink(RowSink):
         return None
 
     def close(self) -> None:
-        """Ends requests that wait for their next try: a run that was told to stop shall not wait for them."""
+        """Ends requests that wait for their next try: a run that is to stop does not wait for them."""
         self.ended.set()
 
     def write(self, rows: list[Any], batch: Batch) -> None:

@@ -1,6 +1,6 @@
-"""Records that a source cannot read, as Spark sees them: a column beside the others says what came instead, and where.
+"""Records that a source cannot read, as Spark sees them: a column beside the others holds what was read instead, and where.
 
-A source that shall stop at such a record (`Place.keeps_unread` is false) raises there; the failure travels to the driver as one word.
+A source that must stop at such a record (`Place.keeps_unread` is false) raises there; the failure travels to the driver as one word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNREAD = "__unread"
 TYPE = "struct<raw: binary, position: string, cause: string>"
 NOTHING = f"cast(null as {TYPE}) as {UNREAD}"
 REPLAYED = "replayed"
-"""The position of a record that came back from the dead letters."""
+"""The position of a record that is read again from the dead letters."""
 UNREADABLE = "the record cannot be read"
 _SHOWN = 2000
 
@@ -75,7 +75,9 @@ def read_values(
     fields = [f"__value.{quote(n)}" for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
     if place.keeps_unread:
-        return found.selectExpr("__value", *beside, told(unread, position, cause)).selectExpr(*fields, *names, UNREAD)
+        return found.selectExpr("__value", *beside, described(unread, position, cause)).selectExpr(
+            *fields, *names, UNREAD
+        )
     checked = f"if({unread}, {raised(place, position, cause)}, __value) as __value"
     return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
 
@@ -86,7 +88,7 @@ def read_texts(frame: DataFrame, place: Place, names: Sequence[str], position: s
     unread = f"{cause} is not null"
     columns = [as_text(n) if n in TEXTS else quote(n) for n in names]
     if place.keeps_unread:
-        return frame.selectExpr(*columns, told(unread, position, cause))
+        return frame.selectExpr(*columns, described(unread, position, cause))
     stop = f"if({unread}, {raised(place, position, cause)}, true) as __text"
     checked = frame.selectExpr(*columns, stop).where("__text")
     return checked.drop("__text")
@@ -111,7 +113,7 @@ def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
     return [as_text(n) if n in TEXTS else quote(n) for n in also], *(not_text(n) for n in also if n in TEXTS)
 
 
-def told(unread: str, position: str, cause: str = "cast(null as string)") -> str:
+def described(unread: str, position: str, cause: str = "cast(null as string)") -> str:
     """The column that tells of a record what could not be read, if it could not."""
     there = f"coalesce({position}, '{REPLAYED}')"
     return f"if({unread}, struct(value as raw, {there} as position, {cause} as cause), null) as {UNREAD}"

@@ -99,7 +99,7 @@ class Graph:
         return tuple(self._walk())
 
     def _walk(self) -> Iterator[Node]:
-        """Row by row: first the steps that read nothing, then those that read only what came before, and so on."""
+        """Row by row: first the steps that read nothing, then those that read only the rows above, and so on."""
         waits = {n.name: len({p.step for p in n.inputs}) for n in self.nodes}
         place = {n.name: i for i, n in enumerate(self.nodes)}
         after: dict[str, list[Node]] = {}

@@ -159,7 +159,7 @@ def check_confluent_kafka(machine: Machine) -> Check:
 
 
 def check_protobuf(machine: Machine) -> Check:
-    """Only to be told."""
+    """For information only."""
     version = machine.packages.get("protobuf")
     return Check("protobuf", True, version or "not installed (only Protobuf records and Spark Connect need it)")
 
@@ -173,7 +173,7 @@ def check_memory(machine: Machine) -> Check:
 
 
 def check_cores(machine: Machine) -> Check:
-    """Only to be told: it is the parallelism of a local run."""
+    """For information: it is the parallelism of a local run."""
     return Check("cores", True, str(machine.cores))
 
 
@@ -200,7 +200,7 @@ def check_loopback(machine: Machine) -> Check:
 
 
 def check_hostname(machine: Machine) -> Check:
-    """Spark binds to the address of the host's name unless it is told another."""
+    """Spark binds to the address of the host's name unless another is set."""
     chosen = machine.env.get("SPARK_LOCAL_IP")
     name = f"SPARK_LOCAL_IP={chosen}" if chosen else f"host name {machine.hostname}"
     found = f"{name}: {machine.hostname_error}" if machine.hostname_error else f"{name} leads to this machine"
@@ -214,7 +214,7 @@ def check_encoding(machine: Machine) -> Check:
 
 
 def check_timezone(machine: Machine) -> Check:
-    """Only to be told."""
+    """For information only."""
     return Check("time zone", True, machine.timezone)
 
 

@@ -88,7 +88,7 @@ class Launch:
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
     def under_way(self) -> str:
-        """The batch under way in a line: its rows, its tasks, its time; empty between batches and where it cannot be told."""
+        """The batch under way in a line: its rows, its tasks, its time; empty between batches and where it is not known."""
         status = getattr(self.live, "status", None)
         try:
             return str(status().text) if status is not None else ""

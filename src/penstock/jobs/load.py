@@ -31,7 +31,7 @@ _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
 
 @dataclass(frozen=True)
 class Loaded:
-    """A flow, and the module it came from."""
+    """A flow, and its module."""
 
     graph: Graph
     module: str

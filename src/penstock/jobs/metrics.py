@@ -43,9 +43,7 @@ class Metrics:
         )
         self.last = client.Gauge("penstock_last_batch_timestamp", "When the last batch ended (Unix)", ["flow"], **own)
         self.lag = client.Gauge("penstock_lag", "What a source has waiting", ["flow", "source", "unit"], **own)
-        self.late = client.Counter(
-            "penstock_late", "Records that came too late, read by nobody", ["flow", "step"], **own
-        )
+        self.late = client.Counter("penstock_late", "Late records that no step reads", ["flow", "step"], **own)
         self.bad = client.Counter("penstock_bad_time", "Records without a usable event time", ["flow", "step"], **own)
         self.skipped = client.Counter(
             "penstock_skipped", "Records left out because a step failed on them", ["flow", "step"], **own

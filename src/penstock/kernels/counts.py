@@ -72,7 +72,7 @@ class PassCounts:
         return {step: c.taken for step, c in self.steps.items() if c.taken}
 
     def emitted(self) -> dict[str, int]:
-        """Records that came out of each step that counted any, those that emitted none among them."""
+        """Records that each step emitted, of those that counted any, those that emitted none among them."""
         return {step: c.emitted for step, c in self.steps.items() if c.taken or c.emitted}
 
     def native(self) -> dict[str, int]:

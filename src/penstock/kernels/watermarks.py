@@ -178,7 +178,7 @@ class Timekeeper:
         return self._batch
 
     def replay(self, stored: StoredTimes) -> BatchTimes:
-        """The times of a batch that runs again, which are those it had: `stored` is what it has kept, and a crash came after."""
+        """The times of a batch that runs again, which are those it had: `stored` is what it has kept, and a crash followed."""
         previous, before = dict(self.previous), self.before
         self.restore(stored)
         self._replays, ended = True, stored.get("ended", False)

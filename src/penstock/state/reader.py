@@ -1,7 +1,7 @@
 """The state of a flow from outside: keys and values of any kept version as an Arrow table, while the flow runs.
 
 Files never change and a manifest names those of its version, so nothing needs to be locked. A version that is swept away
-while it is read is told apart from one that is damaged.
+while it is read is distinguished from one that is damaged.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ can be taken away. To swap, a process
 3. checks that the object has the expected content;
 4. renames its claim over the object, which fails if another has removed the claim.
 
-Of two that have passed their checks with the same content, one fails: suppose A renames first, then B. B's check came before A's
+Of two that have passed their checks with the same content, one fails: suppose A renames first, then B. B's check was before A's
 rename, so B removed claims before that too. If A's claim was there then, A's rename failed. If it was not, A made it later, so B's was
 there when A removed claims, and B's rename fails. Readers and writers need no lock, and nobody waits for one that is paused.
 

@@ -360,7 +360,7 @@ class SourceContract:
         raise NotImplementedError("give the contract an `endpoint` fixture")
 
     def add(self, endpoint: Endpoint, first: int, many: int) -> list[tuple[Any, ...]]:
-        """Puts records into the source, numbered from `first`; gives them as the flow shall see them. To be overridden."""
+        """Puts records into the source, numbered from `first`; returns them as the flow will see them. To be overridden."""
         raise NotImplementedError
 
     def batches(
@@ -415,7 +415,7 @@ class SourceContract:
         assert _counted(_all(seen)) == _counted(added)
 
     def test_a_restart_goes_on(self, endpoint: Endpoint, penstock_spark: SparkSession, folder: Path) -> None:
-        """A run that starts again reads what came since, and nothing that was read before."""
+        """A run that starts again reads what is new, and nothing that was read before."""
         _needs(self.live, "live")
         self.batches(endpoint, penstock_spark, folder)
         many = self.rows_per_read

@@ -29,7 +29,7 @@ def chunks(descriptor: int, stopped: Callable[[], bool]) -> Iterator[bytes]:
 
 
 def lines(parts: Iterator[bytes]) -> Iterator[list[bytes]]:
-    r"""The whole lines that came together, without their ends; the last one need not have an end.
+    r"""The complete lines that were read together, without their ends; the last one need not have an end.
 
     >>> list(lines(iter([b"a\nb", b"c", b"\r\nd"])))
     [[b'a'], [b'bc'], [b'd']]

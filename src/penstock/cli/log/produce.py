@@ -145,7 +145,7 @@ def _input(file: str) -> Iterator[int]:
 
 
 def _send_lines(sender: Sender, reader: LineReader, parts: Iterator[bytes]) -> None:
-    """Append what has come together, or full batches; also what came before a bad line, but no part of a batch."""
+    """Append what has come together, or full batches; also what is before a bad line, but no part of a batch."""
     number = 0
     for group in lines(parts):
         try:

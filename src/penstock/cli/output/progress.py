@@ -138,8 +138,8 @@ def time_text(report: BatchReport) -> str:
     """
     reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]
     shown = [f"watermark {to_moment(min(reached)):%Y-%m-%d %H:%M:%S}"] if reached else []
-    told = {"late": report.late, "bad time": report.bad, "dead letters": report.dead, "skipped": report.skipped}
-    for word, counts in {**told, "shed": report.shed}.items():
+    counted = {"late": report.late, "bad time": report.bad, "dead letters": report.dead, "skipped": report.skipped}
+    for word, counts in {**counted, "shed": report.shed}.items():
         shown += [f"{word} {number(many)} ({step})" for step, many in counts.items()]
     return ", ".join(shown)
 

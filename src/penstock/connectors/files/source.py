@@ -50,10 +50,10 @@ class FilesSource(SourceConnector):
         unit = "line" if place.options["format"] == "text" else "record"
         return f"{plain_path(found[0]['__file'])}, {unit} {nth}"
 
-    def first_unread(self, spark: SparkSession, place: Place, told: str) -> tuple[bytes, str] | None:
+    def first_unread(self, spark: SparkSession, place: Place, message: str) -> tuple[bytes, str] | None:
         """Spark names the file; it is read again for the record."""
-        named = re.search(r"reading file (\S+?)\.?\s", told)
-        if "FAILED_READ_FILE" not in told or named is None or place.options["format"] not in ("json", "csv"):
+        named = re.search(r"reading file (\S+?)\.?\s", message)
+        if "FAILED_READ_FILE" not in message or named is None or place.options["format"] not in ("json", "csv"):
             return None
         keeping = replace(place, keeps_unread=True)
         rows = _fields(_read(spark, keeping, unquote(named.group(1))), keeping)

@@ -98,7 +98,7 @@ class KafkaLedger:
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:
-        """A reader at our place. It asks often and gives up its place after: between batches it shall not ask at all."""
+        """A reader of our partition. It asks often and gives the partition up afterwards: between batches it does not ask at all."""
         kafka = confluent()
         if self._consumer is None:
             own = {"group.id": "penstock-ledger", "enable.auto.commit": False, "isolation.level": "read_committed"}

@@ -301,7 +301,7 @@ def _chunks(consumer: Consumer, part: Range, headers: bool) -> Iterator[Any]:
         if found:
             heard = time.monotonic()
         elif time.monotonic() - heard > PATIENCE * 4:
-            raise RunError(f"topic {part.topic!r}, partition {part.partition}: no record came from offset {at} on")
+            raise RunError(f"topic {part.topic!r}, partition {part.partition}: got no record from offset {at} on")
 
 
 def _sorted_out(found: list[Any], part: Range, at: int) -> tuple[list[Any], int]:

@@ -64,7 +64,7 @@ def java_settings(servers: str, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _hush_py4j() -> None:
-    """Keeps the link to the JVM from logging what passes over it, which it does when all loggers are told to debug."""
+    """Keeps the link to the JVM from logging what passes over it, which it does when all loggers are set to debug."""
     log = logging.getLogger("py4j")
     if log.getEffectiveLevel() < logging.INFO:
         log.setLevel(logging.INFO)

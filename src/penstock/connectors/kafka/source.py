@@ -68,7 +68,7 @@ class KafkaSource(SourceConnector):
             LOG.warning("%s", error)
 
     def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
-        """Reads the values of dead letters, with what came beside them."""
+        """Reads the values of dead letters, with what the records carry beside them."""
         names = ("value", *ABOUT.names)
         return fields(spark.createDataFrame(raw_rows(letters, names), f"value binary, {ABOUT}"), place)
 

@@ -124,11 +124,11 @@ class _Reading:
             raise
         except RunError as error:
             return self._made(
-                batch, [pa.nulls(1, f.type) for f in arrow_schema(self.schema)], [self._told(batch, error)]
+                batch, [pa.nulls(1, f.type) for f in arrow_schema(self.schema)], [self._described(batch, error)]
             )
 
-    def _told(self, batch: pa.RecordBatch, error: RunError) -> dict[str, Any]:
-        """What is told of an unread record; a source that keeps none stops here."""
+    def _described(self, batch: pa.RecordBatch, error: RunError) -> dict[str, Any]:
+        """The description of a malformed record; a source that keeps none stops here."""
         raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
         if not self.place.keeps_unread:
             raise Unreadable(self.place, raw or b"", position or REPLAYED, str(error))

@@ -26,14 +26,14 @@ def plain(offset: Offsets) -> dict[str, int]:
 
 def begins(start: Offsets, end: Offsets) -> dict[str, int]:
     """Where a batch begins to read, behind what it leaves out."""
-    return plain(start) | {p: told["to"] for p, told in end.get(SHED, {}).items()}
+    return plain(start) | {p: left["to"] for p, left in end.get(SHED, {}).items()}
 
 
 def records_shed(start: Offsets | None, end: Offsets | None) -> int:
     """How many records a batch has left out; one that ends where it began has read nothing of this source."""
     if not end or start == end:
         return 0
-    return sum(told["records"] for told in end.get(SHED, {}).values())
+    return sum(left["records"] for left in end.get(SHED, {}).values())
 
 
 def left_out(shed: Shed, log: Log, topic: str, start: dict[str, int], ends: dict[str, int], now: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Layout:
 
 
 def mode_of(place: SinkPlace) -> tuple[str, tuple[str, ...]]:
-    """The mode and the key; a stream of running totals replaces the row of its own key unless told otherwise."""
+    """The mode and the key; a stream of running totals replaces the row of its own key unless the options say otherwise."""
     given = place.options.get("mode")
     key = tuple(place.options.get("key") or ()) or (place.updates if given != "append" else ()) or ()
     return given or ("upsert" if key else "append"), key

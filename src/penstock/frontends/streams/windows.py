@@ -46,7 +46,7 @@ class Windowing:
             lateness: keeps a window that much longer: records that come late then are emitted as a correction.
             early: emits results before the end, each time so much time (`ps.every_interval("5s")`) or so many records
                 (`ps.every_records(100)`) have come.
-            accumulate: False has a result hold only what came since the last one.
+            accumulate: False has a result hold only what is new since the last one.
             mode: "append", "update" (what changed, after every batch) or "complete" (all that is kept, after every batch with a change).
             clock: "event", or "processing" to go by processing time.
 

@@ -202,7 +202,7 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
 
 
 def _readable(kind: str, schema: Schema, also: Sequence[str], via: str) -> Capabilities:
-    """What the source can do. Spark's connector cannot be told between batches how much to take: it has `rows_per_batch`."""
+    """What the source can do. Spark's connector cannot change between batches how much it takes: it has `rows_per_batch`."""
     has_partition = "partition" in schema and (kind in ("text", "raw") or "partition" in also)
     return Capabilities(
         reads=True,

@@ -32,7 +32,9 @@ def without_password(url: str, schemes: Iterable[str], what: str) -> tuple[str, 
     parts = urlsplit(str(url))
     if parts.scheme not in tuple(schemes):
         wanted = " or ".join(f"{s}://user:password@host:port/name" for s in schemes)
-        raise FlowError(f"{what}: its address is a URL such as {wanted}; what came begins with {parts.scheme or '?'!r}")
+        raise FlowError(
+            f"{what}: its address is a URL such as {wanted}, got one that begins with {parts.scheme or '?'!r}"
+        )
     user, at, host = parts.netloc.rpartition("@")
     name, colon, word = user.partition(":")
     query = parse_qsl(parts.query, keep_blank_values=True)

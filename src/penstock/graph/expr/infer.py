@@ -92,8 +92,8 @@ class _Resolver:
         values = [*(then for _, then in whens), otherwise]
         kind = common_of(v.type for v in values)
         if kind is None:
-            came = ", ".join(str(v.type) for v in values)
-            raise ExpressionError(f"{to_text(expr)}: all values must share a type, got {came}; cast them")
+            got = ", ".join(str(v.type) for v in values)
+            raise ExpressionError(f"{to_text(expr)}: all values must share a type, got {got}; cast them")
         parts = [part for given, then in whens for part in (given, cast_to(then, kind))]
         return Typed("case", kind, (*parts, cast_to(otherwise, kind)))
 

@@ -17,7 +17,7 @@ from penstock.graph.logic.process import instance_of
 class AsyncFunction:
     """The base of a step that calls a service: what its calls share is opened once and closed at the end.
 
-    All methods run on one event loop, in one thread. An instance may be made anew at any time, so set what it opens in `on_open`.
+    All methods run on one event loop, in one thread. An instance may be replaced at any time, so set what it opens in `on_open`.
 
     >>> import penstock as ps
     >>> from penstock.testing import run_local

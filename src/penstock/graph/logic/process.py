@@ -44,7 +44,7 @@ class Process:
     """The base of a keyed step of your own. One instance serves many keys; `self.key` says which is at hand.
 
     What is declared with `value`, `list_of` and `map_of` belongs to the key and survives restarts. Other
-    attributes belong to the instance, which may be made anew at any time; set them in `on_open`.
+    attributes belong to the instance, which may be replaced at any time; set them in `on_open`.
 
     >>> import penstock as ps
     >>> from penstock.testing import run_local

@@ -14,7 +14,7 @@ from penstock.graph.nodes.policy import FAIL, OnError
 from penstock.graph.schema import Schema
 
 LATE = "late"
-"""The output of records that came too late; where nobody reads it, they are counted."""
+"""The output of late records; where nobody reads it, they are counted."""
 OUT = "out"
 """The main output."""
 
@@ -170,7 +170,7 @@ class Node:
     timed: ClassVar[bool] = False
     """Whether the step does something when time moves, so that it may have work without records."""
     ordered: ClassVar[bool] = False
-    """Whether a keyed step needs the records of a key in the order they came."""
+    """Whether a keyed step needs the records of a key in the order of arrival."""
     over_tables: ClassVar[bool] = False
     """Whether the step can read a table that changes, whose rows come and go."""
     usual_policy: ClassVar[OnError | None] = None

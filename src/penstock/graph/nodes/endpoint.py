@@ -82,7 +82,7 @@ class Source(Node):
 
 
 SHOWS_TABLES = ("console", "callback", "nothing")
-"""Sinks that take the changes of any table: they are shown, or told to a function, as they are."""
+"""Sinks that take the changes of any table: they are shown, or passed to a function, as they are."""
 REMOVES_ROWS = ("write_postgres",)
 """Sinks that can take a row out by its key."""
 

@@ -19,7 +19,7 @@ from penstock.graph.schema import Schema, returned_schema
 from penstock.graph.windows import TimeWindow
 
 LATE_RIGHT = "late_right"
-"""The output of records of the right stream that came too late; those of the left are on `late`."""
+"""The output of late records of the right stream; those of the left are on `late`."""
 LEFT, RIGHT = 0, 1
 CHANGED = "changed"
 HOWS = ("inner", "left", "right", "full")
@@ -56,7 +56,7 @@ class JoinStatic(Node):
         self._check_refresh()
         if given[0].changes is not None and self.refresh is not None:
             raise NotYet(
-                "a table that is re-read cannot be joined with rows that change: a row that goes must find what it found when it came"
+                "a table that is re-read cannot be joined with rows that change: a row that is removed must find what it found when it was added"
             )
 
     def _table(self) -> Schema:

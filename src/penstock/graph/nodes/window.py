@@ -254,7 +254,7 @@ class Window(Aggregating):
         return (main,) if self.time is None or self.parts else (main, late)
 
     def _late(self, schema: Schema) -> Schema:
-        """Late records as they came, without the hidden key."""
+        """Late records as they were read, without the hidden key."""
         if self.is_kept or ALL not in self.keys:
             return schema
         return schema.only(tuple(name for name in schema.names if name != ALL))
@@ -273,7 +273,7 @@ class Window(Aggregating):
 
     @property
     def ordered(self) -> bool:  # type: ignore[override]  # known when the windows are
-        """Windows by count take the records as they came."""
+        """Windows by count take the records in the order of arrival."""
         return isinstance(self.spec, CountWindow)
 
     @property

@@ -37,7 +37,7 @@ def describe_graph(graph: Graph) -> Description:
 
 
 def describe_step(node: Node) -> Description:
-    """A step: its name, what it was told, what goes in and what comes out."""
+    """A step: its name, its settings, its inputs and its outputs."""
     return {
         "name": node.name,
         "kind": node.kind,

@@ -108,28 +108,28 @@ def _caption(stage: Description) -> str:
 
 
 def _box(step: Description, host: str) -> StepBox:
-    told = _told(step)
-    detail = cut(f"{step['kind']} · {told}" if told else step["kind"], WIDEST)
+    settings = _settings_of(step)
+    detail = cut(f"{step['kind']} · {settings}" if settings else step["kind"], WIDEST)
     name = cut(name_text(step["name"]), WIDEST)
     width = max(110.0, 7.6 * len(name) + 28, 6.1 * len(detail) + 28)
     return StepBox(step, host, Box(width, BOX_HEIGHT), name, detail)
 
 
-def _told(step: Description) -> str:
-    """What a step was told, in the few words that fit into its box."""
-    told = dict(step["settings"])
+def _settings_of(step: Description) -> str:
+    """The settings of a step, in the few words that fit into its box."""
+    settings = dict(step["settings"])
     if step["kind"] == "bolt":
-        told = {name: told[name] for name in ("class", "tasks")}
-    outside = next((told[k] for k in ("from", "to", "with") if k in told), None)
+        settings = {name: settings[name] for name in ("class", "tasks")}
+    outside = next((settings[k] for k in ("from", "to", "with") if k in settings), None)
     if outside is not None:
-        on = f" on {told['on']}" if "on" in told else ""
-        where = next((told[k] for k in ("topic", "topics", "pattern", "table", "path") if told.get(k)), "")
+        on = f" on {settings['on']}" if "on" in settings else ""
+        where = next((settings[k] for k in ("topic", "topics", "pattern", "table", "path") if settings.get(k)), "")
         topic = str(where).strip("[]").replace("'", "")
         return f"{outside} {topic}".rstrip() + on
-    function = str(told.pop("function", told.pop("class", ""))).rpartition(":")[2]
-    key = [f"by {told.pop('key')}"] if "key" in told else []
+    function = str(settings.pop("function", settings.pop("class", ""))).rpartition(":")[2]
+    key = [f"by {settings.pop('key')}"] if "key" in settings else []
     named = [] if function in ("", "<lambda>") else [function]
-    return ", ".join([*key, *named, settings_text(told)]).removesuffix(", ")
+    return ", ".join([*key, *named, settings_text(settings)]).removesuffix(", ")
 
 
 def cut(text: str, length: int) -> str:

@@ -72,7 +72,7 @@ def move_text(how: str) -> str:
 
 
 def settings_text(settings: dict[str, Any]) -> str:
-    """What a step was told, in one line.
+    """The settings of a step, in one line.
 
     >>> settings_text({"from": "rate", "rows_per_second": 10})
     'from rate, rows_per_second=10'

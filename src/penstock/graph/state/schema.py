@@ -1,4 +1,4 @@
-"""What a step keeps, as a record by which a changed flow is told from the one that wrote the state.
+"""What a step keeps, as a record by which a changed flow is distinguished from the one that wrote the state.
 
 >>> kept = StateSchema("n", "aggregate", "values", (StateField("word", "string"),), (StateField("n", "bigint", "count(*)", True),))
 >>> from dataclasses import replace

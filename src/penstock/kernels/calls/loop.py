@@ -31,7 +31,7 @@ class LoopBlocked(Exception):
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A record that a call is made for: the one at `at` of a chunk, and what came of it."""
+    """A record that a call is made for: the one at `at` of a chunk, and its result."""
 
     row: object
     chunk: Chunk

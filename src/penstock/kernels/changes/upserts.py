@@ -48,7 +48,7 @@ class RetractKernel(ChangesKernel):
         return ()
 
     def advance(self, times: Times) -> Out:
-        """The rows that went and those that came."""
+        """The rows that were removed and those that were added."""
         self.move(times)
         made: list[Signed] = []
         for key, row in self.last.items():

@@ -1,4 +1,4 @@
-"""Dead letters as rows: what sinks, the letter box and `penstock dlq` see of a record that was put aside."""
+"""Dead letters as rows: what sinks, the dead-letter store and `penstock dlq` see of a record that was put aside."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, 
 
 def _values(made: Letter, number: str, flow: str, batch: int, now: int) -> tuple[Any, ...]:
     where = f"batch {batch}, {made.number}" if made.number else f"batch {batch}"
-    told = (made.step, made.cause, made.traceback, made.record)
-    return (number, to_moment(now), flow, *told, where, batch, made.payload)
+    about = (made.step, made.cause, made.traceback, made.record)
+    return (number, to_moment(now), flow, *about, where, batch, made.payload)

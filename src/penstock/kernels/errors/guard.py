@@ -87,9 +87,11 @@ class Guard:
 
 def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter:
     """The dead letter of a chunk of one record."""
-    told = failed.failure("")
+    failure = failed.failure("")
     values = next(iter(chunk.values()))
-    return Letter(node.name, told.error, told.traceback, told.record, payload_of(values, chunk.shape.schema), place)
+    return Letter(
+        node.name, failure.error, failure.traceback, failure.record, payload_of(values, chunk.shape.schema), place
+    )
 
 
 def piece(chunk: Chunk, begin: int, end: int) -> Chunk:

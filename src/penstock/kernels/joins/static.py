@@ -15,7 +15,7 @@ from penstock.kernels.records.chunk import Chunk, shape_of
 
 
 class JoinKernel(Kernel):
-    """Looks each record's key up in a table held in memory, which is read anew where the step says so."""
+    """Looks each record's key up in a table held in memory, which is re-read where the step says so."""
 
     node: JoinStatic
 

@@ -1,6 +1,6 @@
 """The kernel of a window join: records of both sides that fall into the same window, given when it closes.
 
-Rows are kept as they came. When event time moves, the windows that end on its way are filled from the rows of their time, and joined as a
+Rows are kept as they are read. When event time moves, the windows that end on its way are filled from the rows of their time, and joined as a
 whole: so a row of many windows is kept once, and who matches nothing is known at once.
 """
 

@@ -169,7 +169,7 @@ def gathers(own: Aggregator) -> bool:
 
 
 def only_key(schema: Schema) -> bool:
-    """Whether equal keys mean equal records: one field, of a type in which equal values cannot be told apart."""
+    """Whether equal keys mean equal records: one field, of a type in which equal values cannot be distinguished."""
     return len(schema.fields) == 1 and schema.record is None and schema.fields[0].type in (*INTEGERS, STRING, BINARY)
 
 

@@ -1,6 +1,6 @@
 """Orders of records: as SQL has them (null is the smallest value, not-a-number the largest), for Arrow tables and for tuples.
 
-Every order ends with all the values of a record, so that it does not depend on how the records came.
+Every order ends with all the values of a record, so that it does not depend on the order of arrival.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Unread:
-    """A record that a source could not read: as it came, where it came from, and why."""
+    """A record that a source could not read: its bytes, its position, and why."""
 
     raw: bytes
     position: str

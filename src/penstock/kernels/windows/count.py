@@ -1,4 +1,4 @@
-"""Windows by count: so many records of a key, in the order they came."""
+"""Windows by count: so many records of a key, in the order of arrival."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _order(keys: IntArray, starts: IntArray) -> IntArray:
 
 
 def _running_max(values: IntArray, fresh: BoolArray) -> IntArray:
-    """The largest value so far, beginning anew where `fresh` is true."""
+    """The largest value so far, starting over where `fresh` is true."""
     least = int(values.min(initial=0))
     high = int(values.max(initial=0)) - least + 1
     group = np.cumsum(fresh)

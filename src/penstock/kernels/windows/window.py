@@ -42,7 +42,7 @@ Parts = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Held:
-    """An open window of a key: its parts, of how many records, and how many of them came since it was given."""
+    """An open window of a key: its parts, of how many records, and how many of them are new since it was emitted."""
 
     parts: Parts | None
     rows: int

@@ -65,7 +65,7 @@ class _Reading:
 
 
 class Consumer:
-    """Reads topics; with a group, shares the partitions with the other members and remembers how far it came.
+    """Reads topics; with a group, shares the partitions with the other members and remembers its position.
 
     Not for use from several threads at once.
     """

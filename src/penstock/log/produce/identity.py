@@ -34,7 +34,7 @@ class Identity:
 
 
 def anonymous() -> Identity:
-    """A producer without a name: an id that nobody else has, and that can be told from those with a name."""
+    """A producer without a name: an id that nobody else has, and that differs from those with a name."""
     return Identity(UNNAMED | secrets.randbits(61), 0)
 
 

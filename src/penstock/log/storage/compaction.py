@@ -66,7 +66,7 @@ class _Output:
             self.flush(end)
 
     def flush(self, end: int) -> None:
-        """Write what came together as one batch that stands for all offsets up to `end`."""
+        """Write what was collected as one batch that stands for all offsets up to `end`."""
         if end == self.start:
             return
         body = self._body()

@@ -1,6 +1,6 @@
 """Retention: old segments go, whole, when they are too old or the partition is too large.
 
-The new first offset is on record before a file is deleted, so that a reader is told "removed" and not "damaged". A
+The new first offset is on record before a file is deleted, so that a reader gets "removed" and not "damaged". A
 reader that has a deleted file open reads it to its end.
 """
 

@@ -118,7 +118,7 @@ class BatchRunner:
         """Dead letters for which there is no step: they count as not replayed."""
         for (step, _), rows in left.items():
             log.warning(
-                "%d dead letters were not replayed: no step %r runs; they stay in the letter box", len(rows), step
+                "%d dead letters were not replayed: no step %r runs; they stay among the dead letters", len(rows), step
             )
         self.replays.give_back(batch, {step for step, _ in left})
 
@@ -208,7 +208,7 @@ class BatchRunner:
         return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
-        """What steps have put aside is known when all else is computed; it goes to its sinks, or into the letter box."""
+        """What steps have put aside is known when all else is computed; it goes to its sinks, or into the dead-letter store."""
         letters = at.counts.value.letters
         if len(letters) > MOST_LETTERS:
             raise RunError(

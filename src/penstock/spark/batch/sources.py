@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _cast(frame: DataFrame, place: Place) -> DataFrame:
-    """The fields of a source, each of the type the flow was checked with, and what is told of records it could not read."""
+    """The fields of a source, each of the type the flow was checked with, and the description of records it could not read."""
     columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields]
     return frame.select(*columns, *([f.col(UNREAD)] if place.keeps_unread else []))
 
@@ -141,7 +141,7 @@ class Sources:
         return frame.selectExpr("-1 as __source", *structs, *self._unread())
 
     def _unread(self, node: Node | None = None) -> list[str]:
-        """What is told of records that could not be read, among the columns of the union, if any source keeps such records."""
+        """The description of records that could not be read, among the columns of the union, if any source keeps such records."""
         if node is not None and keeps_unread(node):
             return [UNREAD]
         return [NOTHING] if any(map(keeps_unread, self.nodes)) else []
@@ -188,7 +188,7 @@ class Sources:
     def explained(
         self, spark: SparkSession, error: PenstockError, batch: int = -1, log: Path | None = None
     ) -> PenstockError:
-        """The error with all that is known of where its record came from."""
+        """The error with all that is known of the position of its record."""
         if not isinstance(error, StepError):
             return self._unread_in(spark, error)
         node = next((n for n in self.nodes if n.name == error.failure.step), None)
@@ -219,7 +219,7 @@ class Sources:
         return StepError(replace(failure, error=why, line=node.line, traceback=hint))
 
     def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
-        """The error with the place its record came from, where the stage reads a source that can tell."""
+        """The error with the position of its record, where the stage reads a source that can tell."""
         failure = error.failure
         node = next((n for n in self.nodes if n.name == failure.stream), None)
         position = f"batch {batch}, {failure.position}" if batch >= 0 else failure.position

@@ -190,7 +190,7 @@ def _reasons(kept: Kept, wanted: Wanted, store: str) -> list[str]:
 
 
 def _place(source: Named, before: tuple[Named, ...]) -> int | None:
-    """Where a source was. Ticks begin anew, because those that have been read are gone."""
+    """Where a source was. Ticks start over, because those that have been read are gone."""
     return before.index(source) if source in before and source[1] != "ticks" else None
 
 
@@ -218,7 +218,7 @@ def _source_text(kept: Kept, wanted: Wanted, source: str) -> str:
     was = dict(kept.sources)[source]
     now = dict(wanted.sources).get(source)
     if now is not None:
-        return f"source {source!r} was of the kind {was}, and is now {now}: it would begin anew"
+        return f"source {source!r} was of the kind {was}, and is now {now}: it would start over"
     hint = _hint(source, [n for n, k in wanted.sources if (n, k) not in kept.sources and k != "ticks"])
     return f"source {source!r} ({was}) is gone, and how far it has been read would be lost{hint}"
 

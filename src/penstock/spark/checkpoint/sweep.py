@@ -45,7 +45,7 @@ class Sweeper:
     swept: int = -EVERY
 
     def sweep(self, fed: Mapping[int, Path]) -> None:
-        """Removes what can go, if enough batches have passed. What goes wrong is told, and tried again later."""
+        """Removes what can go, if enough batches have passed. What goes wrong is logged, and tried again later."""
         if not fed:
             return
         try:
@@ -96,7 +96,7 @@ def _names(text: str, last: int) -> Iterator[str]:
 
 
 def _remove(folder: Path, names: set[str]) -> None:
-    """Removes files; the newest stays, because the number of the next one is told by it."""
+    """Removes files; the newest stays, because the number of the next one follows from it."""
     for path in sorted(folder.glob("*.parquet"))[:-1]:
         if path.name in names:
             path.unlink(missing_ok=True)

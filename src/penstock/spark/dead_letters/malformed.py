@@ -48,8 +48,8 @@ class Seen:
             return []
         found = self.noted.get["found"] or []
         endpoint = self.node.endpoint
-        told = [(bytes(row["unread"]["raw"] or b""), row["unread"]["position"]) for row in found]
-        places = source_connector(self.node.name, endpoint).positions(told)
+        unread = [(bytes(row["unread"]["raw"] or b""), row["unread"]["position"]) for row in found]
+        places = source_connector(self.node.name, endpoint).positions(unread)
         return [self._letter(row, place) for row, place in zip(found, places, strict=True)]
 
     @property
@@ -82,6 +82,6 @@ def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
     if node.error_action == SKIP:
         noted = f"count(if({UNREAD} is null, null, {whole})) as many"
     else:
-        told = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"
-        noted = f"min_by({told}, {UNREAD}.position, {MOST_LETTERS + 1}) as found"
+        described = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"
+        noted = f"min_by({described}, {UNREAD}.position, {MOST_LETTERS + 1}) as found"
     return frame.observe(seen.noted, f.expr(noted)).where(f"{UNREAD} is null").selectExpr(*names)

@@ -17,7 +17,7 @@ from penstock.kernels.errors.payload import read_payload
 from penstock.state.file import put_safely
 
 Replayed = dict[tuple[str, int], list[Any]]
-"""Records by the step that shall take them and the number of its input."""
+"""Records by the step that takes them and the number of its input."""
 RAW = -1
 """The input at which a source takes records again that it could not read."""
 

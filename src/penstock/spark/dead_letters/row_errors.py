@@ -95,17 +95,17 @@ class Refusals:
             made.abort()
 
     def _is_through(self, made: Staged) -> bool:
-        """Whether the sink holds the batch already. Then the trials told nothing of rows that only the whole table refuses; the note does."""
+        """Whether the sink holds the batch already. Then the trials did not find rows that only the complete table refuses; the note has them."""
         if self.note.exists():
             made.rehearse()
         return made.through
 
     def _refusal(self, error: Exception) -> str:
         """What a sink said that refuses rows already while they are staged; any other error goes on its way."""
-        told = str(as_run_error(error))
-        if REFUSED not in told:
+        message = str(as_run_error(error))
+        if REFUSED not in message:
             raise error
-        return told.split(REFUSED, 1)[1].strip()
+        return message.split(REFUSED, 1)[1].strip()
 
     def _letter(self, numbered: DataFrame, number: int, said: str) -> Letter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]

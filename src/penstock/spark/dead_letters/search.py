@@ -26,7 +26,7 @@ def searches(graph: Graph) -> bool:
 
 
 def without_breakers(runner: BatchRunner, spark: SparkSession, given: BatchInput) -> tuple[Frames, list[Letter]] | None:
-    """The frames without the records that break the batch, and those as dead letters; None when they cannot be told."""
+    """The frames without the records that break the batch, and those as dead letters; None when they cannot be found."""
     search = Bisection(dict(given.frames), lambda some: runner.attempt(spark, given.without(some, [])))
     try:
         causes = search.run()
@@ -44,6 +44,6 @@ def _letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> Lett
     names = tuple(n for n in search.frames[port].columns if n != UNREAD)
     values = search.values(row)[: len(names)]
     shown = short(tuple.__new__(row_class(names), values))
-    told = str(as_run_error(error))
+    message = str(as_run_error(error))
     payload = payload_of(values, graph.output(port).schema)
-    return Letter(port.step, told.split("\n", 1)[0], told, shown, payload, 0, f"record {number}")
+    return Letter(port.step, message.split("\n", 1)[0], message, shown, payload, 0, f"record {number}")

@@ -121,7 +121,7 @@ def _place(got: Path, place: Path, jar: Jar, said: str) -> None:
         )
     if not is_good(got, jar):
         raise SetupError(
-            f"{jar.org}:{jar.module}:{jar.revision} came with another SHA-256 than the pinned {jar.sha256}: it is not used. "
+            f"{jar.org}:{jar.module}:{jar.revision} has another SHA-256 than the pinned {jar.sha256}: it is not used. "
             f"Look at what stands between this machine and its package mirror"
         )
     got.replace(place)

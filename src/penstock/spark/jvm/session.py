@@ -83,7 +83,7 @@ def session(
 
 
 def _own_log_settings(given: Mapping[str, str]) -> bool:
-    """Whether the user of spark-submit says how Spark shall log."""
+    """Whether the user of spark-submit says how Spark logs."""
     options = given.get("spark.driver.extraJavaOptions", "")
     return "spark.log.level" in given or "log4j" in options or (_conf_folder() / "log4j2.properties").is_file()
 
@@ -118,7 +118,7 @@ def _conf_folder() -> Path:
 
 
 def _submitted() -> dict[str, str]:
-    """What spark-submit was told: asked of the JVM it started, or read from `PYSPARK_SUBMIT_ARGS`."""
+    """The options of spark-submit: asked of the JVM it started, or read from `PYSPARK_SUBMIT_ARGS`."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         from pyspark import SparkConf, SparkContext
 

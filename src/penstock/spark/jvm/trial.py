@@ -19,7 +19,7 @@ ROWS = 1000
 
 
 def main() -> None:
-    """Send rows through a Python worker and back, and print how many came."""
+    """Send rows through a Python worker and back, and print how many arrived."""
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

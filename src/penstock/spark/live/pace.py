@@ -2,7 +2,7 @@
 
 A run starts slowly: its first batch is small, so that something is seen soon however slow a step is, and the next ones grow as fast as the
 time they take allows. A slow sink makes batches long, so the next ones take less; the backlog after an outage comes in pieces instead of
-at once. Sources that can be told read the number from a file.
+at once. Sources that adapt read the number from a file.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class BatchReport:
 
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
-    back into loops. `late` and `bad` count records that came too late and that have no usable event time, where nobody reads
+    back into loops. `late` and `bad` count records that are late and that have no usable event time, where nobody reads
     them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them, `shed` those a source never read because it was too far behind; `watermarks` says how far the event time of each input has come, in microseconds.
     """
 

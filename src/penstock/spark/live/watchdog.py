@@ -1,4 +1,4 @@
-"""Notices that a batch makes no progress. It knows no Spark and no clock: it is told what is seen, and when."""
+"""Notices that a batch makes no progress. It knows no Spark and no clock: it gets what is seen, and when."""
 
 from __future__ import annotations
 

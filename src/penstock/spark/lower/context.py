@@ -23,7 +23,7 @@ Union = Callable[[tuple[Port, ...]], "DataFrame | None"]
 
 
 Reread = Callable[[str, list[dict[str, Any]]], "DataFrame"]
-"""Reads records of a source that came back from the dead letters."""
+"""Reads records of a source again from the dead letters."""
 
 
 def refuse_reread(step: str, letters: list[dict[str, Any]]) -> DataFrame:

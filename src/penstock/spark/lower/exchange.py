@@ -43,7 +43,7 @@ def place_of(keys: tuple[str, ...]) -> str:
 
 
 def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:
-    """The records at the task that owns their key, with the place of their key; in the order they came, if asked."""
+    """The records at the task that owns their key, with the place of their key; in the order of arrival, if asked."""
     columns = list(map(quote, names))
     if ordered:
         frame = frame.selectExpr(*columns, "monotonically_increasing_id() as __order")

@@ -47,7 +47,7 @@ def explode(at: Lowering, node: Explode) -> None:
 
 
 def union(at: Lowering, node: Union) -> None:
-    """`unionByName` over all inputs; sources that came together stay together."""
+    """`unionByName` over all inputs; sources that are read as one stay together."""
     frames = [at.frames[p] for p in node.inputs]
     together = at.union(node.inputs)
     at.give(Port(node.name), together or reduce(lambda one, other: one.unionByName(other), frames))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BUCKETS = 64
-"""Partitions are told apart up to this many; beyond, some share a mark."""
+"""Partitions are distinguished up to this many; beyond, some share a mark."""
 
 
 def event_time(at: Lowering, node: EventTime) -> None:
@@ -36,7 +36,7 @@ def event_time(at: Lowering, node: EventTime) -> None:
 
 
 def _latest(now: int, max_lead: int) -> int:
-    """The latest good time, in steps: a number that is new in each batch would have Spark generate its code anew each time.
+    """The latest good time, in steps: a number that is new in each batch would have Spark generate new code each time.
 
     >>> _latest(1000, 240), _latest(1009, 240)
     (1240, 1250)
@@ -63,6 +63,6 @@ def _highs(at: Lowering, node: EventTime, time: str, good: str) -> list[str]:
 
 
 def observed(observation: Observation) -> tuple[dict[str, int], int]:
-    """The latest time of each partition from which records came, and how many records were bad."""
+    """The latest time of each partition with records, and how many records were bad."""
     found = observation.get
     return {k.removeprefix("high"): v for k, v in found.items() if k != "bad" and v is not None}, found["bad"]

@@ -2,7 +2,7 @@
 
 Each tuple gets the number of its task, and `repartitionById` brings it there: partition and task are the same. The
 groupings that a column can express never leave the JVM; for the others the producer wrote the task beside the tuple.
-Sorting by the order in which they came keeps the tuples of one emitter in order, and makes a rerun the same.
+Sorting by the order of arrival keeps the tuples of one emitter in order, and makes a rerun the same.
 """
 
 from __future__ import annotations

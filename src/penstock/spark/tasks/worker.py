@@ -239,7 +239,7 @@ class _Task:
                 yield port, self._fitting(port, pa.RecordBatch.from_struct_array(part))
 
     def _fitting(self, port: Port, batch: pa.RecordBatch) -> Chunk:
-        """A chunk of the columns that came along; those that have served their purpose stay behind."""
+        """A chunk of the columns of the input; those that have served their purpose stay behind."""
         return Chunk(fitting(self.work.graph.output(port).schema, tuple(batch.schema.names)), batch=batch)
 
     def _out(self, given: tuple[Port, Chunk]) -> pa.RecordBatch:

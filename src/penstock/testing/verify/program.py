@@ -1,6 +1,6 @@
 """The flow under test, in a process of its own that may be killed: a topic, a numbering per key, and the sink.
 
-Run as `python -m penstock.testing.verify.program FOLDER`; what it shall do is in `FOLDER/spec.json`.
+Run as `python -m penstock.testing.verify.program FOLDER`; what it does is in `FOLDER/spec.json`.
 """
 
 from __future__ import annotations

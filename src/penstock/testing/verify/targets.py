@@ -54,7 +54,7 @@ class Target:
     """A sink under test. `place` is what the flow must know of it, as plain values that go to another process."""
 
     ordered: ClassVar[bool] = True
-    """Whether the sink keeps rows in the order in which they came."""
+    """Whether the sink keeps rows in the order of arrival."""
     server: ClassVar[bool] = False
     """Whether it can be a server of the user's own."""
 
@@ -68,12 +68,12 @@ class Target:
         raise NotImplementedError
 
     def reader(self, place: dict[str, Any]) -> Reader:
-        """Somebody who reads it, as its docs say it shall be read."""
+        """Somebody who reads it, as its docs say it must be read."""
         raise NotImplementedError
 
 
 class Reader:
-    """Reads a sink again and again. Parts that cannot be read at one moment (partitions) are told apart."""
+    """Reads a sink again and again. Parts that cannot be read at one moment (partitions) are kept apart."""
 
     def glance(self) -> dict[int, Glance]:
         """What is there now, by part."""
@@ -89,13 +89,13 @@ class Reader:
 
 @dataclass
 class Following(Reader):
-    """The base of readers that only ever read what came since."""
+    """The base of readers that only ever read what is new."""
 
     found: dict[int, list[Seen]] = field(default_factory=dict)
     _glances: dict[int, Glance] = field(default_factory=dict)
 
     def more(self) -> Iterator[tuple[int, list[Seen]]]:
-        """The rows that came since the last time, by part."""
+        """The rows that are new since the last time, by part."""
         raise NotImplementedError
 
     def glance(self) -> dict[int, Glance]:

@@ -37,7 +37,7 @@ MOST_BATCHES = 90
 
 @dataclass(frozen=True)
 class Plan:
-    """What a verification does. `say` is told how it goes on."""
+    """What a verification does. `say` is called with its progress."""
 
     sink: str
     records: int = 100_000
@@ -110,11 +110,11 @@ class Verification:
         return replace(found, kills=dict(hits))
 
     def _killed(self, kill: Kill, at: int) -> bool:
-        """One life that ends by a kill; false when the flow was through before it came."""
+        """One life that ends by a kill; false when the flow had ended before it."""
         began = time.monotonic()
         hit = self._life(kill.setting, None if kill.point else kill.seconds)
-        told = "killed" if hit else "through before it came"
-        self.plan.say(f"{at + 1:3}/{self.plan.kills} {kill}: {told} ({time.monotonic() - began:.1f} s)")
+        outcome = "killed" if hit else "ended before the kill"
+        self.plan.say(f"{at + 1:3}/{self.plan.kills} {kill}: {outcome} ({time.monotonic() - began:.1f} s)")
         return hit
 
     def _life(self, crash: str, seconds: float | None) -> bool:
