@@ -250,3 +250,26 @@ def windows() -> ps.Flow:
     events.key_by("k").window(ps.session(lambda row: "5s")).count("visits").sink("visits-out", ps.console())
     events.key_by("k").window(ps.tumbling("10s")).aggregate("own", longest=Longest).sink("own-out", ps.console())
     return flow
+
+
+@kept
+def tables() -> ps.Flow:
+    """Tables that change: rows that replace each other on the way to a sink, signed rows everywhere else."""
+    flow = ps.Flow("tables")
+    schema = "op string, id int, k string, n int, ts timestamp"
+    people = flow.source("changes", ps.items([], schema), event_time="ts").as_table("people", "id")
+    others = flow.source("others", ps.items([], "k string, m int, ts2 timestamp"), event_time="ts2")
+    totals = others.key_by("k").sum("totals", "m")
+    totals.select("renamed", "k", m="totals").sink("upserts", ps.console())
+    people.where("some", "n > 1").sink("deletes", ps.console())
+    people.join("joined", totals, on="k", how="left").key_by("k").aggregate("again", n="count(*)").sink(
+        "out", ps.console()
+    )
+    people.union("both", people).sink("keyless", ps.console())
+    people.key_by("k").reduce("folded", first).changelog("log").sink("records", ps.console())
+    by_key = people.key_by("k")
+    by_key.window(ps.tumbling("10s")).count("once").sink("windows", ps.console())
+    by_key.window(ps.tumbling("10s"), mode="update").count("n").where("large", "n > 9").sink("updated", ps.console())
+    people.sort("sorted").sink("in-order", ps.console())
+    people.join("near", others, on="k", within="5s", prefix="o_").sink("pairs", ps.console())
+    return flow

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.compiler.compile import BOUNDED, LIVE, compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE, Plan, Stage
+from penstock.compiler.rewrites.carry_changes import carried, carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.fuse_native import fuse_native
@@ -25,6 +26,7 @@ from penstock.graph.nodes import AsRecords, Node, Port, Union
 from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, start
 
 RULES: dict[Callable[[Plan], Plan], str] = {
+    carry_changes: "tables",
     merge_with_state: "word_count",
     expand_sources: "generated",
     window_parts: "windows",
@@ -67,6 +69,13 @@ def test_each_rewrite_does_what_its_golden_text_shows(rule: Callable[[Plan], Pla
 
 def test_every_rewrite_has_a_golden_text() -> None:
     assert set(RULES) == {*LIVE, *BOUNDED}
+
+
+def test_a_flow_of_records_pays_nothing_for_tables() -> None:
+    graphs = [make().graph for make in FLOWS.values()]
+    records = [g for g in graphs if not any(o.changes for n in g.nodes for o in n.outputs)]
+    assert len(records) > 10
+    assert all(carried(graph) is graph for graph in records)
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,17 @@ REFUSED: list[tuple[str, Callable[[Any, Any, ps.Flow], Any]]] = [
     ("a join is with a stream, or with a static table", lambda a, b, f: a.join("j", [1], "k", within=1)),
     ("a stream of another flow", lambda a, b, f: a.join("j", timed(ps.Flow("x"), "c"), "k", within=1)),
     (
-        "interval_join reads records, and 'n' emits a table",
+        "both streams of a join need event time; n on the right has none",
         lambda a, b, f: a.join("j", b.key_by("k").count("n"), "k", within=1),
     ),
+    ("ttl is for joins without within", lambda a, b, f: a.join("j", b, "k", within=1, ttl="1h", prefix="b_")),
+    ("ttl is for how long rows are kept", lambda a, b, f: a.join("j", b, "k", ttl=0, prefix="b_")),
+    (
+        "condition is for joins of two streams",
+        lambda a, b, f: a.join("j", ps.items([], "k bigint"), "k", condition="k > 1"),
+    ),
+    ("needs a boolean", lambda a, b, f: a.join("j", b, "k", condition="k + 1", prefix="b_")),
+    ("runs in Python", lambda a, b, f: a.join("j", b, "k", condition=ps.sql("k > 1", "boolean", "k"), prefix="b_")),
     ("must define on_event", lambda a, b, f: a.with_broadcast("j", b, BroadcastProcess, "n bigint", key="k")),
     ("needs a penstock.BroadcastProcess", lambda a, b, f: a.with_broadcast("j", b, int, "n bigint", key="k")),
     ("must say what it emits", lambda a, b, f: a.with_broadcast("j", b, Keep, key="k")),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.errors import ExpressionError, FlowError, NotYet, SchemaError, UnknownName
+from penstock.errors import ExpressionError, FlowError, SchemaError, UnknownName
 from penstock.graph.nodes import Timed
 
 SCHEMA = "user string, ts timestamp, n int"
@@ -36,8 +36,22 @@ def test_windows_that_are_given_more_than_once_are_updates(how: dict[str, Any]) 
     made = timed().key_by("user").window(ps.tumbling("10s"), **how).count("n")
     assert made.updates == ("user", "window_start", "window_end")
     assert made.where("big", "n > 1").updates == made.updates
-    with pytest.raises(NotYet, match="as_records"):
-        made.key_by("user").sort("order")
+    assert made.key_by("user").sort("order").changes is None
+
+
+@pytest.mark.parametrize(
+    "message, make",
+    [
+        ("goes by the order in which records come", lambda s: s.window(ps.count_window(2))),
+        ("nobody knows that when it goes", lambda s: s.window(ps.tumbling("1s"), clock="processing")),
+        ("leave out early", lambda s: s.window(ps.tumbling("1s"), early=ps.every_records(2))),
+        ("leave out accumulate", lambda s: s.window(ps.tumbling("1s"), mode="update", accumulate=False)),
+    ],
+)
+def test_windows_that_cannot_take_a_row_back_are_refused_over_tables_with_the_reason(message: str, make: Any) -> None:
+    table = timed().key_by("user").window(ps.tumbling("10s"), mode="update").count("n")
+    with pytest.raises(FlowError, match=f"{message}.*changelog"):
+        make(table.key_by("user")).count("again")
 
 
 def test_results_that_add_up_are_records() -> None:

@@ -67,6 +67,31 @@ def test_running_totals_have_the_key_of_their_stream(kafka: Kafka, penstock_spar
     assert last == {f"u{k}": sum(n for u, n in ROWS if u == f"u{k}") for k in range(3)}
 
 
+LEAVING = [
+    ("insert", 1, 9),
+    ("insert", 2, 8),
+    ("insert", 3, 7),
+    ("update_after", 1, 1),
+    ("delete", 2, 8),
+    ("update_after", 3, 6),
+]
+
+
+def test_a_row_that_leaves_a_table_is_a_record_without_a_value(
+    kafka: Kafka, penstock_spark: Any, tmp_path: Path
+) -> None:
+    sinks = {(delivery, via): kafka.topic(1) for delivery, via in HOW[:3]}
+    flow = ps.Flow("leaving")
+    table = flow.source("given", ps.items(LEAVING, "op string, id int, n int", batches=2)).as_table("table", "id")
+    large = table.where("large", "n > 5")
+    for (delivery, via), topic in sinks.items():
+        large.sink(f"out-{delivery}-{via}", write_kafka(topic, servers=kafka.servers, via=via), delivery=delivery)
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, mode="once")).wait(0.02)
+    for topic in sinks.values():
+        last = {m.key(): m.value() and json.loads(m.value()) for m in kafka.read(topic)}
+        assert last == {b"1": None, b"2": None, b"3": {"id": 3, "n": 6}}
+
+
 def test_record_ids_tell_each_record_of_a_batch_apart(kafka: Kafka, penstock_spark: Any, tmp_path: Path) -> None:
     topic = kafka.topic(1)
     sink = write_kafka(topic, servers=kafka.servers, record_ids=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections import Counter
 from decimal import Decimal
@@ -18,7 +19,7 @@ from penstock.graph.nodes import Term
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import JOINS
 from penstock.kernels.changes.rows import consolidated
-from penstock.testing import BARRIER, run_local
+from penstock.testing import BARRIER, Driver, run_local
 from tests.kernels.changing import Change, Query, Running, added, aggregated, best, joined, table
 
 BIDS = "auction string, price bigint"
@@ -301,6 +302,66 @@ def test_a_join_that_is_empty_again_keeps_nothing(how: str) -> None:
     step.batch({("a", 1): 2}, {("a", 5): 1})
     step.batch({("a", 1): -2}, {("a", 5): -1})
     assert not step.state.kept
+
+
+def living(how: str) -> Driver:
+    """A join whose rows live for an hour: names of ids."""
+    flow = ps.Flow("living")
+    left = flow.source("left", ps.items([], "op string, id int, n int")).as_table("table", "id")
+    right = flow.source("right", ps.items([], "id int, name string"))
+    left.join("joined", right, on="id", how=how, ttl="1h").sink("out", ps.console())
+    return Driver(flow)
+
+
+def test_the_rows_of_a_key_live_until_none_has_changed_for_so_long() -> None:
+    driver = living("left")
+    driver.push("left", ("insert", 1, 10), ("insert", 2, 20))
+    driver.barrier()
+    driver.clock.advance(3000)
+    driver.push("right", (1, "one"))
+    driver.barrier()
+    driver.clock.advance(3000)
+    driver.push("right", (1, "uno"), (2, "two"))
+    got = driver.barrier()["out"]
+    assert Counter(map(tuple, got)) == Counter({(1, 10, "one"): 1, (1, 10, "uno"): 1, (2, 20, None): 1})
+    assert len(driver.run.states["joined"].kept) == 2
+    driver.clock.advance(3601)
+    driver.barrier()
+    assert not driver.run.states["joined"].kept
+
+
+@pytest.mark.parametrize("how", JOINS)
+def test_a_row_that_goes_after_it_was_forgotten_is_no_change(how: str) -> None:
+    driver = living(how)
+    driver.push("left", ("insert", 1, 10))
+    driver.push("right", (1, "one"))
+    before = driver.barrier()["out"]
+    driver.clock.advance(3601)
+    driver.push("left", ("delete", 1, 10))
+    assert driver.barrier()["out"] == before
+    driver.push("right", (1, "uno"))
+    driver.push("left", ("insert", 1, 11))
+    driver.barrier()
+    driver.push("left", ("delete", 1, 11))
+    driver.barrier()
+
+
+def test_a_row_of_a_table_far_in_the_future_stays_and_moves_no_time() -> None:
+    flow = ps.Flow("future")
+    rows = flow.source("rows", ps.items([], "op string, id int, ts timestamp")).as_table("table", "id")
+    timed = rows.event_time("timed", "ts")
+    timed.sink("out", ps.console())
+    timed.sort("sorted").sink("sorted-out", ps.console())
+    driver = Driver(flow)
+    now = datetime.datetime.fromtimestamp(driver.clock(), datetime.UTC)
+    near, far = now - datetime.timedelta(seconds=5), now + datetime.timedelta(days=900)
+    driver.push("rows", ("insert", 1, near), ("insert", 2, far))
+    assert len(driver.barrier()["out"]) == 2
+    assert driver.results()["sorted-out"] == []
+    driver.clock.advance(86_400 * 1000)
+    driver.push("rows", ("delete", 2, far), ("insert", 3, now))
+    driver.barrier()
+    assert [row.id for row in driver.barrier(end=True)["sorted-out"]] == [1, 3]
 
 
 def test_a_group_without_rows_is_forgotten() -> None:

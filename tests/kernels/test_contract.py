@@ -79,6 +79,13 @@ async def same_record(row: Any) -> Any:
 
 Make = Callable[[Any], Any]
 """A step behind a stream with event time."""
+
+
+def updated(stream: Any) -> Any:
+    """A table with event time, whose rows change."""
+    return stream.key_by("k").window(ps.tumbling("5s"), mode="update").aggregate("first", n="count(*)")
+
+
 RECORDS: dict[str, Make] = {
     "map": lambda s: s.map("x", lambda r: {"k": r.k, "v": r.v + 1}, schema="k string, v int"),
     "map_async": lambda s: s.map_async("x", doubled, schema="k string, v int", concurrency=3),
@@ -116,6 +123,9 @@ RECORDS: dict[str, Make] = {
     "sort within": lambda s: s.sort("x", "v desc", within="10s"),
     "distinct in time": lambda s: s.key_by("k", "v").distinct("x", within="8s"),
     "distinct": lambda s: s.key_by("k", "v").distinct("once").select("x", "k", "v"),
+    "window over a table": lambda s: updated(s).key_by("k").window(ps.tumbling("20s")).aggregate("x", t="sum(n)"),
+    "sessions over a table": lambda s: updated(s).key_by("k").window(ps.session("4s")).aggregate("x", t="sum(n)"),
+    "sort over a table": lambda s: updated(s).sort("x", "n"),
 }
 TABLES: dict[str, Make] = {
     "count": lambda s: s.key_by("k").count("x"),
@@ -125,6 +135,12 @@ TABLES: dict[str, Make] = {
     "fold": lambda s: s.key_by("k").fold("x", 0, lambda so_far, r: so_far + r.v, schema="t bigint"),
     "top": lambda s: s.key_by("k").top("x", 2, "v desc"),
     "window with updates": lambda s: s.key_by("k").window(ps.tumbling("10s"), mode="update").aggregate("x", t="sum(v)"),
+    "reduce over a table": lambda s: (
+        updated(s).key_by("k").reduce("x", lambda a, b: max(a, b, key=lambda r: r.window_end))
+    ),
+    "updates over a table": lambda s: (
+        updated(s).key_by("k").window(ps.sliding("20s", "5s"), mode="update").aggregate("x", t="sum(n)")
+    ),
     "window by the clock": lambda s: (
         s.key_by("k").window(ps.tumbling("1000s"), clock="processing").aggregate("x", n="count(*)")
     ),
@@ -139,7 +155,12 @@ JOINS: dict[str, Callable[[Any, Any], Any]] = {
     "interval": interval("inner"),
     "interval, left": interval("left"),
     "interval, full": interval("full"),
+    "interval, with a condition": lambda a, b: a.join(
+        "x", b, "k", within=("-3s", "4s"), how="full", prefix="o_", condition="v < o_v"
+    ),
+    "without a bound": lambda a, b: a.join("x", b, "k", prefix="o_", condition="v < o_v"),
     "as of": lambda a, b: a.asof_join("x", b, "k", prefix="o_"),
+    "as of, over a table": lambda a, b: updated(a).asof_join("x", b, "k", prefix="o_"),
     "as of, nearest": lambda a, b: a.asof_join("x", b, "k", direction="nearest", tolerance="3s", prefix="o_"),
     "window": lambda a, b: a.window_join("x", b, "k", ps.tumbling("5s"), how="full", prefix="o_"),
 }

@@ -17,6 +17,7 @@ from penstock.graph.endpoints.servers import write_redis
 from penstock.graph.nodes import Endpoint
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
+from penstock.log import Log
 from penstock.spark.run import run_live
 from penstock.testing.connectors import Opened, SinkContract
 from penstock.testing.servers import redis_server
@@ -131,3 +132,34 @@ def test_a_live_flow_writes_running_totals(url: str, client: redis.Redis, pensto
     words.key_by("word").count("n").sink("out", write_redis(url, key="word", name="n"), delivery="exactly_once")
     run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait()
     assert {k: client.hget(f"n:{k}", "n") for k in "abc"} == {"a": b"3", "b": b"1", "c": b"1"}
+
+
+@spark
+def test_a_row_that_leaves_a_table_is_deleted(
+    url: str, client: redis.Redis, penstock_spark: Any, tmp_path: Path
+) -> None:
+    """As a hash, as a string by more than its key, and as a record without a value in a topic of the log."""
+    flow = ps.Flow("leaving")
+    given = [
+        ("insert", 1, 9),
+        ("insert", 2, 8),
+        ("insert", 3, 7),
+        ("update_after", 1, 1),
+        ("delete", 2, 8),
+        ("update_after", 3, 6),
+    ]
+    table = flow.source("given", ps.items(given, "op string, id int, n int", batches=2)).as_table("table", "id")
+    large = table.where("large", "n > 5")
+    large.sink("hashes", write_redis(url, key="id", name="large"))
+    table.sink("strings", write_redis(url, "string", key=("id", "n"), name="both"))
+    large.sink("topic", ps.write_topic("large", path=tmp_path / "log"))
+    large.key_by("id", "n").aggregate("pairs", m="count(*)").sink("two", ps.write_topic("pairs", path=tmp_path / "log"))
+    run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait(pause=0.02)
+    assert {k: client.hgetall(k) for k in client.keys("large:*")} == {b"large:3": {b"n": b"6"}}
+    assert set(client.keys("both:*")) == {b"both:1:1", b"both:3:6"}
+    with Log(tmp_path / "log") as log:
+        rows = {r.key: r.value and json.loads(r.value) for r in log.read("large", 0, 0)}
+        pairs = {r.key: r.value and json.loads(r.value) for r in log.read("pairs", 0, 0)}
+    assert rows == {b"1": None, b"2": None, b"3": {"id": 3, "n": 6}}
+    assert pairs[b'{"id":3,"n":7}'] is None
+    assert pairs[b'{"id":3,"n":6}'] == {"id": 3, "n": 6, "m": 1}

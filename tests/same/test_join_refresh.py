@@ -88,6 +88,26 @@ def test_a_function_says_which_version_is_there(flow_driver: Any) -> None:
     assert [r.city for r in driver.barrier()["out"]] == ["London", "London", "Paris"]
 
 
+def test_a_row_that_goes_takes_back_what_it_found_when_it_came() -> None:
+    versions, rows = [1], [("ada", "London"), ("ada", "York")]
+    flow = ps.Flow("remembered")
+    changes = flow.source("changes", ps.items([], "op string, id int, user string"))
+    people = changes.as_table("people", "id")
+    found = people.join("who", ps.items([], SCHEMA), "user", how="left", refresh=lambda: versions[-1])
+    found.key_by("city").aggregate("cities", n="count(*)").sink("out", ps.console())
+    driver = Driver(flow, tables={"who": rows})
+    driver.push("changes", ("insert", 1, "ada"), ("insert", 2, "ada"), ("insert", 3, "bob"))
+    assert driver.barrier().table("out") == {"London": ("London", 2), "York": ("York", 2), None: (None, 1)}
+    rows[:] = [("ada", "Paris"), ("bob", "Rome")]
+    versions.append(2)
+    driver.push("changes", ("delete", 1, "ada"), ("update_after", 3, "bob"), ("insert", 4, "ada"))
+    driver.crash()
+    expected = {"London": ("London", 1), "York": ("York", 1), "Paris": ("Paris", 1), None: (None, 1)}
+    assert driver.barrier().table("out") == expected
+    driver.push("changes", ("update_after", 3, "ada"), ("delete", 2, "ada"))
+    assert driver.barrier().table("out") == {"Paris": ("Paris", 2)}
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("refresh", ["changed", "1ms", "version", None])
 def test_a_live_run_sees_the_table_change_between_two_batches(

@@ -36,9 +36,9 @@ BOTH: tuple[Rewrite, ...] = (
     fuse_python,
     fuse_native,
 )
-BOUNDED: tuple[Rewrite, ...] = (*BOTH, share_streams)
-ROUNDS: tuple[Rewrite, ...] = (merge_with_state, *BOUNDED)
-LIVE: tuple[Rewrite, ...] = (merge_with_state, *BOTH, share_behind_union)
+BOUNDED: tuple[Rewrite, ...] = (carry_changes, *BOTH, share_streams)
+ROUNDS: tuple[Rewrite, ...] = (carry_changes, merge_with_state, *BOTH, share_streams)
+LIVE: tuple[Rewrite, ...] = (carry_changes, merge_with_state, *BOTH, share_behind_union)
 
 
 def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
@@ -46,7 +46,7 @@ def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
 
     A bounded flow with a loop goes round, so its totals go on too.
     """
-    plan = carry_changes(finish_aggregates(Plan(graph, ())))
+    plan = finish_aggregates(Plan(graph, ()))
     for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from penstock.graph.aggregates import Aggregate
 from penstock.graph.duration import shown
+from penstock.graph.expr import to_text
 from penstock.graph.graph import Graph
 from penstock.graph.ids import part_of
 from penstock.graph.nodes import (
@@ -28,12 +30,26 @@ from penstock.graph.nodes import (
     WindowJoin,
 )
 from penstock.graph.nodes.base import Timed
-from penstock.graph.nodes.changes import AggregateChanges, Retract, TableJoin, TopChanges, visible
+from penstock.graph.nodes.changes import (
+    AggregateChanges,
+    Answers,
+    FoldChanges,
+    Retract,
+    Settle,
+    TableJoin,
+    TopChanges,
+    WindowChanges,
+    visible,
+)
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.schema import Schema
 from penstock.graph.state.schema import Settings, StateField, StateSchema
 
 Fields = tuple[StateField, ...]
+
+
+KEEP_RECORDS = (Top, TopChanges, Sort, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers)
+"""Steps that keep records as they are."""
 
 
 def schemas_of(graph: Graph) -> dict[str, StateSchema]:
@@ -62,10 +78,8 @@ def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
 
 def _values(node: Keyed, schema: Schema, store: str) -> Fields:
     """The fields that a step keeps for records of a schema; none when it is nothing but the keys."""
-    if isinstance(node, AggregateBy):
-        return _computed(node.aggregates, addable=True)
-    if isinstance(node, AggregateChanges):
-        return _computed(node.aggregates)
+    if isinstance(node, AggregateBy | AggregateChanges):
+        return _computed(node.aggregates, addable=isinstance(node, AggregateBy))
     if isinstance(node, Window):
         return _computed(node.aggregates) if node.function is None else _records(schema)
     if isinstance(node, Fold):
@@ -77,7 +91,10 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
         return _records(schema, addable=True)
     if isinstance(node, DistinctInTime) and store == node.kept:
         return ()
-    return _records(schema) if isinstance(node, Top | TopChanges | Sort | StreamJoin | DistinctInTime | Retract) else ()
+    if isinstance(node, FoldChanges):
+        result = _records(visible(node.output().schema))
+        return (*_records(schema), *(replace(f, name=f"result.{f.name}") for f in result))
+    return _records(schema) if isinstance(node, KEEP_RECORDS) else ()
 
 
 def _records(schema: Schema, *, addable: bool = False) -> Fields:
@@ -93,7 +110,11 @@ def _settings(node: Keyed, graph: Graph) -> Settings:
     """The settings that change the meaning of what is kept."""
     if isinstance(node, Window):
         return _window(node)
-    if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract):
+    if isinstance(node, WindowChanges):
+        return (*_over_table(node, graph), *_window(node.of))
+    if isinstance(node, Settle):
+        return (*_over_table(node, graph), *_timed(node.timed_by))
+    if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract | FoldChanges | Answers):
         return _over_table(node, graph)
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
@@ -126,7 +147,9 @@ def _over_table(node: Keyed, graph: Graph) -> Settings:
         return (*made, ("first", f"{node.n} by {', '.join(map(str, node.by))}"))
     if isinstance(node, TableJoin):
         right = ", ".join(map(str, _records(visible(graph.output(node.inputs[RIGHT]).schema))))
-        return (*made, ("kind", node.how), ("right", right), ("one row per key", str(node.single)))
+        further = () if node.condition is None else (("condition", to_text(node.condition)),)
+        forgets = () if node.ttl is None else (("rows", "are forgotten after a time"),)
+        return (*made, ("kind", node.how), ("right", right), ("one row per key", str(node.single)), *further, *forgets)
     return made
 
 
@@ -143,7 +166,8 @@ def _path(port: Port, graph: Graph) -> str:
 def _join(node: StreamJoin) -> Settings:
     """Which records of a join wait for which others."""
     settings = node.settings()
-    times = tuple(
+    further = () if node.condition is None else (("condition", to_text(node.condition)),)
+    times = further + tuple(
         (f"event time on the {side}", t.column) for side, t in zip(("left", "right"), node.timed_by, strict=True)
     )
     if isinstance(node, IntervalJoin):

@@ -12,6 +12,8 @@ WEAKER = (AT_LEAST_ONCE, AT_MOST_ONCE)
 
 RowErrors = Literal["none", "bisected", "reported"]
 """How a sink tells which row it refuses: not at all, by trying parts of a batch, or row by row while it delivers."""
+TableRows = Literal["added", "removed", "shown"]
+"""What a sink does with the rows of a table: it only adds them, it can remove one by its key, or it shows the changes as they are."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Capabilities:
         weakness: Why it does not hold exactly_once, where there is more to say than that.
         parses: The formats of a source in which a record may turn out to be malformed.
         row_errors: How a sink tells which row of a batch it refuses.
+        table_rows: What a sink does with the rows of a table that may go.
         is_paced: A source takes as much for a batch as the driver says.
         can_shed: A source can leave out its oldest records and say how many.
         partition_field: The field of a source's records that names their partition, each of which has a time of its own.
@@ -44,6 +47,7 @@ class Capabilities:
     weakness: str = ""
     parses: tuple[str, ...] = ()
     row_errors: RowErrors = "none"
+    table_rows: TableRows = "added"
     is_paced: bool = False
     can_shed: bool = False
     partition_field: str = ""

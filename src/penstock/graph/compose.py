@@ -14,7 +14,7 @@ from penstock.graph import types as t
 from penstock.graph.aggregate_calls import AggregateCall
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.capabilities import Capabilities
-from penstock.graph.expr import Expr, col, lit, name_of
+from penstock.graph.expr import Column, Expr, as_expr, col, lit, name_of
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.components import DEFAULT, Spout, streams_of
@@ -39,6 +39,7 @@ from penstock.graph.nodes import (
     WithColumns,
 )
 from penstock.graph.nodes.base import ALL, check_key, typed
+from penstock.graph.nodes.join import ON
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
 from penstock.graph.schema import Schema
@@ -112,6 +113,44 @@ def add_distinct(builder: GraphBuilder, name: str, keyed: KeyedInput, within: in
     port = keyed.stream(builder, name)
     node = Distinct if (within is None if eager is None else eager) else DistinctInTime
     return builder.add(node(name, (port,), keyed.keys, within=within))
+
+
+@dataclass(frozen=True)
+class JoinKeys:
+    """The keys of one side of a join, as they are written: fields, or expressions over the side's fields.
+
+    Args:
+        name: the name of the join.
+        part: what the step is called that computes keys, where one must.
+        port: the stream of the side.
+        written: the keys.
+    """
+
+    name: str
+    part: str
+    port: Port
+    written: tuple[str | Expr, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields of the keys."""
+        return tuple(key if isinstance(key, str) else name_of(key) for key in self.written)
+
+    def resolved(self, builder: GraphBuilder) -> JoinKeys:
+        """The same keys as fields, by a native step where some are computed; their fields are hidden."""
+        schema = builder.output(self.port).schema
+        read = [key if key in schema.names else as_expr(key) for key in self.written]
+        computed = {f"{ON}{at}": e for at, e in enumerate(read) if isinstance(e, Expr) and not isinstance(e, Column)}
+        names = tuple(f"{ON}{at}" if f"{ON}{at}" in computed else key for at, key in enumerate(read))
+        if not computed:
+            return replace(self, written=names)
+        step = WithColumns(child(self.name, self.part), (self.port,), tuple(computed.items()), hidden=True)
+        return replace(self, port=builder.add(step), written=names)
+
+
+def add_join_keys(builder: GraphBuilder, left: JoinKeys, right: JoinKeys) -> tuple[JoinKeys, JoinKeys]:
+    """The keys of both sides of a join as fields."""
+    return left.resolved(builder), right.resolved(builder)
 
 
 def add_join(builder: GraphBuilder, join: J) -> Port:

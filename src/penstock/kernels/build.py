@@ -15,9 +15,13 @@ from penstock.kernels.base import Kernel
 from penstock.kernels.calls.kernel import MapAsyncKernel
 from penstock.kernels.changes import log, upserts
 from penstock.kernels.changes.aggregate import AggregateChangesKernel
+from penstock.kernels.changes.answers import AnswersKernel
+from penstock.kernels.changes.fold import FoldChangesKernel
 from penstock.kernels.changes.join import TableJoinKernel
 from penstock.kernels.changes.linear import SignedKernel
+from penstock.kernels.changes.settle import SettleKernel
 from penstock.kernels.changes.top import TopChangesKernel
+from penstock.kernels.changes.windows import WindowChangesKernel
 from penstock.kernels.joins.asof import AsOfJoinKernel
 from penstock.kernels.joins.broadcast import BroadcastKernel, RulesKernel
 from penstock.kernels.joins.interval import IntervalJoinKernel
@@ -67,6 +71,9 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.AsTable: log.AsTableKernel,
     c.AggregateChanges: AggregateChangesKernel,
     c.TopChanges: TopChangesKernel,
+    c.FoldChanges: FoldChangesKernel,
+    c.WindowChanges: WindowChangesKernel,
+    c.Settle: SettleKernel,
     c.Retract: upserts.RetractKernel,
     c.Upserts: upserts.UpsertsKernel,
     c.Consolidate: upserts.ConsolidateKernel,
@@ -79,6 +86,7 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.IntervalJoin: IntervalJoinKernel,
     n.WindowJoin: WindowJoinKernel,
     c.TableJoin: TableJoinKernel,
+    c.Answers: AnswersKernel,
 }
 
 

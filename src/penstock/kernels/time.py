@@ -31,10 +31,12 @@ class EventTimeKernel(Kernel):
         good, bad = [], []
         for values in chunk.values():
             moment = self.time(values)
-            if moment is None or to_micros(moment) > self.times.now + self.node.max_lead:
+            lead = moment is not None and to_micros(moment) > self.times.now + self.node.max_lead
+            if moment is None or (lead and not self.node.of_table):
                 bad.append(values)
                 continue
-            self._note(values, to_micros(moment))
+            if not lead:
+                self._note(values, to_micros(moment))
             good.append(self._with(values, moment))
         self.counters.bad += len(bad)
         yield "out", Chunk.of(self.node.output().schema, good)

@@ -20,9 +20,13 @@ from penstock.graph.nodes import (
     Branch,
     Changelog,
     Distinct,
+    DistinctInTime,
+    EventTime,
     Explode,
     Filter,
     FlatMap,
+    Fold,
+    Held,
     JoinStatic,
     Keyed,
     Map,
@@ -30,32 +34,38 @@ from penstock.graph.nodes import (
     Node,
     Output,
     Port,
+    Reduce,
     Repartition,
     Select,
     Sink,
+    StreamJoin,
     Top,
     Union,
     Where,
     Window,
     WithColumns,
 )
-from penstock.graph.nodes.base import COUNT
+from penstock.graph.nodes.base import COUNT, is_plain
 from penstock.graph.nodes.changes import (
     OPERATION,
     AggregateChanges,
+    Answers,
     Consolidate,
+    FoldChanges,
     Retract,
+    Settle,
     Signed,
     TableJoin,
     TopChanges,
     Upserts,
+    WindowChanges,
 )
 from penstock.graph.order import Term
 from penstock.graph.types import Map as MapType
 
 SAME_ROWS = (Select, WithColumns, Map, Repartition)
 """Steps that make one row of each, after which a proved key may still be one."""
-NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition)
+NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition, EventTime)
 """Steps that carry a further field along as it is."""
 PYTHON = (Map, FlatMap, Filter, MapBatches)
 
@@ -90,7 +100,7 @@ class _Carrying:
         order = {n.name: at for at, n in enumerate(self.graph.nodes)}
         self.nodes.sort(key=lambda n: order.get(n.name, len(order)))
         made = {n.name: n for n in self.nodes}
-        settled = tuple(replace(_settled(n, made), outputs=()) for n in self.nodes)
+        settled = tuple(replace(_staying(n, made), outputs=()) for n in self.nodes)
         return Graph(self.graph.name, settled, self.graph.bootstraps)
 
     def _changes(self, port: Port) -> bool:
@@ -105,6 +115,13 @@ class _Carrying:
             self._as_records(node)
         elif isinstance(node, SAME_ROWS) and not self._must_be_signed(Port(node.name)):
             self._same_rows(node)
+        elif _looks_at_settled_rows(node):
+            self._over_settled(node)
+        elif isinstance(node, JoinStatic) and node.refresh is not None:
+            self._remembering(node)
+        elif isinstance(node, Window):
+            ports = tuple(map(self._signed, node.inputs))
+            self._add(WindowChanges(node.name, ports, node.keys, of=node, **_own(node)), node)  # type: ignore[arg-type]
         else:
             self._over_signed(node)
 
@@ -191,7 +208,7 @@ class _Carrying:
         (port,) = sink.inputs
         output = self.graph.output(port)
         assert output.changes is not None
-        key = output.changes.key if output.changes.key is not None else _key_of(sink)
+        key = sink.endpoint.key if sink.endpoint.key and output.changes.deletes else output.changes.key
         if port not in self.counted:
             self.nodes.append(sink)
         elif key is None:
@@ -204,7 +221,8 @@ class _Carrying:
             self.nodes += [added, plain, replace(sink, inputs=(Port(plain.name),), key=key)]
         else:
             alone = None if key else 1
-            rows = Upserts(child(sink.name, "rows"), (port,), key, parallelism=alone, line=sink.line)
+            read = port if key == output.changes.key else self._signed(port)
+            rows = Upserts(child(sink.name, "rows"), (read,), key, parallelism=alone, line=sink.line)
             self.nodes += [rows, replace(sink, inputs=(Port(rows.name),), key=key)]
 
     # -- signed rows ------------------------------------------------------------------------------------------------
@@ -222,14 +240,44 @@ class _Carrying:
         """A table as signed rows, records as they are."""
         return self._signed(port) if self._changes(port) else port
 
+    def _over_settled(self, node: Node) -> None:
+        """A step that answers when event time has passed its rows: by then they are records."""
+        made = replace(node, inputs=tuple(self._settled(port) if self._changes(port) else port for port in node.inputs))
+        if isinstance(made, Distinct):
+            made = DistinctInTime(made.name, made.inputs, made.keys, within=made.within, **_own(made))  # type: ignore[arg-type]
+        self.nodes.append(made)
+
+    def _settled(self, port: Port) -> Port:
+        """The rows of a table as records, when event time has passed them."""
+        output = self.graph.output(port)
+        assert output.event_time is not None, "a step in event time has checked that"
+        keys = output.updates or tuple(f.name for f in output.schema.fields if is_plain(f))
+        name = child(port.step, "settled", port.name)
+        if name not in {n.name for n in self.nodes}:
+            line = self.graph.node(port.step).line
+            self.nodes.append(Settle(name, (self._signed(port),), keys, timed_by=output.event_time, line=line))
+        return Port(name)
+
+    def _remembering(self, node: JoinStatic) -> None:
+        """A join with a table that is re-read: rows that come look up, rows that go take back what they found then."""
+        (port,) = node.inputs
+        signed, key = self._signed(port), self.graph.output(port).updates
+        assert key, "a step that remembers by key has checked that"
+        added = Where(child(node.name, "added"), (signed,), col(COUNT) > 0, line=node.line)
+        found = replace(node, name=child(node.name, "found"), inputs=(Port(added.name),))
+        self.nodes += [added, found]
+        self._add(Answers(node.name, (Port(found.name), signed), key, **_own(node)), node, signed=True)  # type: ignore[arg-type]
+
     def _rewritten(self, node: Node) -> Node:
-        own = {"line": node.line, "parallelism": node.parallelism, "on_error": node.on_error}
+        own = _own(node)
         if isinstance(node, AggregateBy):
             read = self._needed(node)
             return AggregateChanges(node.name, (read,), node.keys, calls=node.calls, **own)  # type: ignore[arg-type]
         if isinstance(node, Top):
             settings = {"n": node.n, "by": node.by, "into": node.into}
             return TopChanges(node.name, node.inputs, node.keys, **settings, **own)  # type: ignore[arg-type]
+        if isinstance(node, Reduce | Fold):
+            return FoldChanges(node.name, node.inputs, node.keys, of=node, **own)  # type: ignore[arg-type]
         if isinstance(node, Distinct):
             by = (Term(node.keys[0]),)
             return TopChanges(node.name, node.inputs, node.keys, n=1, by=by, **own)  # type: ignore[arg-type]
@@ -260,7 +308,19 @@ class _Carrying:
         return replace(node, inputs=(port,))
 
 
-def _settled(node: Node, made: dict[str, Node]) -> Node:
+def _own(node: Node) -> dict[str, object]:
+    """The settings that every step has."""
+    return {"line": node.line, "parallelism": node.parallelism, "on_error": node.on_error}
+
+
+def _looks_at_settled_rows(node: Node) -> bool:
+    """Whether a step answers for a row only when event time has passed it."""
+    if isinstance(node, StreamJoin):
+        return not isinstance(node, TableJoin)
+    return isinstance(node, Held) or (isinstance(node, Distinct) and node.within is not None)
+
+
+def _staying(node: Node, made: dict[str, Node]) -> Node:
     """A step that keeps nothing and looks at the rows of a key together; it stays where they are, if they are in one task already."""
     if not isinstance(node, Upserts | Changelog) or isinstance(node, Consolidate) or not node.keys:
         return node
@@ -280,12 +340,6 @@ def _is_together(port: Port, keys: set[str], made: dict[str, Node]) -> bool:
     elif not isinstance(node, Where) and not (isinstance(node, Signed) and isinstance(node.of, Filter)):
         return False
     return _is_together(node.inputs[0], keys, made)
-
-
-def _key_of(sink: Sink) -> tuple[str, ...] | None:
-    """The key that the user gave a sink."""
-    given = sink.endpoint.options.get("key")
-    return (given,) if isinstance(given, str) else tuple(given) if given else None
 
 
 def _without_count(node: Node, port: Port, output: Output) -> Node:

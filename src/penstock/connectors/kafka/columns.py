@@ -8,6 +8,7 @@ from penstock.connectors.base import SinkPlace
 from penstock.errors import SchemaError
 from penstock.graph import types as t
 from penstock.graph.endpoints.kafka import REGISTERED
+from penstock.graph.nodes.changes import DELETE, OPERATION
 from penstock.graph.types import quote
 
 if TYPE_CHECKING:
@@ -18,11 +19,16 @@ def kafka_columns(frame: DataFrame, place: SinkPlace) -> DataFrame:
     """The records as Kafka takes them."""
     columns = [f"{_key(place)} as key", *_beside(place)]
     if place.options["format"] not in REGISTERED:
-        return frame.selectExpr(columns[0], f"{_value(place)} as value", *columns[1:])
+        return frame.selectExpr(columns[0], f"{_unless_gone(place, _value(place))} as value", *columns[1:])
     from penstock.connectors.kafka.wire import encoded
 
-    whole = f"struct({', '.join(map(quote, body_fields(place)))}) as value"
-    return encoded(frame.selectExpr(columns[0], whole, *columns[1:]), place)
+    whole = f"struct({', '.join(map(quote, body_fields(place)))})"
+    return encoded(frame.selectExpr(columns[0], f"{_unless_gone(place, whole)} as value", *columns[1:]), place)
+
+
+def _unless_gone(place: SinkPlace, value: str) -> str:
+    """A value; null for a row that is gone from a table, which deletes the key where the topic is compacted."""
+    return f"if({OPERATION} = '{DELETE}', null, {value})" if OPERATION in place.schema else value
 
 
 def _beside(place: SinkPlace) -> list[str]:
@@ -48,7 +54,7 @@ def key_fields(place: SinkPlace) -> tuple[str, ...]:
 
 def body_fields(place: SinkPlace) -> tuple[str, ...]:
     """The fields that make the value: all but those that say where a record goes and what its headers are."""
-    aside = {place.options.get("topic_field"), place.options.get("headers")}
+    aside = {place.options.get("topic_field"), place.options.get("headers"), OPERATION}
     return tuple(n for n in place.schema.names if n not in aside)
 
 
@@ -82,6 +88,10 @@ def check_columns(place: SinkPlace) -> None:
     for name in (*key_fields(place), place.options.get("topic_field"), place.options.get("headers")):
         if name:
             place.schema.field(name)
+    if OPERATION in place.schema and not key_fields(place):
+        raise SchemaError(
+            f"sink {place.sink!r}: its table has one row and no key, so a record cannot say that the row is gone; give key='a field'"
+        )
     if place.options["format"] in ("text", "raw"):
         kind = _type(place, value_field(place))
         wanted = t.BINARY if place.options["format"] == "raw" else t.STRING

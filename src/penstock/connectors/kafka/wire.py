@@ -237,7 +237,8 @@ def encoded(frame: DataFrame, place: SinkPlace) -> DataFrame:
 
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
-            values = pa.array(map(write, batch.column("value").to_pylist(maps_as_pydicts="strict")), pa.binary())
+            rows = batch.column("value").to_pylist(maps_as_pydicts="strict")
+            values = pa.array([None if row is None else write(row) for row in rows], pa.binary())
             yield pa.record_batch([values, *(batch.column(n) for n in others)], names=["value", *others])
 
     return frame.mapInArrow(encode, shape)

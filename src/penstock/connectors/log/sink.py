@@ -22,6 +22,7 @@ from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
 from penstock.errors import DeliveryError, SchemaError, nearest
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+from penstock.graph.nodes.changes import DELETE, OPERATION
 from penstock.graph.types import quote
 from penstock.log import Log, ProducerFenced, TopicExists
 from penstock.log.produce.partitioner import partition_for
@@ -38,9 +39,14 @@ class LogSink(LedgerSink):
 
     def refuses(self, place: SinkPlace) -> str:
         """Refuses a key or a value that is no field, before anything is written."""
-        key, names = place.options.get("key"), place.schema.names
-        if key and key not in names:
-            raise SchemaError(f"sink {place.sink!r}: no field {key!r} for the key; {nearest(key, names)}")
+        names = tuple(n for n in place.schema.names if n != OPERATION)
+        for key in _key(place.options):
+            if key not in names:
+                raise SchemaError(f"sink {place.sink!r}: no field {key!r} for the key; {nearest(key, names)}")
+        if OPERATION in place.schema and not _key(place.options):
+            raise SchemaError(
+                f"sink {place.sink!r}: its table has one row and no key, so a record cannot say that the row is gone; give key='a field'"
+            )
         if place.options["format"] != "json" and "value" not in names and len(names) != 1:
             raise SchemaError(
                 f"sink {place.sink!r}: {place.options['format']} values are the field 'value', or the only field; there are "
@@ -88,13 +94,29 @@ def _producer_name(place: SinkPlace) -> str:
 
 
 def _columns(names: list[str], options: dict[str, Any]) -> list[str]:
-    """The key and the value of a record, as SQL."""
-    key = f"cast(cast({quote(options['key'])} as string) as binary)" if options.get("key") else "cast(null as binary)"
+    """The key and the value of a record, as SQL; a row that is gone from a table has no value."""
+    body = [n for n in names if n != OPERATION]
     if options["format"] == "json":
-        value = f"to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false'))"
+        value = f"to_json(struct({', '.join(map(quote, body))}), map('ignoreNullFields', 'false'))"
     else:
-        value = quote("value" if "value" in names else names[0])
-    return [f"{key} as key", f"cast({value} as binary) as value"]
+        value = quote("value" if "value" in body else body[0])
+    value = f"if({OPERATION} = '{DELETE}', null, {value})" if OPERATION in names else value
+    return [f"{_key_text(_key(options))} as key", f"cast({value} as binary) as value"]
+
+
+def _key(options: dict[str, Any]) -> tuple[str, ...]:
+    """The fields of the key."""
+    given = options.get("key") or ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _key_text(names: tuple[str, ...]) -> str:
+    """The key of a record, as SQL: one field as text, several as JSON."""
+    if not names:
+        return "cast(null as binary)"
+    if len(names) == 1:
+        return f"cast(cast({quote(names[0])} as string) as binary)"
+    return f"cast(to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false')) as binary)"
 
 
 class StagedRecords(Staged):

@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.connectors.address import ServerAddress
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError, SetupError
+from penstock.graph.nodes.changes import DELETE, OPERATION
 from penstock.kernels.records.arrow import to_columns
 
 if TYPE_CHECKING:
@@ -88,6 +89,9 @@ class Layout:
         names = batch.schema.names
         for values in zip(*to_columns(batch), strict=True):
             row = dict(zip(names, values, strict=True))
+            if row.pop(OPERATION, "") == DELETE:
+                yield [b"DEL", self._key(row)]
+                continue
             yield from self._command(self._key(row), {k: v for k, v in row.items() if k not in self.key}, row)
 
     def _key(self, row: dict[str, Any]) -> bytes:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 from penstock.errors import FlowError
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
-from penstock.graph.compose import add_broadcast, add_join
+from penstock.graph.compose import JoinKeys, add_broadcast, add_join, add_join_keys
 from penstock.graph.duration import Span, checked_span, micros
+from penstock.graph.expr import Expr, as_expr
 from penstock.graph.logic.broadcast import BroadcastProcess
-from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, TableJoin, WindowJoin
+from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, Port, TableJoin, WindowJoin
 from penstock.graph.nodes.join import CHANGED, Refresh
 from penstock.graph.schema import Form, form_of
 from penstock.graph.windows import TimeWindow
@@ -22,12 +23,17 @@ if TYPE_CHECKING:
 
 Within: TypeAlias = Span | tuple[Span, Span] | list[Span]
 """How far apart in time the records of a join may be: one span for both sides, or two."""
-On: TypeAlias = str | Iterable[str | tuple[str, str]] | Mapping[str, str]
-"""The fields of a join: one, several, or pairs of them."""
+Key: TypeAlias = str | Expr
+"""A key of one side of a join: a field, or an expression over its fields."""
+On: TypeAlias = Key | Iterable[Key | tuple[Key, Key]] | Mapping[str, Key]
+"""The keys of a join: one, several, or pairs of them."""
 
 
 class JoinSettings(TypedDict):
     """What every join of two streams has."""
+
+    name: str
+    inputs: tuple[Port, Port]
 
     keys: tuple[str, ...]
     right_keys: tuple[str, ...]
@@ -52,13 +58,15 @@ class Joining:
         prefix: str = "",
         schema: Form | None = None,
         refresh: Span | Callable[[], object] | None = None,
+        condition: str | Expr | None = None,
+        ttl: Span | None = None,
     ) -> Stream:
         """Each record with what shares its key: rows of a static table, or records of another stream.
 
         Args:
             name: the name of the step.
             other: a static table, such as `ps.files(...)`, with which the join stays native; or a stream.
-            on: a field, several, or pairs of fields.
+            on: a field, several, or pairs of fields; of streams also expressions, such as `{"lower(name)": "key"}`.
             how: inner or left; with a stream also right or full; without `within` also semi (records that have a match) or anti (those
                 that have none).
             within: how far the other stream's record may be in time: `("-5s", "10s")` for up to 5 s before this one and up to 10 s
@@ -69,6 +77,10 @@ class Joining:
             schema: the fields of a table that does not say.
             refresh: re-reads a table: `"5m"` when so much time has passed, `"changed"` when its files have, or a function when what it
                 returns has.
+            condition: what a pair must meet beside its keys, an expression over the fields of both streams, such as
+                `"amount > limit"`. A record of an outer join without a pair that meets it comes out alone.
+            ttl: the time to live of a join without `within`: the rows of a join key are forgotten when none has come or gone for so
+                long, by processing time. What comes after that finds no match, so the result is approximate.
 
         Returns:
             The stream of the pairs: the fields of this stream, then the others of the table or stream.
@@ -87,20 +99,22 @@ class Joining:
         """
         stream = cast("Stream", self)
         if isinstance(other, Endpoint):
-            _refuse(within=within, into=into, prefix=prefix)
+            _refuse(within=within, into=into, prefix=prefix, ttl=ttl, condition=condition)
             keys = (on,) if isinstance(on, str) else cast("tuple[str, ...]", tuple(on))
             table = replace(other, schema=form_of(schema) or other.schema, bounded=True)
             return stream._add(JoinStatic(name, (stream.port,), table, keys, how, _refresh(refresh), line=user_line()))
         _only_tables(schema=schema, refresh=refresh)
         stream._need_stream(other, "a join is with a stream, or with a static table such as ps.files(...)")
+        settings = _settings(name, stream, other, on, how, prefix)
+        met = None if condition is None else as_expr(condition)
         if within is None:
             _refuse(into=into)
-            whole = TableJoin(name, (stream.port, other.port), **_settings(on, how, prefix))
-            return stream._at(add_join(stream.flow.builder, whole))
+            life = None if ttl is None else checked_span(ttl, "ttl")
+            return stream._at(add_join(stream.flow.builder, TableJoin(**settings, condition=met, ttl=life)))
+        if ttl is not None:
+            raise FlowError("ttl is for joins without within, which says already for how long records are kept")
         low, high = _interval(within)
-        join = IntervalJoin(
-            name, (stream.port, other.port), low=low, high=high, into=into, **_settings(on, how, prefix)
-        )
+        join = IntervalJoin(**settings, condition=met, low=low, high=high, into=into)
         return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
@@ -122,7 +136,7 @@ class Joining:
         Args:
             name: the name of the step.
             other: the other stream.
-            on: a field, several, or pairs of fields.
+            on: a field, several, or pairs of fields or expressions.
             direction: backward, forward (the first at or after it) or nearest; the latter two need a `tolerance`.
             tolerance: how far away the other may be.
             how: left (records without any come out with nulls) or inner.
@@ -147,8 +161,8 @@ class Joining:
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
         span = None if tolerance is None else checked_span(tolerance, "tolerance")
-        settings = _settings(on, how, prefix)
-        join = AsOfJoin(name, (stream.port, other.port), direction=direction, tolerance=span, **settings)
+        settings = _settings(name, stream, other, on, how, prefix)
+        join = AsOfJoin(**settings, direction=direction, tolerance=span)
         return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
@@ -162,7 +176,7 @@ class Joining:
         Args:
             name: the name of the step.
             other: the other stream.
-            on: a field, several, or pairs of fields.
+            on: a field, several, or pairs of fields or expressions.
             window: `ps.tumbling("10s")` or `ps.sliding("60s", every="10s")`.
             how: inner, left, right or full.
             prefix: is put before the other's fields.
@@ -187,7 +201,7 @@ class Joining:
         """
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
-        join = WindowJoin(name, (stream.port, other.port), window=window, **_settings(on, how, prefix))
+        join = WindowJoin(**_settings(name, stream, other, on, how, prefix), window=window)
         return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
@@ -238,22 +252,25 @@ class Joining:
         return stream._at(made)
 
 
-def pairs_of(on: On) -> tuple[tuple[str, str], ...]:
-    """The fields of the left and the right that must be equal.
+def pairs_of(on: On) -> tuple[tuple[Key, Key], ...]:
+    """The keys of the left and the right that must be equal.
 
     >>> pairs_of("user"), pairs_of(["user", ("id", "order_id")]), pairs_of({"id": "order_id"})
     ((('user', 'user'),), (('user', 'user'), ('id', 'order_id')), (('id', 'order_id'),))
     """
-    listed = [on] if isinstance(on, str) else list(on.items() if isinstance(on, Mapping) else on)
-    made = tuple((each, each) if isinstance(each, str) else tuple(each) for each in listed)
+    listed = [on] if isinstance(on, Key) else list(on.items() if isinstance(on, Mapping) else on)
+    made = tuple((each, each) if isinstance(each, Key) else tuple(each) for each in listed)
     if not made or any(len(pair) != 2 for pair in made):
         raise FlowError(f"on is a field, a list of fields, or pairs of them such as {{'id': 'order_id'}}, got {on!r}")
-    return cast("tuple[tuple[str, str], ...]", made)
+    return cast("tuple[tuple[Key, Key], ...]", made)
 
 
-def _settings(on: On, how: str, prefix: str) -> JoinSettings:
-    keys, right = zip(*pairs_of(on), strict=True)
-    return {"keys": keys, "right_keys": right, "how": how, "prefix": prefix, "line": user_line()}
+def _settings(name: str, left: Stream, right: Stream, on: On, how: str, prefix: str) -> JoinSettings:
+    ours, theirs = zip(*pairs_of(on), strict=True)
+    sides = (JoinKeys(name, "left-key", left.port, ours), JoinKeys(name, "right-key", right.port, theirs))
+    mine, other = add_join_keys(left.flow.builder, *sides)
+    keys = {"keys": mine.names, "right_keys": other.names, "inputs": (mine.port, other.port)}
+    return {"name": name, **keys, "how": how, "prefix": prefix, "line": user_line()}  # type: ignore[typeddict-item]
 
 
 def _refuse(**options: object) -> None:

@@ -19,6 +19,7 @@ _LOCAL = replace(SOURCE, runs_locally=True)
 _UNKNOWN = Capabilities(reads=True, writes=True, deliveries=WEAKER)
 """What is neither a source nor a sink by its class is refused when it is used."""
 _LOCAL_SINK = replace(SINK, runs_locally=True)
+_SHOWN = replace(_LOCAL_SINK, table_rows="shown")
 _FILES = replace(_LOCAL, parses=("json", "csv"))
 
 
@@ -237,13 +238,13 @@ def console(rows: int = 20) -> Endpoint:
     >>> flow = ps.Flow("demo")
     >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.console(rows=5))
     """
-    able = replace(_LOCAL_SINK, weakness="a terminal cannot take back what it has shown")
+    able = replace(_SHOWN, weakness="a terminal cannot take back what it has shown")
     return Endpoint("console", {"rows": rows}, capabilities=able)
 
 
 def nothing() -> Endpoint:
     """Takes all records and keeps none, for benchmarks."""
-    return Endpoint("nothing", capabilities=replace(_LOCAL_SINK, weakness="it keeps nothing"))
+    return Endpoint("nothing", capabilities=replace(_SHOWN, weakness="it keeps nothing"))
 
 
 def write_files(path: str | Path, format: str = "") -> Endpoint:
@@ -288,9 +289,7 @@ def callback(function: Callable[..., Any]) -> Endpoint:
     >>> flow = ps.Flow("demo")
     >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.callback(show))
     """
-    able = replace(
-        _LOCAL_SINK, weakness="a function may be called again for a batch after a crash; it has batch.id to tell"
-    )
+    able = replace(_SHOWN, weakness="a function may be called again for a batch after a crash; it has batch.id to tell")
     return Endpoint("callback", {"function": function}, capabilities=able)
 
 

@@ -198,7 +198,7 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
         **_registry(what, kind, registry, registry_options),
     }
     able = replace(LEDGER_SINK, runs_locally=True, needs_jars=via != "python", package="confluent_kafka", extra="kafka")
-    return Endpoint("write_kafka", given, capabilities=able)
+    return Endpoint("write_kafka", given, capabilities=able if topic_field else replace(able, table_rows="removed"))
 
 
 def _readable(kind: str, schema: Schema, also: Sequence[str], via: str) -> Capabilities:

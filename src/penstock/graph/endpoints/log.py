@@ -104,6 +104,8 @@ def write_topic(
 ) -> Endpoint:
     """A topic of the embedded log. A sink that holds exactly once; the topic is made if it is not there.
 
+    A row that goes from a table is a record with its key and no value, which compaction of the topic understands.
+
     Args:
         name: the topic.
         key: the field whose value becomes the key of the record.
@@ -129,4 +131,4 @@ def write_topic(
     if format not in FORMATS:
         raise SchemaError(f"write_topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
     options = {"topic": name, "path": log_place(path), "format": format, "key": key, "partitions": partitions}
-    return Endpoint("write_log", options, capabilities=replace(LEDGER_SINK, runs_locally=True))
+    return Endpoint("write_log", options, capabilities=replace(LEDGER_SINK, runs_locally=True, table_rows="removed"))

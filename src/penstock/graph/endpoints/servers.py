@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from penstock.errors import FlowError, SchemaError, nearest
-from penstock.graph.capabilities import AT_LEAST_ONCE, LEDGER_SINK, SOURCE, Capabilities
+from penstock.graph.capabilities import AT_LEAST_ONCE, LEDGER_SINK, SOURCE, Capabilities, TableRows
 from penstock.graph.duration import Span, micros
 from penstock.graph.endpoints.secrets import Secret, without_password
 from penstock.graph.nodes.endpoint import Endpoint
@@ -242,7 +242,8 @@ def write_postgres(
         "workspace": workspace,
     }
     able = replace(LEDGER_SINK, row_errors="bisected", runs_locally=True, package="psycopg", extra="postgres")
-    return Endpoint("write_postgres", options, capabilities=able)
+    rows: TableRows = "added" if mode == "append" else "removed"
+    return Endpoint("write_postgres", options, capabilities=replace(able, table_rows=rows))
 
 
 def redis_stream(
@@ -305,7 +306,7 @@ def write_redis(
     """Rows as hashes or strings (one per key, replaced), or at the end of a list or a stream of Redis. A sink.
 
     The Redis key is `name`, and after it, with a colon between, the values of the `key` fields. A hash and a stream entry hold the other fields;
-    a string and a list entry hold the field `value`, or the row as JSON.
+    a string and a list entry hold the field `value`, or the row as JSON. The hash or string of a row that goes from a table is deleted.
 
     Args:
         url: the address: "redis://host:6379/0", or rediss:// with TLS.
@@ -345,9 +346,9 @@ def write_redis(
         "max_length": max_length,
         "accept_rollback": accept_rollback,
     }
-    return Endpoint(
-        "write_redis", options, capabilities=replace(LEDGER_SINK, runs_locally=True, package="redis", extra="redis")
-    )
+    rows: TableRows = "removed" if kind in ("hash", "string") else "added"
+    able = replace(LEDGER_SINK, runs_locally=True, package="redis", extra="redis", table_rows=rows)
+    return Endpoint("write_redis", options, capabilities=able)
 
 
 def write_http(

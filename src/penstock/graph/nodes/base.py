@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeAlias
 
-from penstock.errors import ExpressionError, NotYet, SchemaError
+from penstock.errors import ExpressionError, FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.expr import Column, Expr, to_text, type_of_expr
 from penstock.graph.ids import owner_of
@@ -175,6 +175,8 @@ class Node:
     """Whether the step can read a table that changes, whose rows come and go."""
     usual_policy: ClassVar[OnError | None] = None
     """What happens to a record the step fails on where neither the step nor the flow says it; None is to fail."""
+    over_records: ClassVar[str] = "it cannot take back what it made of a row"
+    """Why it reads records alone, where it cannot read a table."""
     noun: ClassVar[str] = "step"
     """What errors call it."""
 
@@ -203,10 +205,9 @@ class Node:
     def _check_records(self, given: Inputs) -> None:
         for port, stream in zip(self.inputs, given, strict=True):
             if stream.changes is not None and not self.over_tables:
-                raise NotYet(
-                    f"{self.kind} reads records, and {port.step!r} emits a table whose rows change: it cannot take back what it made of "
-                    f"a row. To read the changes as records, say .changelog('name') before it; to read each new row as a "
-                    f"record, .as_records('name')"
+                raise FlowError(
+                    f"{self.kind} reads records, and {port.step!r} emits a table whose rows change: {self.over_records}. To read the "
+                    f"changes as records, say .changelog('name') before it; to read each new row as a record, .as_records('name')"
                 )
 
     @property
@@ -274,9 +275,14 @@ def need_boolean(what: str, written: Expr, schema: Schema) -> None:
         raise ExpressionError(f"{what} needs a boolean; {to_text(written)} is not")
 
 
+def is_plain(field: t.Field) -> bool:
+    """Whether a field can be a key: its values are exact, and not made of others."""
+    return field.type not in (t.FLOAT, t.DOUBLE) and not isinstance(field.type, t.Map | t.Array | t.Struct)
+
+
 def check_key(field: t.Field) -> None:
     """Refuses what cannot be a key: numbers that are not exact, and values that are made of others."""
-    if field.type in (t.FLOAT, t.DOUBLE) or isinstance(field.type, t.Map | t.Array | t.Struct):
+    if not is_plain(field):
         raise SchemaError(
             f"a key is a plain value; {field.name!r} is {field.type}. Pick a part of it or cast it, such as "
             f"key_by(k='cast({field.name} as string)')"

@@ -38,6 +38,7 @@ class MapAsync(PythonStep):
     retries: int | None = field(default=None, kw_only=True)
     backoff: int | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "map_async"
+    over_records: ClassVar[str] = "a service may answer otherwise when a row goes than it did when the row was added"
     usual_policy: ClassVar[OnError | None] = OnError(DEAD_LETTER)
 
     def resolve(self, given: Inputs) -> Self:

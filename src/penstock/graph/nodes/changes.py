@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
+from penstock.errors import FlowError
 from penstock.graph import types as t
-from penstock.graph.nodes.base import COUNT, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted
-from penstock.graph.nodes.join import LEFT, RIGHT, StreamJoin
-from penstock.graph.nodes.keyed import Aggregating, Keyed
+from penstock.graph.duration import shown
+from penstock.graph.nodes.base import COUNT, LATE, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted
+from penstock.graph.nodes.join import LEFT, RIGHT, Sourced, StreamJoin, without_computed
+from penstock.graph.nodes.keyed import Aggregating, Fold, Keyed, Reduce
+from penstock.graph.nodes.ordering import Held
+from penstock.graph.nodes.window import Window
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 
@@ -78,11 +82,103 @@ class TopChanges(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields and the rank, as signed rows."""
         rank = (t.Field(self.into, t.INT),) if self.into else ()
-        return (Output(counted(Schema((*visible(given[0].schema).fields, *rank), internal=True))),)
+        schema = Schema((*visible(given[0].schema).fields, *rank), internal=True)
+        return (Output(counted(schema), event_time=given[0].event_time),)
 
     def settings(self) -> Settings:
         """The key, how many, and the order."""
         return {**super().settings(), "n": self.n, "by": ", ".join(map(str, self.by))}
+
+
+@dataclass(frozen=True)
+class FoldChanges(Keyed):
+    """A reduce or a fold over a table: what its function makes of all rows of a key, in the order of their values."""
+
+    of: Reduce | Fold = field(kw_only=True)
+    python: ClassVar[bool] = True
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]  # it is what the user's step is
+        """What the step is."""
+        return self.of.kind
+
+    @property
+    def keeps(self) -> str:
+        """All rows, and what became of them: a function cannot take a row back."""
+        return f"all rows per {', '.join(self.keys)} and the result, while they are there"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """What the step emits, as signed rows."""
+        (made,) = replace(self.of, outputs=()).bound((Output(visible(given[0].schema)),)).outputs
+        return (Output(counted(made.schema)),)
+
+    def settings(self) -> Settings:
+        """The options of the step."""
+        return self.of.settings()
+
+
+@dataclass(frozen=True)
+class WindowChanges(Keyed):
+    """Windows over a table: a row that goes is taken out of the windows that are open; one of windows that are over is late.
+
+    What comes out are records where a window is emitted once, and rows that replace those of their key and window elsewhere.
+    """
+
+    of: Window = field(kw_only=True)
+    kind: ClassVar[str] = "window"
+    python: ClassVar[bool] = True
+    timed: ClassVar[bool] = True
+
+    @property
+    def counted(self) -> bool:
+        """Whether each row has a count, below zero for a window that is gone."""
+        return self.of.windows.changing
+
+    @property
+    def hold(self) -> int:
+        """Corrections may come as late as late records may."""
+        return self.of.lateness
+
+    @property
+    def keeps(self) -> str:
+        """The rows of open windows."""
+        return f"the rows of open windows per {', '.join(self.keys)}"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The key, the bounds of the window and the results."""
+        main = self.of.output()
+        schema = counted(main.schema) if self.counted else main.schema
+        return (Output(schema, OUT, None, main.event_time),)
+
+    def settings(self) -> Settings:
+        """The options of the step."""
+        return self.of.settings()
+
+
+@dataclass(frozen=True)
+class Settle(Held):
+    """Rows of a table as records, when event time has passed them: none of them can come or go any more then.
+
+    What comes or goes after that is late. `keys` are fields by which equal rows meet.
+    """
+
+    kind: ClassVar[str] = "settle"
+
+    def resolve(self, given: Inputs) -> Self:
+        """Where the event time is, the compiler says; without a key there is one task."""
+        return self if self.keys else replace(self, parallelism=1)
+
+    def check(self, given: Inputs) -> None:
+        """Rows may have any fields."""
+
+    @property
+    def keeps(self) -> str:
+        """What event time has not passed."""
+        return "the changes of rows that event time has not passed"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The rows, and the late changes."""
+        return Output(visible(given[0].schema), event_time=self.timed_by), Output(given[0].schema, LATE)
 
 
 @dataclass(frozen=True)
@@ -95,9 +191,9 @@ class TableJoin(StreamJoin):
     single: tuple[bool, bool] = field(default=(False, False), kw_only=True)
     counted: bool = field(default=False, kw_only=True)
     """Whether the result comes as signed rows; the compiler says so."""
+    ttl: int | None = field(default=None, kw_only=True)
+    """After how many microseconds of processing time without a change the rows of a key are forgotten; None is never."""
     kind: ClassVar[str] = "table_join"
-    timed: ClassVar[bool] = False
-    over_tables: ClassVar[bool] = True
     hows: ClassVar[tuple[str, ...]] = JOINS
 
     def resolve(self, given: Inputs) -> Self:
@@ -109,9 +205,15 @@ class TableJoin(StreamJoin):
             return made
         return replace(made, single=(_is_single(given[LEFT], self.keys), _is_single(given[RIGHT], self.right_keys)))
 
-    def _fields(self, given: Inputs) -> list[tuple[t.Field, tuple[str, str]]]:
+    def check(self, given: Inputs) -> None:
+        """The keys and the condition fit both sides, and rows live for some time."""
+        super().check(self._visible(given))
+        if self.ttl is not None and self.ttl <= 0:
+            raise FlowError(f"ttl is for how long rows are kept, such as '1h', got {shown(self.ttl)}")
+
+    def _fields(self, given: Inputs) -> list[Sourced]:
         if self.how in ("semi", "anti"):
-            return [(f, (f.name, "")) for f in given[LEFT].schema.fields]
+            return [(f, (f.name, "")) for f in without_computed(given[LEFT].schema).fields]
         return super()._fields(given)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
@@ -135,14 +237,46 @@ class TableJoin(StreamJoin):
         return tuple(replace(stream, schema=visible(stream.schema)) for stream in given)
 
     @property
+    def timed(self) -> bool:  # type: ignore[override]  # it depends on the time to live
+        """Whether rows are forgotten when time moves."""
+        return self.ttl is not None
+
+    @property
     def keeps(self) -> str:
         """Both sides."""
-        return f"the rows of both sides per {', '.join(self.keys)}: of tables while they are there, records for ever"
+        sides = f"the rows of both sides per {', '.join(self.keys)}"
+        if self.ttl is None:
+            return f"{sides}: of tables while they are there, records for ever"
+        return f"{sides}, until none has come or gone for {shown(self.ttl)}; what comes after that finds no match, so the result is approximate"
+
+    def settings(self) -> Settings:
+        """The keys, the kind of join, the condition and the time to live."""
+        return super().settings() | ({} if self.ttl is None else {"ttl": shown(self.ttl)})
 
     @property
     def stores(self) -> dict[str, str]:
         """The rows of both sides, by key."""
         return {self.name: "values"}
+
+
+@dataclass(frozen=True)
+class Answers(Keyed):
+    """What the rows of a table found in a static table that is re-read: a row that goes takes back what it found when it was added.
+
+    Its inputs are the added rows with what they have found, and the changes of the table.
+    """
+
+    kind: ClassVar[str] = "answers"
+    python: ClassVar[bool] = True
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The rows with what they found, as signed rows."""
+        return (Output(counted(visible(given[0].schema)), event_time=given[0].event_time),)
+
+    @property
+    def keeps(self) -> str:
+        """What rows found."""
+        return f"what the row of each {', '.join(self.keys)} has found, while it is there"
 
 
 def _is_single(stream: Output, keys: tuple[str, ...]) -> bool:
@@ -228,7 +362,7 @@ class Signed(Node):
         """The outputs of the step, with the count."""
         seen = (Output(visible(given[0].schema), OUT, None, given[0].event_time),)
         made = replace(self.of, outputs=()).bound(seen)
-        return tuple(Output(counted(o.schema), o.name) for o in made.outputs)
+        return tuple(Output(counted(o.schema), o.name, None, o.event_time) for o in made.outputs)
 
     def settings(self) -> Settings:
         """The options of the step."""

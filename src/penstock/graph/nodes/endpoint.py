@@ -28,6 +28,12 @@ class Endpoint:
     connector: Any = None
     capabilities: Capabilities = field(default_factory=Capabilities)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The fields that the user named as the key of a sink's rows; none where none are."""
+        given = self.options.get("key") or ()
+        return (given,) if isinstance(given, str) else tuple(given)
+
     def shown(self) -> Settings:
         """The options as people may see them: callables by name, long lists by length, secrets not at all."""
         return {k: _shown(k, v) for k, v in self.options.items() if v is not None}
@@ -81,12 +87,6 @@ class Source(Node):
         return {"from": self.endpoint.kind, **self.endpoint.shown(), **unread}
 
 
-SHOWS_TABLES = ("console", "callback", "nothing")
-"""Sinks that take the changes of any table: they are shown, or passed to a function, as they are."""
-REMOVES_ROWS = ("write_postgres",)
-"""Sinks that can take a row out by its key."""
-
-
 @dataclass(frozen=True)
 class Sink(Node):
     """Records go out. `delivery` is the guarantee asked for; empty means the best that the sink can hold."""
@@ -109,15 +109,23 @@ class Sink(Node):
 
     def _check_table(self, changes: Changes) -> None:
         """Whether rows may go, and how they are found, must fit what the sink can do."""
-        kind, said = self.endpoint.kind, "To write its changes as records, say .changelog('name') before it"
-        if kind in SHOWS_TABLES or getattr(self.endpoint.connector, "shows_tables", False):
+        said = "To write its changes as records, say .changelog('name') before it"
+        able, mine = self.endpoint.capabilities.table_rows, self.endpoint.key
+        if able == "shown":
             return
-        if kind not in REMOVES_ROWS or self.endpoint.options.get("mode") == "append":
-            raise FlowError(f"it reads a table from which rows may go, and a {kind} sink only adds rows. {said}")
-        if changes.key is None and not self.endpoint.options.get("key"):
+        if able == "added":
+            raise FlowError(
+                f"it reads a table from which rows may go, and a {self.endpoint.kind} sink as it is configured only adds rows. {said}"
+            )
+        if changes.key is None and not mine:
             raise FlowError(
                 f"it reads a table of which no key is proved, so it cannot tell which row to replace. Give it key='a field' that "
                 f"no two rows share. {said}"
+            )
+        if mine and not set(changes.key or ()) <= set(mine):
+            raise FlowError(
+                f"it reads a table by {', '.join(changes.key or ())}, of which several rows may have the same {', '.join(mine)}: they would "
+                f"replace and delete each other. Give it key={list(changes.key or ())!r}, or more fields. {said}"
             )
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self, TypeAlias
 
-from penstock.errors import FlowError, NotYet, SchemaError
+from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
+from penstock.graph.expr import Expr, Raw, to_text
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess, check_broadcast
-from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed, check_key, label
+from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed, check_key, label, need_boolean
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
@@ -21,12 +22,16 @@ from penstock.graph.windows import TimeWindow
 LATE_RIGHT = "late_right"
 """The output of late records of the right stream; those of the left are on `late`."""
 LEFT, RIGHT = 0, 1
+ON = "__on"
+"""How the hidden fields begin that hold the computed keys of a join; they are no part of its result."""
 CHANGED = "changed"
 HOWS = ("inner", "left", "right", "full")
 DIRECTIONS = ("backward", "forward", "nearest")
 Refresh: TypeAlias = int | str | Callable[[], object] | None
 """When a table is read again: after so many microseconds, when its files have CHANGED, or when what a function says has."""
 _UNTIMED = (Timed(""), Timed(""))
+Sourced: TypeAlias = tuple[t.Field, tuple[str, str]]
+"""A field of a result, with the fields of the left and the right that it is taken from."""
 _RULES = Schema((t.Field("__key", t.BINARY), t.Field("__rule", t.BINARY)), internal=True)
 
 
@@ -54,9 +59,10 @@ class JoinStatic(Node):
         if both:
             raise SchemaError(f"stream and table both have {both[0]!r}; rename one with select first")
         self._check_refresh()
-        if given[0].changes is not None and self.refresh is not None:
-            raise NotYet(
-                "a table that is re-read cannot be joined with rows that change: a row that is removed must find what it found when it was added"
+        if given[0].changes is not None and self.refresh is not None and not given[0].updates:
+            raise FlowError(
+                "what a row found in a table that is re-read is remembered until the row goes, by the key of the row; here no key is "
+                "proved. Keep the key fields of the rows, or leave out refresh"
             )
 
     def _table(self) -> Schema:
@@ -95,7 +101,7 @@ class StreamJoin(Keyed):
 
     `prefix` is put before the right's fields. `timed_by` is where the event time of each side is. `columns` has, for each field of the
     result, the field of the left and of the right that it is taken from; empty where a side has none. A field of both is taken from
-    whichever side is there. The last two follow from the inputs.
+    whichever side is there. The last two follow from the inputs. `condition` is what a pair must meet beside its key.
     """
 
     right_keys: tuple[str, ...] = ()
@@ -103,8 +109,10 @@ class StreamJoin(Keyed):
     prefix: str = field(default="", kw_only=True)
     timed_by: tuple[Timed, Timed] = field(default=_UNTIMED, kw_only=True)
     columns: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    condition: Expr | None = field(default=None, kw_only=True)
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
     hows: ClassVar[tuple[str, ...]] = HOWS
 
     def resolve(self, given: Inputs) -> Self:
@@ -112,6 +120,16 @@ class StreamJoin(Keyed):
         self._check_keys(given)
         timed = (self._timed(given, LEFT), self._timed(given, RIGHT))
         return replace(self, timed_by=timed, columns=tuple(source for _, source in self._fields(given)))
+
+    def check(self, given: Inputs) -> None:
+        """The keys are plain values, and the condition is true or false."""
+        super().check(given)
+        if self.condition is not None:
+            if _is_raw(self.condition):
+                raise FlowError(
+                    f"the condition of a join runs in Python, and ps.sql(...) on Spark alone; write {to_text(self.condition)} without it"
+                )
+            need_boolean("the condition of a join", self.condition, self.pair_schema(given))
 
     def _check_keys(self, given: Inputs) -> None:
         if self.how not in self.hows:
@@ -123,7 +141,7 @@ class StreamJoin(Keyed):
             check_key(mine)
             if str(mine.type) != str(theirs.type):
                 raise SchemaError(
-                    f"{one!r} is {mine.type} on the left and {other!r} is {theirs.type} on the right; cast one"
+                    f"{_said(one)} is {mine.type} on the left and {_said(other)} is {theirs.type} on the right; cast one"
                 )
 
     def _timed(self, given: Inputs, side: int) -> Timed:
@@ -136,14 +154,22 @@ class StreamJoin(Keyed):
             )
         return found
 
-    def _fields(self, given: Inputs) -> list[tuple[t.Field, tuple[str, str]]]:
-        """The fields of the result, each with the fields of the left and the right that it is taken from."""
+    def _fields(self, given: Inputs) -> list[Sourced]:
+        """The fields of the result."""
+        return self.pair_fields(given)
+
+    def pair_schema(self, given: Inputs) -> Schema:
+        """The fields of both sides, which the condition sees."""
+        return self._named_once([f for f, _ in self.pair_fields(given)])
+
+    def pair_fields(self, given: Inputs) -> list[Sourced]:
+        """The fields of both sides; one of both is there once."""
         shared = {other for one, other in zip(self.keys, self.right_keys, strict=True) if one == other}
         made = [
             (_maybe(f, self.outer(RIGHT) and f.name not in shared), (f.name, f.name if f.name in shared else ""))
-            for f in given[LEFT].schema.fields
+            for f in without_computed(given[LEFT].schema).fields
         ]
-        for f in given[RIGHT].schema.fields:
+        for f in without_computed(given[RIGHT].schema).fields:
             if f.name not in shared:
                 named = replace(f, name=f"{self.prefix}{f.name}")
                 made.append((_maybe(named, self.outer(LEFT)), ("", f.name)))
@@ -151,7 +177,9 @@ class StreamJoin(Keyed):
 
     def _schema(self, given: Inputs, before: Iterable[t.Field] = (), after: Iterable[t.Field] = ()) -> Schema:
         """The schema of the result, with fields of the join's own around it."""
-        made = [*before, *(f for f, _ in self._fields(given)), *after]
+        return self._named_once([*before, *(f for f, _ in self._fields(given)), *after])
+
+    def _named_once(self, made: list[t.Field]) -> Schema:
         seen: set[str] = set()
         for each in made:
             if each.name.lower() in seen:
@@ -163,10 +191,13 @@ class StreamJoin(Keyed):
         return Schema(tuple(made))
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The result, and the late records of each side."""
-        left, right = self.timed_by
-        late = Output(given[LEFT].schema, LATE, event_time=left)
-        return self.result(given), late, Output(given[RIGHT].schema, LATE_RIGHT, event_time=right)
+        """The result, and the late records of each side; what comes too late of a table is counted, for it may be a row that goes."""
+        late = [
+            Output(without_computed(stream.schema), name, event_time=timed)
+            for stream, name, timed in zip(given, (LATE, LATE_RIGHT), self.timed_by, strict=True)
+            if stream.changes is None
+        ]
+        return self.result(given), *late
 
     def result(self, given: Inputs) -> Output:
         """The main output of the join."""
@@ -192,7 +223,9 @@ class StreamJoin(Keyed):
     def settings(self) -> Settings:
         """The keys and the kind of join."""
         pairs = zip(self.keys, self.right_keys, strict=True)
-        return {"on": ", ".join(one if one == other else f"{one} = {other}" for one, other in pairs), "how": self.how}
+        on = ", ".join(one if one == other else f"{one} = {other}" for one, other in pairs)
+        condition: Settings = {} if self.condition is None else {"condition": to_text(self.condition)}
+        return {"on": on, "how": self.how, **condition}
 
 
 @dataclass(frozen=True)
@@ -361,6 +394,23 @@ class WithBroadcast(Node):
     def settings(self) -> Settings:
         """The class."""
         return {"class": label(self.logic)}
+
+
+def without_computed(schema: Schema) -> Schema:
+    """A schema without the hidden fields of computed keys."""
+    fields = tuple(f for f in schema.fields if not f.name.startswith(ON))
+    if len(fields) == len(schema.fields):
+        return schema
+    return Schema(fields, schema.record, internal=any(f.name.startswith("__") for f in fields))
+
+
+def _said(key: str) -> str:
+    """A key as errors call it."""
+    return "the computed key" if key.startswith(ON) else repr(key)
+
+
+def _is_raw(written: Expr) -> bool:
+    return isinstance(written, Raw) or any(map(_is_raw, written.children()))
 
 
 def _maybe(field: t.Field, missing: bool) -> t.Field:

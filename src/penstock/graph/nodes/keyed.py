@@ -183,6 +183,7 @@ class Reduce(Keyed):
     function: RowFunction = field(kw_only=True)
     kind: ClassVar[str] = "reduce"
     python: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """The key fits the input, and the function takes two records."""
@@ -190,8 +191,8 @@ class Reduce(Keyed):
         check_function(self.name, self.function, self.line, arguments=2)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The record of each key, emitted again whenever it changes."""
-        return (Output(given[0].schema, changes=Changes(self.keys, deletes=False)),)
+        """The record of each key, emitted again whenever it changes. A key of a table goes with its last row."""
+        return (Output(given[0].schema, changes=Changes(self.keys, given[0].changes is not None)),)
 
     def settings(self) -> Settings:
         """The key and the function."""
@@ -208,6 +209,7 @@ class Fold(Keyed):
     kind: ClassVar[str] = "fold"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """The key fits the input, the function takes two arguments, and the value's fields are not keys."""
@@ -216,8 +218,9 @@ class Fold(Keyed):
         check_names(self.keys, self.schema.names, "value")
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The key and the value, emitted again whenever it changes."""
-        return (Output(Schema(self.key_fields(given) + self.schema.fields), changes=Changes(self.keys, deletes=False)),)
+        """The key and the value, emitted again whenever it changes. A key of a table goes with its last row."""
+        changes = Changes(self.keys, given[0].changes is not None)
+        return (Output(Schema(self.key_fields(given) + self.schema.fields), changes=changes),)
 
     def settings(self) -> Settings:
         """The key and the function."""
@@ -235,6 +238,7 @@ class Process(Keyed):
     kind: ClassVar[str] = "process"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+    over_records: ClassVar[str] = "a class with state of its own cannot take back what it did with a row"
 
     @property
     def timed(self) -> bool:  # type: ignore[override]  # a process's class decides

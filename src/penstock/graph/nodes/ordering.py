@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from penstock.errors import FlowError, NotYet, SchemaError
+from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
@@ -56,7 +56,9 @@ def _time_of(node: Node, given: Inputs, what: str) -> Timed:
 
 
 def _with_late(given: Inputs) -> tuple[Output, ...]:
-    return (Output(given[0].schema, event_time=given[0].event_time), Output(given[0].schema, LATE))
+    """Records, and the late ones; what comes too late of a table is counted, for it may be a row that goes."""
+    late = () if given[0].changes is not None else (Output(given[0].schema, LATE),)
+    return (Output(given[0].schema, event_time=given[0].event_time), *late)
 
 
 @dataclass(frozen=True)
@@ -72,16 +74,15 @@ class Distinct(Keyed):
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is, if a span of it is asked for."""
-        if self.within is not None and given[0].changes is not None:
-            raise NotYet(
-                "distinct within a time reads records, not a table whose rows change; say .as_records('name') before it"
-            )
         timed = None if self.within is None else _time_of(self, given, "distinct within a time")
         return replace(self, timed_by=timed)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """The same stream, with fewer records; and the late ones, where records can be late. Of a table it is one row for each key."""
-        if given[0].changes is not None:
+        """The same stream, with fewer records; and the late ones, where records can be late. Of a table it is one row for each key.
+
+        Within a time the rows of a table are looked at when event time has passed them: then they are records.
+        """
+        if given[0].changes is not None and self.within is None:
             return (Output(given[0].schema, changes=Changes(self.keys), event_time=given[0].event_time),)
         return _with_late(given)[: 1 if self.timed_by is None else 2]
 
@@ -102,6 +103,7 @@ class Held(Keyed):
     timed_by: Timed = field(default=Timed(""), kw_only=True)
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is."""
@@ -276,7 +278,10 @@ class AsTable(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The table by its key."""
         schema = Schema(tuple(f for f in given[0].schema.fields if f.name != self.op))
-        return (Output(counted(schema)) if self.counted else Output(schema, changes=Changes(self.keys)),)
+        timed = given[0].time_in(schema)
+        if self.counted:
+            return (Output(counted(schema), event_time=timed),)
+        return (Output(schema, changes=Changes(self.keys), event_time=timed),)
 
     @property
     def stores(self) -> dict[str, str]:

@@ -103,10 +103,11 @@ class MapBatches(PythonStep):
 
     schema: Schema | None = None
     kind: ClassVar[str] = "map_batches"
+    over_tables: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
-        """What `schema` says, or the schema of the input."""
-        return (given[0].with_schema(self.schema or given[0].schema),)
+        """What `schema` says, or the schema of the input. Of a table no key is proved: the function may make any rows of a row."""
+        return (given[0].keyless(self.schema or given[0].schema),)
 
 
 Columns: TypeAlias = tuple[tuple[str, Expr], ...]

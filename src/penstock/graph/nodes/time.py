@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from penstock.errors import SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.expr import Cast, Expr, to_text, type_of_expr
-from penstock.graph.nodes.base import Inputs, Node, Output, Settings, Timed
+from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, Timed
+from penstock.graph.nodes.stateless import as_they_are
 
 BAD = "bad"
 """The output of records whose event time is missing, unreadable, or far in the future."""
@@ -30,13 +31,17 @@ class EventTime(Node):
     max_lead: int
     idle: int | None
     partition: str = ""
+    of_table: bool = field(default=False, kw_only=True)
+    """Whether it reads a table: a row far in the future moves no time then, and stays, because it must be the same row when it goes."""
     kind: ClassVar[str] = "event_time"
+    over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """What is not a timestamp yet is read as one; what cannot be read is bad."""
         kind = type_of_expr(self.time, given[0].schema)
         _check_type(self.time, kind)
-        return self if kind == t.TIMESTAMP else replace(self, time=Cast(self.time, t.TIMESTAMP, True))
+        made = replace(self, of_table=self.of_table or given[0].changes is not None)
+        return made if kind == t.TIMESTAMP else replace(made, time=Cast(self.time, t.TIMESTAMP, True))
 
     def check(self, given: Inputs) -> None:
         """The partition is a field."""
@@ -47,7 +52,8 @@ class EventTime(Node):
         """The stream with its time, and the bad records as they were."""
         schema = given[0].schema
         made = schema.with_fields((t.Field(self.column, t.TIMESTAMP),))
-        return Output(made, event_time=Timed(self.column)), Output(schema, BAD)
+        changed = given[0].filtered().selected(made, as_they_are(schema) | {self.column: self.time}).changes
+        return Output(made, OUT, changed, Timed(self.column)), Output(schema, BAD, given[0].filtered().changes)
 
     def settings(self) -> Settings:
         """The expression and the spans."""

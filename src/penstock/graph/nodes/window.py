@@ -146,6 +146,7 @@ class Window(Aggregating):
     kind: ClassVar[str] = "window"
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
+    over_tables: ClassVar[bool] = True
 
     @property
     def spec(self) -> WindowSpec:
@@ -219,6 +220,8 @@ class Window(Aggregating):
     def check(self, given: Inputs) -> None:
         """Key, aggregates or function, and the gap of sessions fit the input."""
         super().check(given)
+        if given[0].changes is not None:
+            self._check_table()
         if self.function is None and self.ranked is None:
             self.check_aggregates()
         elif self.function is not None:
@@ -231,6 +234,23 @@ class Window(Aggregating):
         taken = next((f.name for f in schema.fields if f.name in self.group and f.name not in self.keys), None)
         if taken:
             raise SchemaError(f"{taken!r} is the name of a field that windows add; rename yours with select first")
+
+    def _check_table(self) -> None:
+        """Refuses windows in which a row that goes cannot be found again, and results that cannot be taken back."""
+        said = "To window the changes as records, say .changelog('name') before it"
+        if isinstance(self.spec, CountWindow):
+            raise FlowError(
+                f"a count window goes by the order in which records come, and the rows of a table have none. {said}"
+            )
+        if self.windows.over_time and self.windows.clock == PROCESSING:
+            raise FlowError(
+                f"in processing time a row is in the window in which it was added, and nobody knows that when it goes; go by event time. {said}"
+            )
+        if self.early is not None or not self.accumulate:
+            raise FlowError(
+                f"a window over a table is emitted when it ends, or with mode='update' after every batch that changes it; leave out "
+                f"{'early' if self.early is not None else 'accumulate'}. {said}"
+            )
 
     def _check_gap(self, schema: Schema) -> None:
         gap = self.spec.gap if isinstance(self.spec, SessionWindow) else None
@@ -247,11 +267,12 @@ class Window(Aggregating):
         schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
         timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
         late = Output(self._late(given[0].schema), LATE, event_time=given[0].event_time)
+        of_table = given[0].changes is not None
         if self.counted:
             main = Output(counted(schema), OUT, None, timed)
         else:
-            main = self.finished(Output(schema, OUT, self._changes(), timed))
-        return (main,) if self.time is None or self.parts else (main, late)
+            main = self.finished(Output(schema, OUT, self._changes(of_table), timed))
+        return (main,) if self.time is None or self.parts or of_table else (main, late)
 
     def _late(self, schema: Schema) -> Schema:
         """Late records as they were read, without the hidden key."""
@@ -259,12 +280,15 @@ class Window(Aggregating):
             return schema
         return schema.only(tuple(name for name in schema.names if name != ALL))
 
-    def _changes(self) -> Changes | None:
-        """A table by key and window, where a window is emitted more than once. A session goes when it grows into another."""
+    def _changes(self, of_table: bool) -> Changes | None:
+        """A table by key and window, where a window is emitted more than once.
+
+        A session goes when it grows into another; a window over a table goes with its last row.
+        """
         if not self.windows.changing:
             return None
         bounds = (f.name for f in self.windows.bounds())
-        return Changes((*self.keys, *bounds), isinstance(self.spec, SessionWindow))
+        return Changes((*self.keys, *bounds), of_table or isinstance(self.spec, SessionWindow))
 
     def _results(self, schema: Schema) -> tuple[t.Field, ...]:
         if self.function is None:

@@ -13,16 +13,18 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.graph.graph import Graph
-from penstock.graph.nodes.base import COUNT
+from penstock.graph.nodes.base import COUNT, Output
 from penstock.graph.nodes.changes import TableJoin, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.timers import PROCESSING
 from penstock.graph.times import Times
-from penstock.kernels.base import Context, Kernel, Out
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.changes.base import Signed, negative, repeated, signed_rows
 from penstock.kernels.changes.rows import Bag, Identity, NegativeCount, Row, identity_of
-from penstock.kernels.keyed.keyed import Key, key_getter
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.keyed.keyed import Key, hashes_of, key_getter
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
@@ -33,6 +35,8 @@ SMALL = 8
 """Up to so many rows of a key are looked through one by one; a dict costs more to build than that."""
 Rows = list[Signed]
 """The rows of a key, each with its count."""
+Holds = Callable[[Row, Row], bool]
+"""Whether a row of the left and one of the right meet the condition of a join."""
 
 
 class TableSide:
@@ -86,7 +90,8 @@ class TableJoinKernel(Kernel):
         self.left, self.right = self.sides
         self.key_columns = tuple(Column(k, arrow_type(self.left.schema.field(k).type)) for k in node.keys)
         self.is_signed = COUNT in node.output().schema
-        self.pair = _pairing(node, self.left.schema, self.right.schema)
+        self.pair = _pairing(node.columns, self.left.schema, self.right.schema)
+        self.holds = _holding(node, self.left.schema, self.right.schema) if node.condition is not None else None
         self.identity = identity_of(visible(node.output().schema))
         self.left_alone = node.how in ("left", "full", "anti")
         self.right_alone = node.how in ("right", "full")
@@ -95,7 +100,10 @@ class TableJoinKernel(Kernel):
         """Finds the rows that are kept."""
         self.state = context.state(self.node.name)
         columns = (*self.left.columns("left"), *self.right.columns("right"))
-        self.state.describe(Layout(self.key_columns, columns))
+        self.state.describe(Layout(self.key_columns, columns, timers=self.node.ttl is not None))
+        if self.node.ttl is not None:
+            self.timers = context.timers(self.node.name)
+            self.timers.hash_with(lambda keys: hashes_of(keys, self.key_columns))
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Gathers the changes of a side; rows without a key match nothing."""
@@ -126,6 +134,7 @@ class TableJoinKernel(Kernel):
     def advance(self, times: Times) -> Out:
         """What the changes of both sides make of the result."""
         self.move(times)
+        self._forget()
         made: Rows = []
         with quiet():
             for key in dict.fromkeys((*self.left.new, *self.right.new)):
@@ -135,6 +144,22 @@ class TableJoinKernel(Kernel):
         self.left.new, self.right.new = {}, {}
         return self._emit(made)
 
+    def _forget(self) -> None:
+        """Forgets the keys whose rows have not changed for their time to live."""
+        if self.timers is not None:
+            for due in self.timers.due(PROCESSING, self.times.now):
+                self.state.delete(due.key)
+
+    def _keep(self, key: Key, kept: tuple[Any, ...]) -> None:
+        self.state.put(key, kept)
+        if self.timers is not None and self.node.ttl is not None:
+            self.timers.set(key, PROCESSING, self.times.now + self.node.ttl)
+
+    def _drop(self, key: Key) -> None:
+        self.state.delete(key)
+        if self.timers is not None:
+            self.timers.clear(key)
+
     def _emit(self, made: Rows) -> Out:
         if not made:
             return ()
@@ -143,13 +168,13 @@ class TableJoinKernel(Kernel):
 
     def _replaced(self, key: Key, rows: Sequence[Signed]) -> Rows | None:
         """What comes of a row of the left that takes the place of another, as running totals have it; None for other changes."""
-        if not self.left.single or len(rows) != 2 or (rows[0][1], rows[1][1]) != (-1, 1):
+        if not self.left.single or self.holds or len(rows) != 2 or (rows[0][1], rows[1][1]) != (-1, 1):
             return None
         (old, _), (new, _) = rows
         kept, end = self.state.get(key), self.left.width
         if kept is None or kept[end - 1] != 1 or kept[: end - 1] != old:
             return None
-        self.state.put(key, (*new, 1, *kept[end:]))
+        self._keep(key, (*new, 1, *kept[end:]))
         pair, partners = self.pair, self.right.read(kept[end:])
         if self.node.how in ("semi", "anti") or not partners:
             shown = self.left_alone if not partners else self.node.how == "semi"
@@ -161,15 +186,26 @@ class TableJoinKernel(Kernel):
         width = self.left.width
         a_old = self.left.read(kept[:width]) if kept is not None else []
         b_old = self.right.read(kept[width:]) if kept is not None else []
-        a_new, b_new = consolidated_rows(a_new, self.left.identity), consolidated_rows(b_new, self.right.identity)
+        a_new, b_new = self._change(self.left, a_old, a_new), self._change(self.right, b_old, b_new)
         if not a_new and not b_new:
             return ()
         a_now, b_now = self._after(key, self.left, a_old, a_new), self._after(key, self.right, b_old, b_new)
         if a_now or b_now:
-            self.state.put(key, (*self.left.written(a_now), *self.right.written(b_now)))
+            self._keep(key, (*self.left.written(a_now), *self.right.written(b_now)))
         else:
-            self.state.delete(key)
+            self._drop(key)
+        if self.holds is not None:
+            return self._where(self.holds, a_old, a_new, a_now, b_old, b_new, b_now)
         return self._result(a_old, a_new, a_now, b_old, b_new, b_now)
+
+    def _change(self, side: TableSide, old: Rows, new: Iterable[Signed]) -> Rows:
+        """The change of a side. With a time to live a row may go that was forgotten, which is no change."""
+        made = consolidated_rows(new, side.identity)
+        if self.node.ttl is None or all(count > 0 for _, count in made):
+            return made
+        there = Bag(side.identity)
+        there.update(old)
+        return [(row, max(count, -there.count(row))) for row, count in made if count > 0 or there.count(row)]
 
     def _result(self, a_old: Rows, a_new: Rows, a_now: Rows, b_old: Rows, b_new: Rows, b_now: Rows) -> Iterable[Signed]:
         pair, was, is_ = self.pair, bool(b_old), bool(b_now)
@@ -182,6 +218,23 @@ class TableJoinKernel(Kernel):
             made += _shown(a_old, a_new, a_now, was, is_, False, lambda row: pair(row, None))
         if self.right_alone:
             made += _shown(b_old, b_new, b_now, bool(a_old), bool(a_now), False, lambda row: pair(None, row))
+        return consolidated_rows(made, self.identity)
+
+    def _where(
+        self, holds: Holds, a_old: Rows, a_new: Rows, a_now: Rows, b_old: Rows, b_new: Rows, b_now: Rows
+    ) -> Iterable[Signed]:
+        """The same where pairs must meet a condition: a row is alone when none of its key does so with it."""
+        pair, how = self.pair, self.node.how
+        made: Rows = []
+        if how not in ("semi", "anti"):
+            made += [(pair(a, b), n * m) for b, m in b_old for a, n in a_new if holds(a, b)]
+            made += [(pair(a, b), n * m) for a, n in a_now for b, m in b_new if holds(a, b)]
+        if self.left_alone or how == "semi":
+            shown = _meeting(a_old, a_new, a_now, b_old, b_new, b_now, holds, how == "semi")
+            made += [(pair(row, None), count) for row, count in shown]
+        if self.right_alone:
+            shown = _meeting(b_old, b_new, b_now, a_old, a_new, a_now, lambda b, a: holds(a, b), False)
+            made += [(pair(None, row), count) for row, count in shown]
         return consolidated_rows(made, self.identity)
 
     def _after(self, key: Key, side: TableSide, old: Rows, new: Rows) -> Rows:
@@ -241,10 +294,44 @@ def _shown(
     return ((made(row), count) for row, count in new) if is_ == wanted else iter(())
 
 
-def _pairing(node: TableJoin, left: Schema, right: Schema) -> Callable[[Row | None, Row | None], Row]:
-    """A function from a row of each side, or None, to the row of the result."""
-    ours = [left.names.index(one) if one else -1 for one, _ in node.columns]
-    theirs = [right.names.index(other) if other else -1 for _, other in node.columns]
+def _meeting(
+    old: Rows, new: Rows, now: Rows, other_old: Rows, other_new: Rows, other_now: Rows, holds: Holds, wanted: bool
+) -> Iterator[Signed]:
+    """The change of the rows of a side that meet some row of the other (`wanted`), or none."""
+
+    def meet(row: Row, others: Rows) -> bool:
+        return any(holds(row, other) for other, _ in others) == wanted
+
+    if not other_new:
+        yield from ((row, count) for row, count in new if meet(row, other_now))
+        return
+    yield from ((row, -count) for row, count in old if meet(row, other_old))
+    yield from ((row, count) for row, count in now if meet(row, other_now))
+
+
+def _holding(node: TableJoin, left: Schema, right: Schema) -> Holds:
+    """The condition of a join as a function of a row of each side."""
+    assert node.condition is not None
+    sides = (Output(left), Output(right))
+    pair = _pairing(tuple(source for _, source in node.pair_fields(sides)), left, right)
+    met = compile_expr(node.condition, node.pair_schema(sides))
+
+    def holds(one: Row, other: Row) -> bool:
+        values = pair(one, other)
+        try:
+            return met(values) is True
+        except Exception as error:
+            raise RecordFailed(node, values, None, error) from error
+
+    return holds
+
+
+def _pairing(
+    columns: tuple[tuple[str, str], ...], left: Schema, right: Schema
+) -> Callable[[Row | None, Row | None], Row]:
+    """A function from a row of each side, or None, to the row of the result; `columns` are the fields it is taken from."""
+    ours = [left.names.index(one) if one else -1 for one, _ in columns]
+    theirs = [right.names.index(other) if other else -1 for _, other in columns]
     rest = [other for one, other in zip(ours, theirs, strict=True) if one < 0]
     simple = ours == [*range(len(left.names)), *([-1] * len(rest))]
     tail: Callable[[Row], Row] = _getter(rest)

@@ -106,6 +106,11 @@ class Bag:
         made._entries = dict(self._entries)
         return made
 
+    def count(self, row: Row) -> int:
+        """How many there are of a row."""
+        found = self._entries.get(row if self._identity is None else self._identity(row))
+        return 0 if found is None else found[1]
+
     def total(self) -> int:
         """How many rows there are."""
         return sum(count for _, count in self._entries.values())

@@ -50,15 +50,19 @@ class KeptRowsKernel(ChangesKernel):
         before = bag_of(self.state.get(key), self.identity)
         after = before.copy()
         after.update(new)
-        try:
-            after.check("the rows of a key")
-        except NegativeCount as error:
-            raise negative(self, key, error) from error
+        self.check(key, after)
         self._keep(key, after)
         change = Bag(self.identity)
         change.update(self.answer(after))
         change.update(self.answer(before), -1)
         return sorted(change, key=_taken_back_first)
+
+    def check(self, key: Key, rows: Bag) -> None:
+        """Refuses rows of a key of which there is less than none."""
+        try:
+            rows.check("the rows of a key")
+        except NegativeCount as error:
+            raise negative(self, key, error) from error
 
     def _keep(self, key: Key, after: Bag) -> None:
         if len(after):

@@ -19,21 +19,28 @@ from typing import Any
 import numpy as np
 
 from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.graph import Graph
 from penstock.graph.nodes import IntervalJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Out
+from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.joins.output import moments
 from penstock.kernels.joins.rows import Rows, matched, pairs, together
 from penstock.kernels.joins.sides import moved
 from penstock.kernels.joins.streams import StreamJoinKernel
 from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.stateless import evaluated
 
 
 class IntervalJoinKernel(StreamJoinKernel):
     """Pairs of records whose times are near each other."""
 
     node: IntervalJoin
+
+    def __init__(self, node: IntervalJoin, graph: Graph) -> None:
+        super().__init__(node, graph)
+        self.condition = None if node.condition is None else compile_expr(node.condition, node.output().schema)
 
     def advance(self, times: Times) -> Out:
         """The pairs that the new records complete, and the rows that the movement of time leaves without a match."""
@@ -69,15 +76,35 @@ class IntervalJoinKernel(StreamJoinKernel):
         every = together(kept, right)
         if left is not None and every is not None:
             before = 0 if kept is None else len(kept)
-            for at, other in pairs(left, every, low, high):
+            for at, other in self._meeting(LEFT, left, every):
                 hits[LEFT][at] = True
                 hits[RIGHT][other[other >= before] - before] = True
                 yield "out", self._both(left, at, every, other)
         older = self.sides[LEFT].near(right, -high, -low)
         if older is not None and right is not None:
-            for at, other in pairs(older, right, low, high):
+            for at, other in self._meeting(LEFT, older, right):
                 hits[RIGHT][other] = True
                 yield "out", self._both(older, at, right, other)
+
+    def _meeting(self, side: int, mine: Rows, others: Rows) -> Iterator[tuple[IntArray, IntArray]]:
+        """The rows of a side and of the other that match and meet the condition, by number, some at a time."""
+        for at, other in pairs(mine, others, *self._reach(side)):
+            if self.condition is None:
+                yield at, other
+                continue
+            both = self._both(mine, at, others, other) if side == LEFT else self._both(others, other, mine, at)
+            found = evaluated(self.node, self.condition, list(both.values()))
+            flags = np.array([each is True for each in found], bool)
+            yield at[flags], other[flags]
+
+    def _has_match(self, side: int, rows: Rows, others: Rows | None) -> BoolArray:
+        """Which rows of a side have a match."""
+        if self.condition is None or others is None:
+            return matched(rows, others, *self._reach(side))
+        flags = np.zeros(len(rows), bool)
+        for at, _ in self._meeting(side, rows, others):
+            flags[at] = True
+        return flags
 
     def _both(self, left: Rows, at: IntArray, right: Rows, other: IntArray) -> Chunk:
         later = {self.node.into: moments(np.maximum(left.times[at], right.times[other]))} if self.node.into else {}
@@ -97,7 +124,7 @@ class IntervalJoinKernel(StreamJoinKernel):
         old = self.sides[side].span(moved(self.since, -high), end)
         if old is not None:
             others = together(self.sides[1 - side].near(old, low, high), new[1 - side])
-            yield from self._alone(side, old.where(~matched(old, others, low, high)))
+            yield from self._alone(side, old.where(~self._has_match(side, old, others)))
 
     def _wake(self) -> None:
         """Sets the timer of the rows that wait for their judgement."""

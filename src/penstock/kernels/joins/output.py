@@ -36,9 +36,10 @@ class Joined:
 
     def alone(self, rows: Rows, side: int, more: Mapping[str, Any] = NOTHING) -> Chunk:
         """The records of rows that match nothing; the fields of the other side are null."""
+        kinds = [f.type for f in self.shape if f.name not in more]
         taken = [
-            rows.batch.column(names[side]) if names[side] else pa.nulls(len(rows), self.shape.field(at).type)
-            for at, names in enumerate(self.node.columns)
+            rows.batch.column(names[side]) if names[side] else pa.nulls(len(rows), kind)
+            for names, kind in zip(self.node.columns, kinds, strict=True)
         ]
         return self._chunk(taken, more)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, LATE_RIGHT, StreamJoin
-from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.nodes.join import LEFT, RIGHT, without_computed
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.joins.output import Joined
 from penstock.kernels.joins.sides import Fresh, Side
@@ -39,4 +39,5 @@ class StreamJoinKernel(Kernel):
         """The late records of both sides, each on an output of its own."""
         for side, (name, each) in enumerate(zip((LATE, LATE_RIGHT), fresh, strict=True)):
             if each.late is not None:
-                yield name, Chunk(self.schemas[side], batch=each.late)
+                shown = without_computed(self.schemas[side])
+                yield name, Chunk(shown, batch=each.late.select(shown.names))

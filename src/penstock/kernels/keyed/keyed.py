@@ -35,6 +35,12 @@ def key_getter(names: tuple[str, ...], keys: tuple[str, ...]) -> Callable[[Any],
     return itemgetter(*places) if places else lambda values: ()
 
 
+def hashes_of(keys: list[Key], columns: tuple[Column, ...]) -> list[int]:
+    """The hashes of keys whose parts are kept in these columns."""
+    arrays = [pa.array(part, column.type) for part, column in zip(zip(*keys, strict=True), columns, strict=True)]
+    return list(key_hashes(arrays, len(keys)).tolist())
+
+
 class KeyedKernel(Kernel):
     """The base of keyed kernels: finds the keys and their state."""
 
@@ -61,9 +67,7 @@ class KeyedKernel(Kernel):
 
     def hashes_of(self, keys: list[Any]) -> list[int]:
         """The hashes of keys."""
-        parts = [keys] if self.layout().bare else zip(*keys, strict=True)
-        arrays = [pa.array(part, column.type) for part, column in zip(parts, self.key_columns, strict=True)]
-        return list(key_hashes(arrays, len(keys)).tolist())
+        return hashes_of([(key,) for key in keys] if self.layout().bare else keys, self.key_columns)
 
     def layout(self) -> Layout:
         """How the keys and values of its state look: a Python object for each key, unless the kernel knows better."""

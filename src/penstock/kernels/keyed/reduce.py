@@ -75,13 +75,13 @@ class FoldKernel(Running):
         try:
             for row, key in zip(walk, self.keys(chunk), strict=True):
                 kept = self.state.get(key)
-                self.state.put(key, self._next(kept, row))
+                self.state.put(key, self.next(kept, row))
                 self.touched[key] = None
         except Exception as error:
             raise RecordFailed(self.node, row, walk.at, error) from error
         return ()
 
-    def _next(self, kept: tuple[Any, ...] | None, row: object) -> tuple[Any, ...]:
+    def next(self, kept: tuple[Any, ...] | None, row: object) -> tuple[Any, ...]:
         """The next value, as a tuple of its fields."""
         if kept is None:
             so_far = copy.deepcopy(self.node.init)

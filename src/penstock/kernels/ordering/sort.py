@@ -183,13 +183,14 @@ class HeldKernel(Kernel):
         """What event time has passed, in order; the rest waits on."""
         self.move(times)
         edge = self.edge(times.watermark)
-        due = self._due(edge)
+        due = self.due(edge)
         if edge > NEVER:
             self.waiting.forget(edge)
         if due is not None:
             yield "out", given(self.chosen(sorted_by(due, self.order, self.schema.names)), self.schema)
 
-    def _due(self, edge: int) -> pa.Table | None:
+    def due(self, edge: int) -> pa.Table | None:
+        """Takes the rows before `edge`, and keeps the new ones that are not."""
         old = self.waiting.span(NEVER, edge)
         new, rest = self._parted(edge)
         for batch in rest.to_batches() if rest is not None else ():

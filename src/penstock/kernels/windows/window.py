@@ -125,7 +125,7 @@ class WindowKernel(KeyedKernel):
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
         self.near: dict[Key, dict[Span, Held]] = {}
         self.back: list[tuple[Key, Span, Parts | None]] = []
-        self.spans_of = _spans_of(node, schema)
+        self.spans_of = spans_of(node, schema)
 
     def layout(self) -> Layout:
         """The windows of a key; timers say when it next has work."""
@@ -188,7 +188,7 @@ class WindowKernel(KeyedKernel):
         """Those of a record's windows that are not over; a session that is goes on if it meets one that is not."""
         if not isinstance(self.node.spec, SessionWindow):
             return [s for s in spans if s[1] > behind]
-        return [s for s in spans if s[1] > behind or any(_overlap(s, o) for o in self.windows(key))]
+        return [s for s in spans if s[1] > behind or any(overlap(s, o) for o in self.windows(key))]
 
     @property
     def _bounds(self) -> int:
@@ -216,7 +216,7 @@ class WindowKernel(KeyedKernel):
         return Held(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
 
     def _joined(self, key: Key, windows: dict[Span, Held], span: Span, held: Held) -> tuple[Span, Held]:
-        met = sorted(s for s in windows if _overlap(s, span))
+        met = sorted(s for s in windows if overlap(s, span))
         whole = (min([span[0], *(s[0] for s in met)]), max([span[1], *(s[1] for s in met)]))
         for each in met:
             before = windows.pop(each)
@@ -317,10 +317,10 @@ class WindowKernel(KeyedKernel):
         return FOREVER
 
 
-def _overlap(one: Span, other: Span) -> bool:
+def overlap(one: Span, other: Span) -> bool:
     """Whether two sessions are one; the end is not in a span, so those that only touch are two.
 
-    >>> _overlap((0, 10), (9, 12)), _overlap((0, 10), (10, 12))
+    >>> overlap((0, 10), (9, 12)), overlap((0, 10), (10, 12))
     (True, False)
     """
     return one[0] < other[1] and other[0] < one[1]
@@ -330,7 +330,8 @@ SpansOf = Callable[[Any, Any, int], list[Span]]
 """The windows of a record: of its values, its row, and the clock."""
 
 
-def _spans_of(node: Window, schema: Schema) -> SpansOf:
+def spans_of(node: Window, schema: Schema) -> SpansOf:
+    """How the windows of a record are found."""
     spec = node.spec
     if isinstance(spec, TimeWindow):
         if node.parts:

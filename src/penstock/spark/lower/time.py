@@ -24,10 +24,11 @@ def event_time(at: Lowering, node: EventTime) -> None:
     """Bad records apart; of the others Spark notes the latest time while they pass."""
     time = f"cast({to_sql(node.time)} as timestamp)"
     latest = _latest(at.times[node.name].now, node.max_lead)
-    good = f"coalesce(unix_micros({time}) <= {latest}L, false)"
+    punctual = f"coalesce(unix_micros({time}) <= {latest}L, false)"
+    good = f"({time} is not null)" if node.of_table else punctual
     observation = Observation()
     seen = at.input(node).observe(
-        observation, *map(f.expr, [f"count_if(not {good}) as bad", *_highs(at, node, time, good)])
+        observation, *map(f.expr, [f"count_if(not {good}) as bad", *_highs(at, node, time, punctual)])
     )
     at.observed[node.name] = observation
     at.give(Port(node.name), _good(seen, node, time, good))
