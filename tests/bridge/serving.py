@@ -82,8 +82,8 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
     @property
-    def places(self) -> list[tuple[int, int, int]]:
-        return [(p["partition"], p["offset"], p["records"]) for p in self.json()["places"]]
+    def positions(self) -> list[tuple[int, int, int]]:
+        return [(p["partition"], p["offset"], p["records"]) for p in self.json()["positions"]]
 
 
 class Client:

@@ -34,7 +34,7 @@ def test_a_body_is_a_record_and_the_answer_says_where_it_is(log: Log) -> None:
     with http(log) as bridge, Client(bridge.port) as client:
         answers = [client.post(b"hello"), client.post(b'{"a": 1}', kind=JSON)]
     assert [a.status for a in answers] == [200, 200]
-    assert answers[1].json() == {"records": 1, "places": [{"partition": 0, "offset": 1, "records": 1}]}
+    assert answers[1].json() == {"records": 1, "positions": [{"partition": 0, "offset": 1, "records": 1}]}
     assert [r.value for r in log.read("t", 0, 0)] == [b"hello", b'{"a": 1}']
 
 
@@ -48,7 +48,7 @@ def test_a_body_is_a_record_and_the_answer_says_where_it_is(log: Log) -> None:
 )
 def test_many_records_in_one_body_are_one_batch_and_keep_their_bytes(log: Log, kind: str, body: bytes) -> None:
     with http(log) as bridge, Client(bridge.port) as client:
-        assert client.post(body, kind=kind).places == [(0, 0, 3)]
+        assert client.post(body, kind=kind).positions == [(0, 0, 3)]
     assert [r.value for r in log.read("t", 0, 0)] == [b'{"a": 1.50}', b"[2]", b'"x"']
     assert len(list(log._partition("t", 0).batches(0))) == 1
 
@@ -73,7 +73,7 @@ def test_a_body_that_cannot_be_read_is_refused_whole(log: Log, kind: str, body: 
         answer = client.post(body, kind=kind)
         assert answer.status == 400
         assert text in answer.json()["error"]
-        assert client.post(b"next").places == [(0, 0, 1)]
+        assert client.post(b"next").positions == [(0, 0, 1)]
 
 
 def test_keys_come_from_a_field_and_choose_the_partition(log: Log) -> None:
@@ -85,7 +85,7 @@ def test_keys_come_from_a_field_and_choose_the_partition(log: Log) -> None:
     assert {k: p for k, (p, _) in found.items()} == {
         f"u{n}".encode(): partition_for(f"u{n}".encode(), 2) for n in range(6)
     }
-    assert sorted(answer.places) == [(p, 0, sum(q == p for q, _ in found.values())) for p in (0, 1)]
+    assert sorted(answer.positions) == [(p, 0, sum(q == p for q, _ in found.values())) for p in (0, 1)]
     assert missing.status == 400
     assert "no field 'user.id'" in missing.json()["error"]
 
@@ -132,7 +132,7 @@ def test_requests_that_wait_share_one_fsync(log: Log) -> None:
         others = [pool.submit(_post, bridge.port, b"%d" % n) for n in range(8)]
         until(lambda: bridge.server.intake.room.requests == 9)
         disk.go.set()
-        places = {tuple(f.result(30).places[0]) for f in [first, *others]}
+        places = {tuple(f.result(30).positions[0]) for f in [first, *others]}
         assert places == {(0, n, 1) for n in range(9)}
         assert disk.syncs == 2
 
@@ -178,7 +178,7 @@ def test_a_disk_that_fails_is_said_and_nothing_is_answered_for(log: Log, capfd: 
             assert client.ask("GET", "/health").status == 503
         finally:
             files.watch(None)
-        assert client.post(b"kept").places == [(0, 0, 1)]
+        assert client.post(b"kept").positions == [(0, 0, 1)]
         assert client.ask("GET", "/health").json() == {"status": "ok"}
     assert "No space left" in capfd.readouterr().err
 
@@ -188,7 +188,7 @@ def test_many_clients_at_once(log: Log) -> None:
         with Client(bridge.port) as client:
             values = [b"%d.%d" % (number, n) for n in range(40)]
             answers = [client.post(v, "/topics/two") for v in values]
-            return {a.places[0][:2]: v for a, v in zip(answers, values, strict=True)}
+            return {a.positions[0][:2]: v for a, v in zip(answers, values, strict=True)}
 
     with http(log, "two") as bridge, ThreadPoolExecutor(16) as pool:
         told = {place: value for found in pool.map(send, range(16)) for place, value in found.items()}
@@ -228,7 +228,7 @@ def test_a_key_is_known_after_a_restart(log: Log) -> None:
         with http(log, "two", key_field="k") as bridge, Client(bridge.port) as client:
             answers.append(client.post(body, "/topics/two", JSON, Idempotency_Key="k"))
     assert answers[0].body == answers[1].body
-    assert len(answers[0].places) == 2
+    assert len(answers[0].positions) == 2
     assert sum(end for _, end in log.offsets("two").values()) == 4
 
 
@@ -352,7 +352,7 @@ def test_a_client_that_goes_away_in_the_middle_leaves_nothing(log: Log) -> None:
         for _ in range(20):
             with socket.create_connection(("127.0.0.1", bridge.port)) as made:
                 made.sendall(b"POST /topics/t HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345")
-        assert _post(bridge.port, b"x").places == [(0, 0, 1)]
+        assert _post(bridge.port, b"x").positions == [(0, 0, 1)]
         until(lambda: not bridge.server._talks)
         assert bridge.server.intake.room.size == 0
 

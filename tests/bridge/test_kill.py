@@ -57,7 +57,7 @@ class Sender(threading.Thread):
                 for _ in range(1 if self.tries[value] > 1 else 3):
                     answer = client.post(value, Idempotency_Key=value.decode())
                 if answer.status == 200:
-                    self.told[answer.places[0][:2]] = value
+                    self.told[answer.positions[0][:2]] = value
                 return answer.status == 200
         except (OSError, http.client.HTTPException):
             return False

@@ -88,9 +88,9 @@ def test_a_torn_group_whose_second_batch_is_whole_is_cut(made: tuple[Path, list[
     """A disk may write the pages of one write in any order; both batches were promised to nobody."""
     path, sent = made
     with Log(path) as log:
-        place = log._topics.get("t").partition(0).place
+        directory = log._topics.get("t").partition(0).directory
     body = body_of(columns([b"lost"], None, None, 0))
-    first, second = (pack_header(header_of(body, base, stable=6, tag=place.tag)) + body.data for base in (6, 7))
+    first, second = (pack_header(header_of(body, base, stable=6, tag=directory.tag)) + body.data for base in (6, 7))
     with segments(path)[0].open("ab") as file:
         file.write(bytes(len(first)) + second)
     with Log(path) as log:

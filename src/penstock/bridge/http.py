@@ -231,5 +231,5 @@ def _too_much(*, close: bool = False) -> Refused:
 
 def positions_of(stored: list[Stored]) -> dict[str, object]:
     """The positions of the records of a request, for the client."""
-    places = [{"partition": s.partition, "offset": s.offset, "records": len(s.rows)} for s in stored]
-    return {"records": sum(len(s.rows) for s in stored), "places": places}
+    positions = [{"partition": s.partition, "offset": s.offset, "records": len(s.rows)} for s in stored]
+    return {"records": sum(len(s.rows) for s in stored), "positions": positions}

@@ -13,7 +13,7 @@ from itertools import count
 from penstock.bridge.limits import Limits, Room
 from penstock.bridge.records import BadInput, Given
 from penstock.bridge.seen import Known, Seen
-from penstock.bridge.sorting import Pile, Sorting, Stored, Waiting
+from penstock.bridge.sorting import PendingBatch, Sorting, Stored, Waiting
 from penstock.log import Log
 
 _GROUP_BYTES = 8 << 20
@@ -97,25 +97,25 @@ class Intake:
             sorting = Sorting(self._seen, self._partitions, next(self._turn) % self._partitions)
             for waiting in group:
                 sorting.add(waiting)
-            for partition, pile in sorted(sorting.piles.items()):
-                self._append(partition, pile)
+            for partition, batch in sorted(sorting.pending.items()):
+                self._append(partition, batch)
         except Exception as error:
             self.failing = error
             for waiting in group:
                 waiting.error = waiting.error or error
 
-    def _append(self, partition: int, pile: Pile) -> None:
-        headers = pile.headers if any(pile.headers) else None
+    def _append(self, partition: int, batch: PendingBatch) -> None:
+        headers = batch.headers if any(batch.headers) else None
         try:
-            done = self._producer.send_many(self.topic, pile.values, pile.keys, headers, partition=partition)[0]
+            done = self._producer.send_many(self.topic, batch.values, batch.keys, headers, partition=partition)[0]
         except Exception as error:
             self.failing = error
-            for share, _, _ in pile.shares:
+            for share, _, _ in batch.shares:
                 share.error = error
             return
         self.failing = None
         self.count += done.records
-        for share, at, given in pile.shares:
+        for share, at, given in batch.shares:
             share.offset = done.offset + at
             if given.ident:
                 self._seen.put(given.ident, partition, Known(share.offset, given.digest))

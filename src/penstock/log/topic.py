@@ -16,7 +16,7 @@ from penstock.errors import nearest
 from penstock.log.errors import BadSetting, LogClosed, TopicExists, UnknownTopic
 from penstock.log.partition import Partition
 from penstock.log.storage.files import FileLock, make_dir, read_json, rename, write_json
-from penstock.log.storage.position import Place
+from penstock.log.storage.position import PartitionDirectory
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 _DAY = 86_400_000
@@ -70,8 +70,8 @@ class Topic:
         self.config = config
         self.ident = ident
         if before is None:
-            places = (Place(name, n, path / str(n), ident) for n in range(config.partitions))
-            self.partitions = tuple(Partition(place, config.segment_bytes) for place in places)
+            directories = (PartitionDirectory(name, n, path / str(n), ident) for n in range(config.partitions))
+            self.partitions = tuple(Partition(directory, config.segment_bytes) for directory in directories)
         else:
             self.partitions = before.partitions
             for partition in self.partitions:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Collected:
-    """Sinks that keep what they get, a batch that comes again in the place of its first coming."""
+    """Sinks that keep what they get, a batch that runs again replaces its first run."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

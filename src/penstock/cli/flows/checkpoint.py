@@ -1,4 +1,4 @@
-"""Where a flow keeps its place: what `FLOW` stands for in commands that look at it rather than run it."""
+"""The checkpoint directory of a flow: what `FLOW` stands for in commands that look at it rather than run it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def _found(folder: Path, holds: tuple[str, ...]) -> Path:
     if not any((folder / part).exists() for part in holds):
         raise CheckpointError(
             f"{folder} is no checkpoint folder: no flow has begun there. Has it run yet, and from this folder? "
-            f"--checkpoint says where it keeps its place"
+            f"--checkpoint names its checkpoint directory"
         )
     return folder.absolute()

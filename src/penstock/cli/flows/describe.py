@@ -53,16 +53,16 @@ def describe(
             show(made)
 
 
-def write(place: str, picture: str) -> None:
+def write(target: str, picture: str) -> None:
     """Puts a picture into a file, or on standard output."""
-    if place == "-":
+    if target == "-":
         typer.echo(picture, nl=False)
         return
     try:
-        Path(place).write_text(picture, encoding="utf-8")
+        Path(target).write_text(picture, encoding="utf-8")
     except OSError as error:
-        raise SetupError(f"the picture cannot be written to {place} ({error.strerror}); give another file") from None
-    typer.echo(f"drawn: {place}", err=True)
+        raise SetupError(f"the picture cannot be written to {target} ({error.strerror}); give another file") from None
+    typer.echo(f"drawn: {target}", err=True)
 
 
 def show(made: Description) -> None:

@@ -1,4 +1,4 @@
-"""`penstock savepoint`: a copy of a flow's state and place, to go back to or to start a changed flow from."""
+"""`penstock savepoint`: a copy of a flow's state and offsets, to go back to or to start a changed flow from."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def savepoint(
         ),
     ],
     name: Annotated[str, typer.Argument(help="A name, or a path with a slash.", show_default="version and time")] = "",
-    checkpoint: Annotated[
-        Path | None, option(help="Where the flow keeps its place.", show_default=".penstock/FLOW")
-    ] = None,
+    checkpoint: Annotated[Path | None, option(help="The checkpoint directory.", show_default=".penstock/FLOW")] = None,
     version: Annotated[
         int | None, option(help="Which version; batch N makes version N.", show_default="the newest")
     ] = None,
@@ -34,7 +32,7 @@ def savepoint(
     as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
     debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
 ) -> None:
-    """Save the state and the place of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
+    """Save the state and the offsets of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
     from penstock.spark.checkpoint.savepoint import describe, fresh_name, place_of, saved, take
     from penstock.spark.checkpoint.sparklog import SparkLog
 

@@ -32,7 +32,7 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-Checkpoint = Annotated[Path | None, option(help="Where the flow keeps its place.", show_default=".penstock/FLOW")]
+Checkpoint = Annotated[Path | None, option(help="The checkpoint directory.", show_default=".penstock/FLOW")]
 Version = Annotated[int | None, option(help="Which version; batch N makes version N.", show_default="the newest")]
 Step = Annotated[str, option(help="Which step.", show_default="the only one that keeps something")]
 Key = Annotated[str, option(help="Only this key; its parts with commas between.")]

@@ -148,8 +148,8 @@ def _limits(body: str, waiting: int, connections: int, idle: float = 60.0) -> Li
     return Limits(body=size, waiting=waiting, held=max(64 << 20, 4 * size), connections=connections, idle_seconds=idle)
 
 
-def _run(place: Path, made: Callable[[Log], Server], host: str, port: int, shown: str, *, debug: bool) -> None:
-    with opened(place, debug=debug) as found:
+def _run(directory: Path, made: Callable[[Log], Server], host: str, port: int, shown: str, *, debug: bool) -> None:
+    with opened(directory, debug=debug) as found:
         if not asyncio.run(_serve(found, made, host, port, shown)):
             complain("the log did not take the rest in time; what was not answered may not be stored")
             os._exit(FAILED)

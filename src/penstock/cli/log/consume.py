@@ -50,10 +50,10 @@ class Start:
 
     @property
     def said(self) -> bool:
-        """Whether a place other than the usual is named."""
+        """Whether a position other than the usual is named."""
         return bool(self.offsets or self.time)
 
-    def places(self, log: Log, topic: str) -> dict[TopicPartition, int]:
+    def positions(self, log: Log, topic: str) -> dict[TopicPartition, int]:
         """The partitions to read, and the offset to begin at in each; `P:N` reads partition P alone."""
         ends = chosen(log.offsets(topic), topic, self.partitions)
         if self.offsets:
@@ -99,7 +99,7 @@ class Reading:
     def _done(self, ends: dict[int, int] | None) -> bool:
         if self.most and self.count >= self.most:
             return True
-        return ends is not None and all(at >= ends[place.partition] for place, at in self.written.items())
+        return ends is not None and all(at >= ends[tp.partition] for tp, at in self.written.items())
 
     def poll(self, wait: float) -> list[Record]:
         """The next records; damage is gone past only when that is wanted."""
@@ -132,7 +132,7 @@ class Reading:
     def revoked(self, lost: list[TopicPartition]) -> None:
         """Commit before another member goes on with these partitions."""
         self.commit()
-        self.written = {place: at for place, at in self.written.items() if place not in lost}
+        self.written = {tp: at for tp, at in self.written.items() if tp not in lost}
 
 
 def _abandoned(out: BinaryIO) -> bool:
@@ -227,12 +227,12 @@ def _consumer(
     """A consumer that stands where it is to begin; a group is moved there first, if it is to begin elsewhere."""
     if group is not None:
         if start.said:
-            log.groups.move(group, start.places(log, topic))
+            log.groups.move(group, start.positions(log, topic))
         return log.consumer(group, topic, where=where, on_revoke=revoked)
-    places = start.places(log, topic)
-    consumer = log.consumer(None, assignment=places, where=where)
-    for place, offset in places.items():
-        consumer.seek(*place, offset)
+    positions = start.positions(log, topic)
+    consumer = log.consumer(None, assignment=positions, where=where)
+    for tp, offset in positions.items():
+        consumer.seek(*tp, offset)
     return consumer
 
 

@@ -31,24 +31,24 @@ def examples(*lines: str) -> str:
 
 
 @contextmanager
-def opened(place: Path, *, debug: bool = False, create: bool = False) -> Iterator[Log]:
+def opened(path: Path, *, debug: bool = False, create: bool = False) -> Iterator[Log]:
     """The log, for the time of a command; a log that is not there is made only where something is to be put in."""
     with reported(debug=debug):
-        _check(place, create)
-        with Log(place) as log:
+        _check(path, create)
+        with Log(path) as log:
             yield log
 
 
-def _check(place: Path, create: bool) -> None:
-    if (place / _FORMAT).is_file():
+def _check(path: Path, create: bool) -> None:
+    if (path / _FORMAT).is_file():
         return
     if not create:
-        what = "is no log" if place.is_dir() else "is not there"
+        what = "is no log" if path.is_dir() else "is not there"
         raise LogError(
-            f"the log {place} {what}; `penstock topics create TOPIC` makes one, --log DIR or PENSTOCK_LOG names another"
+            f"the log {path} {what}; `penstock topics create TOPIC` makes one, --log DIR or PENSTOCK_LOG names another"
         )
-    if place.exists() and (not place.is_dir() or any(map(_foreign, place.iterdir()))):
-        raise LogError(f"{place} holds something else than a log; give a folder of its own with --log DIR")
+    if path.exists() and (not path.is_dir() or any(map(_foreign, path.iterdir()))):
+        raise LogError(f"{path} holds something else than a log; give a folder of its own with --log DIR")
 
 
 def _foreign(path: Path) -> bool:

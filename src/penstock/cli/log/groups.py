@@ -83,7 +83,7 @@ def reset_offsets(  # noqa: PLR0913 - each is an option of the command
         raise typer.BadParameter("give one of --to-beginning, --to-end, --to-offset, --to-time, --shift-by")
     with opened(log, debug=debug) as found:
         ends = chosen(found.offsets(topic), topic, partition or ())
-        now = {place.partition: at for place, at in found.groups.committed(group).items() if place.topic == topic}
+        now = {tp.partition: at for tp, at in found.groups.committed(group).items() if tp.topic == topic}
         if to_time:
             since = at_time(found, topic, moment(to_time))
             target = {p: since[p] for p in ends}

@@ -67,8 +67,8 @@ def at_offsets(bounds: Bounds, topic: str, texts: Iterable[str]) -> dict[int, in
             raise typer.BadParameter(
                 f"--offset is OFFSET or PARTITION:OFFSET, as 42, 0:42, -10 (ten before the end), earliest, latest, got {text!r}"
             )
-        places = chosen(bounds, topic, [] if match[1] is None else [int(match[1])])
-        found |= {number: _offset(topic, number, ends, match[2]) for number, ends in places.items()}
+        partitions = chosen(bounds, topic, [] if match[1] is None else [int(match[1])])
+        found |= {number: _offset(topic, number, ends, match[2]) for number, ends in partitions.items()}
     return found
 
 

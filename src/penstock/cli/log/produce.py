@@ -58,8 +58,8 @@ class Sender:
 
     def summary(self) -> str:
         """How many, and the last offset of each partition."""
-        places = " ".join(f"{p}:{o}" for p, o in sorted(self.last.items()))
-        return f"{self.topic}: {count(self.count, 'record')} on disk{f', last offsets {places}' if places else ''}"
+        offsets = " ".join(f"{p}:{o}" for p, o in sorted(self.last.items()))
+        return f"{self.topic}: {count(self.count, 'record')} on disk{f', last offsets {offsets}' if offsets else ''}"
 
 
 def register(app: typer.Typer) -> None:

@@ -45,11 +45,11 @@ class _Reading:
         return taken
 
     def _fill(self) -> None:
-        place = self.partition.place
+        directory = self.partition.directory
         batches = self._cursor.fetch(_FETCH)
         try:
             for batch in batches:
-                records = batch.records(place.topic, place.partition)
+                records = batch.records(directory.topic, directory.partition)
                 self._ready.extend(records if self._where is None else filter(self._where, records))
         except BaseException:
             self.seek(self.position)
@@ -122,7 +122,7 @@ class Consumer:
 
     def positions(self) -> dict[TopicPartition, int]:
         """The position in every partition this consumer reads."""
-        return {place: r.position for place, r in self._reading.items()}
+        return {tp: r.position for tp, r in self._reading.items()}
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Commit the positions of all partitions (or these offsets) in one step; on disk on return.
@@ -133,8 +133,8 @@ class Consumer:
         if self.group is None:
             raise LogError("a consumer without a group has nowhere to commit to; give it a group")
         offsets = self.positions() if offsets is None else offsets
-        for place in offsets:
-            self._held(*place)
+        for tp in offsets:
+            self._held(*tp)
         if offsets:
             self._groups.commit(self.group, offsets)
 
@@ -161,7 +161,7 @@ class Consumer:
     def lag(self) -> dict[TopicPartition, int]:
         """How many offsets lie between the position and the end of each partition."""
         self._assigned()
-        return {place: r.partition.end() - r.position for place, r in self._reading.items()}
+        return {tp: r.partition.end() - r.position for tp, r in self._reading.items()}
 
     def skip_damage(self, topic: str, partition: int = 0) -> Damage:
         """Go on behind the damage this consumer stands before; put on record with the group's name."""
@@ -169,7 +169,9 @@ class Consumer:
         try:
             reading.partition.cursor(reading.position).fetch(1)
         except LogDamaged as error:
-            quarantine.record_skip(reading.partition.place, error.damage, self.group or "a consumer without a group")
+            quarantine.record_skip(
+                reading.partition.directory, error.damage, self.group or "a consumer without a group"
+            )
             reading.seek(error.damage.next)
             return error.damage
         raise LogError(f"there is no damage at offset {reading.position} of {topic}-{partition}; nothing was skipped")
@@ -213,13 +215,13 @@ class Consumer:
 
     def _collect(self, most: int) -> list[Record]:
         """Records from the partitions in turn; an error waits until those read before it are handed out."""
-        places = list(self._reading)
+        partitions = list(self._reading)
         self._turn += 1
         records: list[Record] = []
-        for number in range(len(places)):
+        for number in range(len(partitions)):
             if len(records) >= most:
                 break
-            reading = self._reading[places[(number + self._turn) % len(places)]]
+            reading = self._reading[partitions[(number + self._turn) % len(partitions)]]
             try:
                 records += reading.take(most - len(records))
             except Exception:
@@ -245,24 +247,24 @@ class Consumer:
         lost = sorted(member.held - wanted)
         if lost and self._on_revoke is not None:
             self._on_revoke(lost)
-        for place in lost:
-            self._reading.pop(place).close()
-            member.release(place)
+        for tp in lost:
+            self._reading.pop(tp).close()
+            member.release(tp)
         self._begin([p for p in sorted(wanted - member.held) if member.claim(p)])
 
-    def _begin(self, places: Iterable[TopicPartition]) -> None:
+    def _begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Start to read partitions; what was committed is looked up after they were claimed, not before."""
         committed = self._committed()
-        for place in (TopicPartition(*p) for p in places):
-            partition = self._topics.get(place.topic).partition(place.partition)
-            offset = committed.get(place)
+        for tp in (TopicPartition(*p) for p in partitions):
+            partition = self._topics.get(tp.topic).partition(tp.partition)
+            offset = committed.get(tp)
             if offset is None:
                 offset = partition.end() if self._from == "latest" else partition.start()
-            self._reading[place] = _Reading(partition, offset, self._where)
+            self._reading[tp] = _Reading(partition, offset, self._where)
         self._joined = True
 
     def _committed(self) -> dict[TopicPartition, int]:
-        """Where the group stands; not asked at the start when the reader names another place to begin."""
+        """Where the group stands; not asked at the start when the reader names another position."""
         if self.group is None or not (self._joined or self._from == "committed"):
             return {}
         return self._groups.committed(self.group)

@@ -1,4 +1,4 @@
-"""Reading a partition: a place in it that moves forward, batch by batch.
+"""Reading a partition: a position in it that moves forward, batch by batch.
 
 A cursor never blocks a writer and never reads beyond the committed mark. It keeps its own file open, so that retention and
 compaction, which replace or delete files, do not disturb it. Every checksum is checked, and every batch must begin where
@@ -15,7 +15,7 @@ from penstock.log.errors import Damage, LogDamaged, LogError, OffsetOutOfRange
 from penstock.log.storage import quarantine
 from penstock.log.storage.batch import HEADER_SIZE, BadBatch, Batch, read_batch, read_header
 from penstock.log.storage.files import File
-from penstock.log.storage.position import Mark, Place
+from penstock.log.storage.position import Mark, PartitionDirectory
 from penstock.log.storage.segment import find, resync
 
 _TRIES = 5
@@ -24,8 +24,8 @@ _TRIES = 5
 class Cursor:
     """Reads on from an offset; `mark` gives the committed mark of the moment."""
 
-    def __init__(self, place: Place, mark: Callable[[], Mark], offset: int) -> None:
-        self.place = place
+    def __init__(self, directory: PartitionDirectory, mark: Callable[[], Mark], offset: int) -> None:
+        self.directory = directory
         self.offset = offset
         self._mark = mark
         self._file: File | None = None
@@ -83,7 +83,9 @@ class Cursor:
         return mark
 
     def _outside(self, mark: Mark) -> OffsetOutOfRange:
-        return OffsetOutOfRange(self.place.topic, self.place.partition, self.offset, self.place.start(), mark.end)
+        return OffsetOutOfRange(
+            self.directory.topic, self.directory.partition, self.offset, self.directory.start(), mark.end
+        )
 
     def _limit(self, mark: Mark) -> int:
         """Up to where the open segment may be read."""
@@ -103,26 +105,26 @@ class Cursor:
     def _locate(self, mark: Mark) -> bool:
         """Open the segment that has the offset; False when there is none (or it is being replaced just now)."""
         self.close()
-        bases = self.place.bases()
-        if self.offset < self.place.start():
+        bases = self.directory.bases()
+        if self.offset < self.directory.start():
             raise self._outside(mark)
         number = bisect_right(bases, self.offset) - 1
         if number < 0:
             return False
         try:
-            self._file = File(self.place.segment(bases[number]))
+            self._file = File(self.directory.segment(bases[number]))
         except FileNotFoundError:
             return False
         self._base = bases[number]
         limit = self._limit(mark)
-        self._position, self._chain = find(self.place, self._base, self._file, self.offset, limit)
+        self._position, self._chain = find(self.directory, self._base, self._file, self.offset, limit)
         return self._position < limit
 
     def _read(self, size: int, limit: int) -> tuple[list[Batch], int]:
         """Batches from one read, and their bytes; `BadBatch` when the first is bad."""
         assert self._file is not None
         data = self._file.read(max(size, min(HEADER_SIZE, limit - self._position)), self._position)
-        whole = read_header(data, 0, self.place.tag).size
+        whole = read_header(data, 0, self.directory.tag).size
         if whole > len(data):
             if self._position + whole > limit:
                 raise BadBatch("the body is cut short")
@@ -131,7 +133,7 @@ class Cursor:
         at = 0
         while at < len(data):
             try:
-                batch = read_batch(data, at, self.place.tag, self._position, self.offset)
+                batch = read_batch(data, at, self.directory.tag, self._position, self.offset)
                 self._follow(batch)
             except BadBatch:
                 if at:
@@ -163,16 +165,16 @@ class Cursor:
     def _next_whole(self, data: bytes) -> tuple[int, int] | None:
         """The next batch that is whole: the one at the position itself when only its offset is wrong."""
         try:
-            header = read_batch(data, 0, self.place.tag, 0).header
+            header = read_batch(data, 0, self.directory.tag, 0).header
             if header.base > self._chain:
                 return 0, header.base
         except BadBatch:
             pass
-        found = resync(data, 0, self.place.tag, self._chain)
+        found = resync(data, 0, self.directory.tag, self._chain)
         return None if found is None else (found[0], found[1].base)
 
     def _next_base(self, mark: Mark) -> int:
-        later = [b for b in self.place.bases() if b > self._chain]
+        later = [b for b in self.directory.bases() if b > self._chain]
         return min([mark.end, *later[:1]])
 
     def _missing(self, mark: Mark) -> LogDamaged:
@@ -183,8 +185,10 @@ class Cursor:
         return self._raise(self._next_base(mark), self._position, "the segment is cut short or its file is missing")
 
     def _raise(self, after: int, until: int, reason: str) -> LogDamaged:
-        file = str(self.place.segment(self._base))
-        damage = Damage(self.place.topic, self.place.partition, self._chain, after, file, self._position, until, reason)
-        quarantine.record(self.place, damage)
+        file = str(self.directory.segment(self._base))
+        damage = Damage(
+            self.directory.topic, self.directory.partition, self._chain, after, file, self._position, until, reason
+        )
+        quarantine.record(self.directory, damage)
         self.close()
         return LogDamaged(damage)

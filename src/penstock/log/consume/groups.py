@@ -83,13 +83,13 @@ class Groups:
         make_dir(path)
         with FileLock(path / ".lock"):
             data = read_json(path / "offsets.json") or {}
-            for place, offset in offsets.items():
-                topic = self._topics.get(place.topic)
-                _check_offset(topic.partition(place.partition), offset)
-                entry = data.get(place.topic)
+            for tp, offset in offsets.items():
+                topic = self._topics.get(tp.topic)
+                _check_offset(topic.partition(tp.partition), offset)
+                entry = data.get(tp.topic)
                 if entry is None or entry["id"] != topic.ident:
-                    entry = data[place.topic] = {"id": topic.ident, "offsets": {}}
-                entry["offsets"][str(place.partition)] = offset
+                    entry = data[tp.topic] = {"id": topic.ident, "offsets": {}}
+                entry["offsets"][str(tp.partition)] = offset
             write_json(path / "offsets.json", data)
 
     def describe(self, group: str) -> GroupInfo:
@@ -103,17 +103,17 @@ class Groups:
 
     def reset(self, group: str, topic: str, to: str | int, partition: int | None = None) -> dict[TopicPartition, int]:
         """Move the committed offsets to "earliest", "latest" or an offset; only while no member lives."""
-        places = self._places(topic, partition)
-        return self.move(group, {p: _resolve(self._partition(p), to) for p in places})
+        partitions = self._partitions_of(topic, partition)
+        return self.move(group, {p: _resolve(self._partition(p), to) for p in partitions})
 
     def reset_to_time(
         self, group: str, topic: str, timestamp: int, partition: int | None = None
     ) -> dict[TopicPartition, int]:
         """Move the committed offsets to the first records that are at least as new as `timestamp` (ms)."""
         found: dict[TopicPartition, int] = {}
-        for place in self._places(topic, partition):
-            offset = self._partition(place).offset_for_time(timestamp)
-            found[place] = self._partition(place).end() if offset is None else offset
+        for tp in self._partitions_of(topic, partition):
+            offset = self._partition(tp).offset_for_time(timestamp)
+            found[tp] = self._partition(tp).end() if offset is None else offset
         return self.move(group, found)
 
     def move(self, group: str, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -140,18 +140,18 @@ class Groups:
             raise LogError(f"no group {group!r}; {nearest(group, self.names())}")
         return self.path(group)
 
-    def _places(self, topic: str, partition: int | None) -> list[TopicPartition]:
+    def _partitions_of(self, topic: str, partition: int | None) -> list[TopicPartition]:
         numbers = range(len(self._topics.get(topic).partitions)) if partition is None else [partition]
         return [TopicPartition(topic, n) for n in numbers]
 
-    def _partition(self, place: TopicPartition) -> Partition:
-        return self._topics.get(place.topic).partition(place.partition)
+    def _partition(self, tp: TopicPartition) -> Partition:
+        return self._topics.get(tp.topic).partition(tp.partition)
 
 
 def _check_offset(partition: Partition, offset: int) -> None:
     end = partition.end()
     if not 0 <= offset <= end:
-        raise OffsetOutOfRange(partition.place.topic, partition.place.partition, offset, partition.start(), end)
+        raise OffsetOutOfRange(partition.directory.topic, partition.directory.partition, offset, partition.start(), end)
 
 
 def _resolve(partition: Partition, to: str | int) -> int:

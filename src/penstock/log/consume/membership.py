@@ -43,9 +43,9 @@ def _dead(path: Path) -> bool:
     return True
 
 
-def owner(group: Path, place: TopicPartition) -> str | None:
+def owner(group: Path, tp: TopicPartition) -> str | None:
     """The member that holds a partition now."""
-    path = group / "claims" / f"{place}.lock"
+    path = group / "claims" / f"{tp}.lock"
     if not path.exists():
         return None
     lock = FileLock(path)
@@ -55,18 +55,18 @@ def owner(group: Path, place: TopicPartition) -> str | None:
     return None
 
 
-def shares(members: dict[str, list[str]], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+def shares(members: dict[str, list[str]], partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
     """Who is to read what: the partitions of all topics dealt out in turn to the members that read the topic.
 
-    >>> places = [TopicPartition("t", n) for n in range(3)]
-    >>> [shares({"a": ["t"], "b": ["t"]}, places)[p] for p in places]
+    >>> partitions = [TopicPartition("t", n) for n in range(3)]
+    >>> [shares({"a": ["t"], "b": ["t"]}, partitions)[p] for p in partitions]
     ['a', 'b', 'a']
     """
     dealt: dict[TopicPartition, str] = {}
-    for number, place in enumerate(sorted(places)):
-        readers = sorted(m for m, topics in members.items() if place.topic in topics)
+    for number, tp in enumerate(sorted(partitions)):
+        readers = sorted(m for m, topics in members.items() if tp.topic in topics)
         if readers:
-            dealt[place] = readers[number % len(readers)]
+            dealt[tp] = readers[number % len(readers)]
     return dealt
 
 
@@ -99,27 +99,27 @@ class Member:
         """The partitions this member may read."""
         return set(self._claims)
 
-    def wanted(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
+    def wanted(self, partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """The partitions that are this member's share."""
-        dealt = shares(live_members(self.group), places)
-        return {place for place, member in dealt.items() if member == self.ident}
+        dealt = shares(live_members(self.group), partitions)
+        return {tp for tp, member in dealt.items() if member == self.ident}
 
-    def claim(self, place: TopicPartition) -> bool:
+    def claim(self, tp: TopicPartition) -> bool:
         """Take a partition; False while another member still holds it."""
-        lock = FileLock(self.group / "claims" / f"{place}.lock")
+        lock = FileLock(self.group / "claims" / f"{tp}.lock")
         if not lock.acquire(wait=False):
             return False
         lock.path.write_text(self.ident)
-        self._claims[place] = lock
+        self._claims[tp] = lock
         return True
 
-    def release(self, place: TopicPartition) -> None:
+    def release(self, tp: TopicPartition) -> None:
         """Let others have a partition."""
-        self._claims.pop(place).release()
+        self._claims.pop(tp).release()
 
     def leave(self) -> None:
         """Let others have everything."""
-        for place in self.held:
-            self.release(place)
+        for tp in self.held:
+            self.release(tp)
         self._path.unlink(missing_ok=True)
         self._alive.release()

@@ -12,7 +12,7 @@ from penstock.log.storage.columns import Columns, columns
 HeaderList = Sequence[tuple[str, bytes | None]]
 
 
-class Pile:
+class PendingBatch:
     """Records of one partition that wait to be appended together."""
 
     def __init__(self, due: float) -> None:
@@ -27,7 +27,7 @@ class Pile:
         self.error: BaseException | None = None
 
     def add(self, value: bytes | None, key: bytes | None, headers: HeaderList, timestamp: int, size: int) -> Ack:
-        """Put a record on the pile."""
+        """Put a record into the batch."""
         number = len(self.values)
         self.values.append(value)
         self.times.append(timestamp)
@@ -53,23 +53,23 @@ class Pile:
 class Ack:
     """The promise of a sent record; `result` waits until it is on disk."""
 
-    __slots__ = ("_number", "_pile")
+    __slots__ = ("_batch", "_number")
 
-    def __init__(self, pile: Pile, number: int) -> None:
-        self._pile = pile
+    def __init__(self, batch: PendingBatch, number: int) -> None:
+        self._batch = batch
         self._number = number
 
     def done(self) -> bool:
         """Whether the record is on disk, or has failed."""
-        return self._pile.done.is_set()
+        return self._batch.done.is_set()
 
     def result(self, timeout: float | None = None) -> Appended:
         """Where the record is; raises what went wrong, or TimeoutError."""
-        if not self._pile.done.wait(timeout):
+        if not self._batch.done.wait(timeout):
             raise TimeoutError(f"the record was not acknowledged within {timeout} s")
-        if self._pile.error is not None:
-            raise self._pile.error
-        result = self._pile.result
+        if self._batch.error is not None:
+            raise self._batch.error
+        result = self._batch.result
         assert result is not None
         return result._replace(offset=result.offset + self._number, records=1)
 

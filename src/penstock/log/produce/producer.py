@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.log.errors import BadRecord, LogClosed
-from penstock.log.produce.buffer import Ack, HeaderList, Pile, spread
+from penstock.log.produce.buffer import Ack, HeaderList, PendingBatch, spread
 from penstock.log.produce.identity import Identity
 from penstock.log.produce.partitioner import partition_for
 from penstock.log.record import Appended, TopicPartition
@@ -39,7 +39,7 @@ class Producer:
         self._identity = identity
         self._linger = linger_ms / 1000
         self._max_batch, self._max_bytes, self._buffer_bytes = max_batch, max_bytes, buffer_bytes
-        self._piles: dict[TopicPartition, Pile] = {}
+        self._pending: dict[TopicPartition, PendingBatch] = {}
         self._buffered = 0
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
@@ -66,27 +66,29 @@ class Producer:
         partition: int | None = None,
     ) -> Ack:
         """Hand over a record; it is on disk when the answer's `result()` returns. Waits while the buffer is full."""
-        place = self._usual.get(topic) if key is None and partition is None and value.__class__ is bytes else None
-        if place is None:
-            place = self._place(topic, value, key, partition)
+        tp = self._usual.get(topic) if key is None and partition is None and value.__class__ is bytes else None
+        if tp is None:
+            tp = self._choose_partition(topic, value, key, partition)
         size = 16 + (len(value) if value is not None else 0) + (len(key) if key is not None else 0)
         moment = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         with self._lock:
             if self._closed or self._buffered >= self._buffer_bytes:
                 self._wait_for_room()
-            pile = self._piles.get(place)
-            fresh = pile is None
-            if pile is None:
-                pile = self._piles[place] = Pile(time.monotonic() + self._linger)
-            ack = pile.add(value, key, headers, moment, size)
+            batch = self._pending.get(tp)
+            fresh = batch is None
+            if batch is None:
+                batch = self._pending[tp] = PendingBatch(time.monotonic() + self._linger)
+            ack = batch.add(value, key, headers, moment, size)
             self._buffered += size
-            if fresh or len(pile.values) == self._max_batch or pile.size >= self._max_bytes:
+            if fresh or len(batch.values) == self._max_batch or batch.size >= self._max_bytes:
                 self._start()
                 self._change.notify_all()
             return ack
 
-    def _place(self, topic: str, value: bytes | None, key: bytes | None, partition: int | None) -> TopicPartition:
-        """Where a record goes, if it may; the place of records without a key stays until what waits is on disk."""
+    def _choose_partition(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int | None
+    ) -> TopicPartition:
+        """Where a record goes, if it may; the partition of records without a key stays until what waits is on disk."""
         found = self._topics.get(topic)
         for item in (value, key):
             if item is not None and not isinstance(item, bytes):
@@ -94,10 +96,10 @@ class Producer:
                     f"keys and values are bytes or None, not {type(item).__name__}: {item!r:.60}; encode it first"
                 )
         check_keys(found, key is not None)
-        place = TopicPartition(topic, self._choose(found, key, partition))
+        tp = TopicPartition(topic, self._choose(found, key, partition))
         if key is None and partition is None:
-            self._usual[topic] = place
-        return place
+            self._usual[topic] = tp
+        return tp
 
     def _wait_for_room(self) -> None:
         self._change.wait_for(lambda: self._closed or self._buffered < self._buffer_bytes)
@@ -142,13 +144,13 @@ class Producer:
     def flush(self, timeout: float | None = None) -> None:
         """Wait until all that was sent is on disk or has failed; failures stand in the acks."""
         with self._change:
-            piles = list(self._piles.values())
-            self._flush_wanted = bool(piles)
+            pending = list(self._pending.values())
+            self._flush_wanted = bool(pending)
             self._change.notify_all()
         with self._append_lock:
             pass
-        for pile in piles:
-            if not pile.done.wait(timeout):
+        for batch in pending:
+            if not batch.done.wait(timeout):
                 raise TimeoutError(f"records were not on disk within {timeout} s")
 
     def close(self) -> None:
@@ -169,8 +171,8 @@ class Producer:
         if self._closed:
             raise LogClosed("the producer is closed; make a new one")
 
-    def _full(self, pile: Pile) -> bool:
-        return len(pile.values) >= self._max_batch or pile.size >= self._max_bytes
+    def _full(self, batch: PendingBatch) -> bool:
+        return len(batch.values) >= self._max_batch or batch.size >= self._max_bytes
 
     def _choose(self, topic: Topic, key: bytes | None, partition: int | None) -> int:
         partitions = len(topic.partitions)
@@ -193,16 +195,16 @@ class Producer:
             with self._change:
                 while not self._due():
                     self._change.wait(self._patience())
-                if not self._piles and self._closed:
+                if not self._pending and self._closed:
                     return
                 self._append_lock.acquire()
-                piles, self._piles = self._piles, {}
+                pending, self._pending = self._pending, {}
                 self._flush_wanted = False
                 self._sticky.clear()
                 self._usual.clear()
             try:
-                for place, pile in piles.items():
-                    self._deliver(place, pile)
+                for tp, batch in pending.items():
+                    self._deliver(tp, batch)
             finally:
                 self._append_lock.release()
 
@@ -210,44 +212,44 @@ class Producer:
         if self._closed or self._flush_wanted:
             return True
         now = time.monotonic()
-        return any(p.due <= now or self._full(p) for p in self._piles.values())
+        return any(p.due <= now or self._full(p) for p in self._pending.values())
 
     def _patience(self) -> float | None:
-        if not self._piles:
+        if not self._pending:
             return None
-        return max(min(p.due for p in self._piles.values()) - time.monotonic(), 0)
+        return max(min(p.due for p in self._pending.values()) - time.monotonic(), 0)
 
-    def _deliver(self, place: TopicPartition, pile: Pile) -> None:
+    def _deliver(self, tp: TopicPartition, batch: PendingBatch) -> None:
         try:
-            pile.settle(self._append(place, pile.columns(), None))
+            batch.settle(self._append(tp, batch.columns(), None))
         except BaseException as error:
-            pile.settle(None, error)
+            batch.settle(None, error)
         with self._change:
-            self._buffered -= pile.size
+            self._buffered -= batch.size
             self._change.notify_all()
 
-    def _append(self, place: TopicPartition, cols: Columns, sequence: int | None) -> Appended:
+    def _append(self, tp: TopicPartition, cols: Columns, sequence: int | None) -> Appended:
         body = body_of(cols)
         with self._append_lock:
-            topic = self._topics.get(place.topic)
-            known = self._sequence(topic, place)
+            topic = self._topics.get(tp.topic)
+            known = self._sequence(topic, tp)
             first = known if sequence is None else sequence
             stamp = Stamp(self._identity.producer, self._identity.epoch, first)
-            self._next.pop(place, None)
-            done = topic.partition(place.partition).writer.append(body, stamp, self._identity.check)
-            self._next[place] = max(known, first + cols.count)
+            self._next.pop(tp, None)
+            done = topic.partition(tp.partition).writer.append(body, stamp, self._identity.check)
+            self._next[tp] = max(known, first + cols.count)
             return done
 
-    def _sequence(self, topic: Topic, place: TopicPartition) -> int:
+    def _sequence(self, topic: Topic, tp: TopicPartition) -> int:
         """The number of the next record; a named producer takes the partition from those before it first."""
-        if place not in self._next:
-            writer = topic.partition(place.partition).writer
+        if tp not in self._next:
+            writer = topic.partition(tp.partition).writer
             if self._identity.path is None:
-                self._next[place] = writer.last_sequence(self._identity.producer) + 1
+                self._next[tp] = writer.last_sequence(self._identity.producer) + 1
             else:
                 stamp = Stamp(self._identity.producer, self._identity.epoch)
-                self._next[place] = writer.claim(stamp, self._identity.check) + 1
-        return self._next[place]
+                self._next[tp] = writer.claim(stamp, self._identity.check) + 1
+        return self._next[tp]
 
 
 def check_keys(topic: Topic, keyed: bool) -> None:

@@ -12,7 +12,7 @@ from penstock.log.record import Appended
 from penstock.log.storage import index
 from penstock.log.storage.batch import EMPTY, NOBODY, BadBatch, Body, Header, Stamp, header_of, pack_header
 from penstock.log.storage.files import File, FileLock
-from penstock.log.storage.position import MarkFile, Place
+from penstock.log.storage.position import MarkFile, PartitionDirectory
 from penstock.log.storage.recovery import Tail, new_segment, recover
 from penstock.log.storage.segment import walk
 
@@ -37,8 +37,8 @@ class _Waiting:
 class Writer:
     """Appends to one partition; any number of threads may call it, and any number of processes may have one."""
 
-    def __init__(self, place: Place, segment_bytes: int) -> None:
-        self.place = place
+    def __init__(self, directory: PartitionDirectory, segment_bytes: int) -> None:
+        self.directory = directory
         self.segment_bytes = segment_bytes
         self.on_roll: Callable[[], object] | None = None
         self._marks: MarkFile | None = None
@@ -85,7 +85,7 @@ class Writer:
     def recover(self, *, wait: bool = True) -> bool:
         """Check the tail as an append would; False when `wait` is off and another holds the partition."""
         with self._commit_lock:
-            lock = FileLock(self.place.append_lock)
+            lock = FileLock(self.directory.append_lock)
             if not lock.acquire(wait=wait):
                 return False
             try:
@@ -108,12 +108,12 @@ class Writer:
 
     @contextmanager
     def _locked(self) -> Iterator[Tail]:
-        lock = FileLock(self.place.append_lock)
+        lock = FileLock(self.directory.append_lock)
         try:
             lock.acquire()
         except FileNotFoundError:
             self._forget()
-            raise UnknownTopic(f"topic {self.place.topic!r} has been deleted") from None
+            raise UnknownTopic(f"topic {self.directory.topic!r} has been deleted") from None
         try:
             yield self._refresh()
         finally:
@@ -124,12 +124,12 @@ class Writer:
         if self._closed:
             raise LogClosed("the log is closed; open it again")
         if self._marks is None:
-            if not self.place.alive():
-                raise UnknownTopic(f"topic {self.place.topic!r} has been deleted")
-            self._marks = MarkFile(self.place.path, write=True)
+            if not self.directory.alive():
+                raise UnknownTopic(f"topic {self.directory.topic!r} has been deleted")
+            self._marks = MarkFile(self.directory.path, write=True)
         if self._marks.gone():
             self._forget()
-            raise UnknownTopic(f"topic {self.place.topic!r} has been deleted")
+            raise UnknownTopic(f"topic {self.directory.topic!r} has been deleted")
         tail = self._tail
         if tail is None or not self._caught_up(tail):
             tail = self._reopen()
@@ -143,7 +143,7 @@ class Writer:
             return False
         if mark.position > tail.position:
             try:
-                for at, header in walk(self._file, tail.position, mark.position, self.place.tag):
+                for at, header in walk(self._file, tail.position, mark.position, self.directory.tag):
                     tail.sequences.note(header)
                     tail.indexer.note(at, header, header.header_crc)
             except BadBatch:
@@ -154,7 +154,7 @@ class Writer:
     def _reopen(self) -> Tail:
         assert self._marks is not None
         mark = self._marks.read()
-        tail = recover(self.place, mark)
+        tail = recover(self.directory, mark)
         if mark != tail.mark:
             self._marks.write(tail.mark)
         self._use(tail)
@@ -163,11 +163,11 @@ class Writer:
     def _use(self, tail: Tail) -> None:
         if self._file is not None:
             self._file.close()
-        self._file = File(self.place.segment(tail.base), write=True)
+        self._file = File(self.directory.segment(tail.base), write=True)
         self._tail = tail
 
     def _roll(self, tail: Tail) -> Tail:
-        fresh = new_segment(self.place, tail.end, tail.sequences)
+        fresh = new_segment(self.directory, tail.end, tail.sequences)
         self._use(fresh)
         assert self._marks is not None
         self._marks.write(fresh.mark)
@@ -226,12 +226,12 @@ class Writer:
             return None
         if known is not None:
             return self._appended(known.offset, known.records, duplicate=True)
-        header = header_of(waiting.body, base, stable=tail.end, tag=self.place.tag, stamp=waiting.stamp)
+        header = header_of(waiting.body, base, stable=tail.end, tag=self.directory.tag, stamp=waiting.stamp)
         tail.sequences.note(header)
         return header
 
     def _appended(self, offset: int, count: int, *, duplicate: bool = False) -> Appended:
-        return Appended(self.place.topic, self.place.partition, offset, count, duplicate)
+        return Appended(self.directory.topic, self.directory.partition, offset, count, duplicate)
 
     def _write(self, tail: Tail, end: int, parts: list[bytes]) -> None:
         assert self._file is not None
@@ -255,4 +255,4 @@ class Writer:
             tail.position += header.size
         if entries:
             with suppress(OSError):
-                index.append(self.place.index(tail.base), entries)
+                index.append(self.directory.index(tail.base), entries)

@@ -124,7 +124,7 @@ def read_header(buffer: bytes | memoryview, at: int, tag: int) -> Header:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that was read and found whole; `position` is its place in the file.
+    """A batch that was read and found whole; `position` is where it begins in the file.
 
     Records below offset `since` are not wanted: a reader has them already, or began behind them.
     """
@@ -160,7 +160,7 @@ class Batch:
 
 
 def read_batch(buffer: bytes | memoryview, at: int, tag: int, position: int, since: int = 0) -> Batch:
-    """The whole batch at a place of a buffer that begins `position - at` bytes into the file, or `BadBatch`."""
+    """The whole batch at a position of a buffer that begins `position - at` bytes into the file, or `BadBatch`."""
     header = read_header(buffer, at, tag)
     end = at + header.size
     if end > len(buffer):

@@ -170,7 +170,9 @@ def _times(timestamps: int | Sequence[int], count: int) -> tuple[bytes | None, i
     if isinstance(timestamps, int):
         return None, timestamps, timestamps
     if len(timestamps) != count:
-        raise BadRecord(f"expected one timestamp for all values, or one each, got {len(timestamps)} for {count} values")
+        raise BadRecord(
+            f"expected one timestamp for all values, or one each, got {len(timestamps)} timestamps for {count} values"
+        )
     low, high = min(timestamps, default=0), max(timestamps, default=0)
     return (None if low == high else ints("q", timestamps)), low, high
 

@@ -18,7 +18,7 @@ from penstock.log.storage import index
 from penstock.log.storage.batch import BadBatch, Batch, Body, body_of, header_of, pack_header, read_batch
 from penstock.log.storage.columns import columns
 from penstock.log.storage.files import File, FileLock, rename, sync_dir, unlink
-from penstock.log.storage.position import Place
+from penstock.log.storage.position import PartitionDirectory
 from penstock.log.storage.segment import walk
 from penstock.log.topic import TopicConfig
 
@@ -47,7 +47,7 @@ class _Rules:
 class _Output:
     """A segment that is being written: records come in, batches go out."""
 
-    place: Place
+    directory: PartitionDirectory
     file: File
     position: int = 0
     start: int = 0
@@ -70,7 +70,7 @@ class _Output:
         if end == self.start:
             return
         body = self._body()
-        header = header_of(body, self.start, stable=self.start, tag=self.place.tag)._replace(span=end - self.start)
+        header = header_of(body, self.start, stable=self.start, tag=self.directory.tag)._replace(span=end - self.start)
         raw = pack_header(header)
         entry = self.indexer.note(self.position, header, int.from_bytes(raw[4:8], "little"))
         if entry is not None:
@@ -94,58 +94,58 @@ class _Output:
         )
 
 
-def _batches(place: Place, base: int) -> Iterator[Batch]:
+def _batches(directory: PartitionDirectory, base: int) -> Iterator[Batch]:
     """The batches of a closed segment, checked; `BadBatch` at the first that is damaged."""
-    with File(place.segment(base)) as file:
-        for at, header in walk(file, 0, file.size(), place.tag):
-            yield read_batch(file.read(header.size, at), 0, place.tag, at)
+    with File(directory.segment(base)) as file:
+        for at, header in walk(file, 0, file.size(), directory.tag):
+            yield read_batch(file.read(header.size, at), 0, directory.tag, at)
 
 
-def _written(place: Place, base: int) -> int:
-    return place.segment(base).stat().st_mtime_ns // 1_000_000
+def _written(directory: PartitionDirectory, base: int) -> int:
+    return directory.segment(base).stat().st_mtime_ns // 1_000_000
 
 
 def compact(partition: Partition, config: TopicConfig, now_ms: int) -> int:
     """Compact all closed segments; how many records went."""
-    place = partition.place
+    directory = partition.directory
     partition.writer.roll()
-    with FileLock(place.clean_lock):
-        for left in place.path.glob("*.log.new"):
+    with FileLock(directory.clean_lock):
+        for left in directory.path.glob("*.log.new"):
             unlink(left)
-        _drop_leftovers(place)
-        closed = place.bases()[:-1]
-        latest, damaged = _survey(place, closed)
+        _drop_leftovers(directory)
+        closed = directory.bases()[:-1]
+        latest, damaged = _survey(directory, closed)
         horizon = -(1 << 62) if damaged else now_ms - config.tombstone_ms
         rules = _Rules(latest, horizon)
-        groups = _groups(place, closed, damaged, rules, config.segment_bytes)
+        groups = _groups(directory, closed, damaged, rules, config.segment_bytes)
         for group in groups:
-            _rewrite(place, [measure.base for measure in group], rules)
+            _rewrite(directory, [measure.base for measure in group], rules)
         return sum(measure.goes for group in groups for measure in group)
 
 
-def _drop_leftovers(place: Place) -> None:
+def _drop_leftovers(directory: PartitionDirectory) -> None:
     """Segments that a rewrite before a crash has already taken into the one before them."""
     end = -1
-    for base in place.bases()[:-1]:
+    for base in directory.bases()[:-1]:
         if base < end:
-            place.drop(base)
-            sync_dir(place.path)
+            directory.drop(base)
+            sync_dir(directory.path)
             continue
         try:
-            with File(place.segment(base)) as file:
-                end = max([base, *(h.end for _, h in walk(file, 0, file.size(), place.tag))])
+            with File(directory.segment(base)) as file:
+                end = max([base, *(h.end for _, h in walk(file, 0, file.size(), directory.tag))])
         except BadBatch:
             end = -1
 
 
-def _survey(place: Place, bases: list[int]) -> tuple[dict[bytes, int], set[int]]:
+def _survey(directory: PartitionDirectory, bases: list[int]) -> tuple[dict[bytes, int], set[int]]:
     """The last offset of each key, and the segments that are damaged."""
     latest: dict[bytes, int] = {}
     damaged: set[int] = set()
     for base in bases:
         try:
-            for batch in _batches(place, base):
-                for record in batch.records(place.topic, place.partition):
+            for batch in _batches(directory, base):
+                for record in batch.records(directory.topic, directory.partition):
                     if record.key is not None:
                         latest[record.key] = record.offset
         except BadBatch:
@@ -162,11 +162,11 @@ class _Measure:
     goes: int
 
 
-def _measure(place: Place, base: int, rules: _Rules) -> _Measure:
+def _measure(directory: PartitionDirectory, base: int, rules: _Rules) -> _Measure:
     stays = goes = 0
-    written = _written(place, base)
-    for batch in _batches(place, base):
-        for record in batch.records(place.topic, place.partition):
+    written = _written(directory, base)
+    for batch in _batches(directory, base):
+        for record in batch.records(directory.topic, directory.partition):
             if rules.keeps(record, written):
                 stays += len(record.value or b"") + len(record.key or b"") + 24
             else:
@@ -174,42 +174,46 @@ def _measure(place: Place, base: int, rules: _Rules) -> _Measure:
     return _Measure(base, stays, goes)
 
 
-def _groups(place: Place, closed: list[int], damaged: set[int], rules: _Rules, room: int) -> list[list[_Measure]]:
+def _groups(
+    directory: PartitionDirectory, closed: list[int], damaged: set[int], rules: _Rules, room: int
+) -> list[list[_Measure]]:
     """Neighbours whose rest fits one segment; a damaged one ends a group and is in none."""
     groups: list[list[_Measure]] = [[]]
     for base in closed:
         if base in damaged:
             groups.append([])
             continue
-        measure = _measure(place, base, rules)
+        measure = _measure(directory, base, rules)
         if groups[-1] and sum(m.stays for m in groups[-1]) + measure.stays > room:
             groups.append([])
         groups[-1].append(measure)
     return [group for group in groups if len(group) > 1 or any(m.goes for m in group)]
 
 
-def _rewrite(place: Place, group: list[int], rules: _Rules) -> None:
+def _rewrite(directory: PartitionDirectory, group: list[int], rules: _Rules) -> None:
     """Write the records of a group that stay to one segment."""
-    beside = Path(f"{place.segment(group[0])}.new")
-    newest = max(_written(place, base) for base in group) * 1_000_000
+    beside = Path(f"{directory.segment(group[0])}.new")
+    newest = max(_written(directory, base) for base in group) * 1_000_000
     with File(beside, write=True, create=True, truncate=True) as file:
-        out = _Output(place, file, start=group[0])
+        out = _Output(directory, file, start=group[0])
         end = group[0]
         for base in group:
-            written = _written(place, base)
-            for batch in _batches(place, base):
+            written = _written(directory, base)
+            for batch in _batches(directory, base):
                 end = batch.header.end
-                out.add([r for r in batch.records(place.topic, place.partition) if rules.keeps(r, written)], end)
+                out.add(
+                    [r for r in batch.records(directory.topic, directory.partition) if rules.keeps(r, written)], end
+                )
         out.flush(end)
         file.sync()
     os.utime(beside, ns=(newest, newest))
-    _swap(place, group, beside, out.entries)
+    _swap(directory, group, beside, out.entries)
 
 
-def _swap(place: Place, group: list[int], beside: Path, entries: list[index.Entry]) -> None:
-    """Put the new segment in place of the old; readers have the old file open or find the new one."""
-    rename(beside, place.segment(group[0]))
-    index.rewrite(place.index(group[0]), entries)
+def _swap(directory: PartitionDirectory, group: list[int], beside: Path, entries: list[index.Entry]) -> None:
+    """Put the new segment instead of the old; readers have the old file open or find the new one."""
+    rename(beside, directory.segment(group[0]))
+    index.rewrite(directory.index(group[0]), entries)
     for base in group[1:]:
-        place.drop(base)
-    sync_dir(place.path)
+        directory.drop(base)
+    sync_dir(directory.path)

@@ -1,4 +1,4 @@
-"""The system calls of the log, in one place.
+"""The system calls of the log, in one directory.
 
 Everything that changes the disk goes through here, so that a hook can watch the calls in order, and a
 crash test can kill the process between any two of them (`PENSTOCK_LOG_CRASH_AT=n` kills at call n; a write is

@@ -14,7 +14,7 @@ from penstock.log.storage.files import File, read_json, unlink, write_json
 
 
 @dataclass(frozen=True)
-class Place:
+class PartitionDirectory:
     """The directory of a partition; `ident` is the topic's own, which a new topic of the same name does not share."""
 
     topic: str

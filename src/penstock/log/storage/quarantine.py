@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.log.errors import Damage
 from penstock.log.storage.files import FileLock, read_json, write_json
-from penstock.log.storage.position import Place
+from penstock.log.storage.position import PartitionDirectory
 
 _NAME = "damage.json"
 
@@ -24,34 +24,34 @@ class Skip:
     at_ms: int
 
 
-def _load(place: Place) -> dict[str, list[Any]]:
-    return read_json(place.path / _NAME) or {"damage": [], "skips": []}
+def _load(directory: PartitionDirectory) -> dict[str, list[Any]]:
+    return read_json(directory.path / _NAME) or {"damage": [], "skips": []}
 
 
-def damage_of(place: Place) -> list[Damage]:
+def damage_of(directory: PartitionDirectory) -> list[Damage]:
     """All damage found so far."""
-    return [Damage(**entry) for entry in _load(place)["damage"]]
+    return [Damage(**entry) for entry in _load(directory)["damage"]]
 
 
-def skips_of(place: Place) -> list[Skip]:
+def skips_of(directory: PartitionDirectory) -> list[Skip]:
     """All skips so far."""
-    return [Skip(**entry) for entry in _load(place)["skips"]]
+    return [Skip(**entry) for entry in _load(directory)["skips"]]
 
 
-def _add(place: Place, kind: str, entry: dict[str, Any]) -> None:
-    with FileLock(place.path / "damage.lock"):
-        data = _load(place)
+def _add(directory: PartitionDirectory, kind: str, entry: dict[str, Any]) -> None:
+    with FileLock(directory.path / "damage.lock"):
+        data = _load(directory)
         if entry not in data[kind]:
             data[kind].append(entry)
-            write_json(place.path / _NAME, data)
+            write_json(directory.path / _NAME, data)
 
 
-def record(place: Place, damage: Damage) -> None:
+def record(directory: PartitionDirectory, damage: Damage) -> None:
     """Put damage on record; a reader that may not write here still raises it."""
     with suppress(PermissionError):
-        _add(place, "damage", asdict(damage))
+        _add(directory, "damage", asdict(damage))
 
 
-def record_skip(place: Place, damage: Damage, by: str) -> None:
+def record_skip(directory: PartitionDirectory, damage: Damage, by: str) -> None:
     """Put on record that a reader goes on behind the damage."""
-    _add(place, "skips", asdict(Skip(damage.first, damage.next, by, time.time_ns() // 1_000_000)))
+    _add(directory, "skips", asdict(Skip(damage.first, damage.next, by, time.time_ns() // 1_000_000)))

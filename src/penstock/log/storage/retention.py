@@ -12,17 +12,17 @@ from penstock.log.partition import Partition
 from penstock.log.storage.batch import BadBatch
 from penstock.log.storage.files import File, FileLock, sync_dir
 from penstock.log.storage.index import NEVER
-from penstock.log.storage.position import Place
+from penstock.log.storage.position import PartitionDirectory
 from penstock.log.storage.segment import walk
 from penstock.log.topic import TopicConfig
 
 
-def newest(place: Place, base: int) -> int:
+def newest(directory: PartitionDirectory, base: int) -> int:
     """The newest timestamp of a segment, but not later than the segment was written: a clock that ran ahead keeps nothing."""
-    with File(place.segment(base)) as file:
-        written = place.segment(base).stat().st_mtime_ns // 1_000_000
+    with File(directory.segment(base)) as file:
+        written = directory.segment(base).stat().st_mtime_ns // 1_000_000
         try:
-            headers = walk(file, 0, file.size(), place.tag)
+            headers = walk(file, 0, file.size(), directory.tag)
             return min(max((h.max_time for _, h in headers if h.records), default=NEVER), written)
         except BadBatch:
             return written
@@ -35,44 +35,44 @@ def expire(partition: Partition, config: TopicConfig, now_ms: int, *, roll: bool
     """
     if config.cleanup != "delete" or (config.retention_ms is None and config.retention_bytes is None):
         return []
-    place = partition.place
-    lock = FileLock(place.clean_lock)
+    directory = partition.directory
+    lock = FileLock(directory.clean_lock)
     if not lock.acquire(wait=roll):
         return []
     try:
-        bases = place.bases()
-        if roll and bases and partition.end() > bases[-1] and _too_old(place, bases[-1], config, now_ms):
+        bases = directory.bases()
+        if roll and bases and partition.end() > bases[-1] and _too_old(directory, bases[-1], config, now_ms):
             partition.writer.roll()
-        return _drop(place, _doomed(place, config, now_ms))
+        return _drop(directory, _doomed(directory, config, now_ms))
     finally:
         lock.release()
 
 
-def _too_old(place: Place, base: int, config: TopicConfig, now_ms: int) -> bool:
-    return config.retention_ms is not None and newest(place, base) < now_ms - config.retention_ms
+def _too_old(directory: PartitionDirectory, base: int, config: TopicConfig, now_ms: int) -> bool:
+    return config.retention_ms is not None and newest(directory, base) < now_ms - config.retention_ms
 
 
-def _doomed(place: Place, config: TopicConfig, now_ms: int) -> list[int]:
+def _doomed(directory: PartitionDirectory, config: TopicConfig, now_ms: int) -> list[int]:
     """The oldest segments, as many as have to go; never the last."""
-    bases = place.bases()
-    sizes = {base: place.segment(base).stat().st_size for base in bases}
+    bases = directory.bases()
+    sizes = {base: directory.segment(base).stat().st_size for base in bases}
     total = sum(sizes.values())
-    start = place.start()
+    start = directory.start()
     doomed: list[int] = []
     for base, after in pairwise(bases):
         too_much = config.retention_bytes is not None and total - sizes[base] >= config.retention_bytes
-        if after > start and not too_much and not _too_old(place, base, config, now_ms):
+        if after > start and not too_much and not _too_old(directory, base, config, now_ms):
             break
         total -= sizes[base]
         doomed.append(base)
     return doomed
 
 
-def _drop(place: Place, doomed: list[int]) -> list[int]:
+def _drop(directory: PartitionDirectory, doomed: list[int]) -> list[int]:
     if doomed:
-        bases = place.bases()
-        place.set_start(bases[bases.index(doomed[-1]) + 1])
+        bases = directory.bases()
+        directory.set_start(bases[bases.index(doomed[-1]) + 1])
         for base in doomed:
-            place.drop(base)
-        sync_dir(place.path)
+            directory.drop(base)
+        sync_dir(directory.path)
     return doomed

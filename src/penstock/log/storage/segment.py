@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from penstock.log.storage import index
 from penstock.log.storage.batch import HEADER_SIZE, MAGIC, BadBatch, Header, read_batch, read_header
 from penstock.log.storage.files import File
-from penstock.log.storage.position import Place
+from penstock.log.storage.position import PartitionDirectory
 
 _CHUNK = 64 * 1024
 
@@ -71,25 +71,25 @@ def scan(data: Buffer, base: int, tag: int) -> Iterator[tuple[int, Header]]:
         at, end = at + header.size, header.end
 
 
-def find(place: Place, base: int, file: File, offset: int, limit: int) -> tuple[int, int]:
+def find(directory: PartitionDirectory, base: int, file: File, offset: int, limit: int) -> tuple[int, int]:
     """Where to read from for `offset`: a position, and the offset that must begin there.
 
     Points at the batch that holds the offset, at bad bytes that may have held it, or at `limit`.
     """
     position, chain = 0, base
-    for entry in index.hints(place.index(base), file, place.tag, limit):
+    for entry in index.hints(directory.index(base), file, directory.tag, limit):
         if entry.offset <= offset:
             position, chain = entry.position, entry.offset
             break
     while True:
         try:
-            for at, header in walk(file, position, limit, place.tag):
+            for at, header in walk(file, position, limit, directory.tag):
                 if header.end > offset or (header.base != chain and header.base > offset):
                     return at, chain if header.base > offset else header.base
                 position, chain = at + header.size, header.end
             return position, chain
         except BadBatch:
-            found = resync(file.read(limit - position, position), 0, place.tag, chain)
+            found = resync(file.read(limit - position, position), 0, directory.tag, chain)
             if found is None or found[1].base > offset:
                 return position, chain
             position, chain = position + found[0], found[1].base

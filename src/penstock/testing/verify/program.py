@@ -53,7 +53,7 @@ def main(folder: Path) -> None:
     from penstock.spark.run import run_live
 
     spec = json.loads((folder / "spec.json").read_text())
-    graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["place"])).graph
+    graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["address"])).graph
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
     options = RunSpec(

@@ -89,7 +89,7 @@ def tally(
 
 
 def _reordered(rows: Iterable[Seen], sent: Sent, *, ordered: bool) -> int:
-    """Rows whose number is not their place among those of their key, or that stand before an earlier one."""
+    """Rows whose number is not their position among those of their key, or that stand before an earlier one."""
     last: dict[str, Seen] = {}
     wrong = 0
     for row in rows if ordered else sorted(rows):

@@ -51,7 +51,7 @@ class Glance:
 
 
 class Target:
-    """A sink under test. `place` is what the flow must know of it, as plain values that go to another process."""
+    """A sink under test. `address` is what the flow must know of it, as plain values that go to another process."""
 
     ordered: ClassVar[bool] = True
     """Whether the sink keeps rows in the order of arrival."""
@@ -60,14 +60,14 @@ class Target:
 
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
-        """Sets the sink up, in the folder or on the server; gives its place. All is gone afterwards."""
+        """Sets the sink up, in the folder or on the server; returns its address. All is gone afterwards."""
         raise NotImplementedError
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The sink as the flow names it."""
         raise NotImplementedError
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """Somebody who reads it, as its docs say it must be read."""
         raise NotImplementedError
 
@@ -123,15 +123,15 @@ class LogTarget(Target):
             log.create_topic("out", PARTITIONS)
         yield {"path": str(folder / "out")}
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The topic."""
         from penstock.graph.endpoints.log import write_topic
 
-        return write_topic("out", key="key", path=place["path"], partitions=PARTITIONS)
+        return write_topic("out", key="key", path=address["path"], partitions=PARTITIONS)
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """A reader of all partitions."""
-        return LogReader(place["path"])
+        return LogReader(address["path"])
 
 
 class LogReader(Following):
@@ -164,15 +164,15 @@ class FilesTarget(Target):
         """A folder."""
         yield {"path": str(folder / "out")}
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The folder."""
         from penstock.graph.endpoints.basic import write_files
 
-        return write_files(place["path"], "parquet")
+        return write_files(address["path"], "parquet")
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """A reader of manifests."""
-        return FilesReader(Path(place["path"]))
+        return FilesReader(Path(address["path"]))
 
 
 class FilesReader(Following):
@@ -192,7 +192,7 @@ class FilesReader(Following):
                 yield 0, [row for f in manifest["files"] for row in self._rows(f)]
 
     def _rows(self, file: dict[str, Any]) -> list[Seen]:
-        """The rows of a file, which may be moved to its place just now."""
+        """The rows of a file, which may be moved there just now."""
         import pyarrow.parquet as pq
 
         for name in (file["aside"], file["name"], file["aside"]):
@@ -225,15 +225,15 @@ class PostgresTarget(Target):
             finally:
                 db.execute(f"drop table {table}; drop schema if exists {workspace} cascade")
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The table."""
         from penstock.graph.endpoints.servers import write_postgres
 
-        return write_postgres(place["url"], place["table"], workspace=place["workspace"])
+        return write_postgres(address["url"], address["table"], workspace=address["workspace"])
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """A reader of the table."""
-        return PostgresReader(place["url"], place["table"])
+        return PostgresReader(address["url"], address["table"])
 
 
 class PostgresReader(Reader):
@@ -281,15 +281,15 @@ class RedisTarget(Target):
             finally:
                 client.delete(name)
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The stream."""
         from penstock.graph.endpoints.servers import write_redis
 
-        return write_redis(place["url"], "stream", name=place["name"])
+        return write_redis(address["url"], "stream", name=address["name"])
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """A reader of the stream."""
-        return RedisReader(place["url"], place["name"])
+        return RedisReader(address["url"], address["name"])
 
 
 class RedisReader(Following):
@@ -333,15 +333,15 @@ class KafkaTarget(Target):
                 for gone in admin.delete_topics([n for n in (name, f"{name}-ledger") if n in known]).values():
                     gone.result(60)
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The topic."""
         from penstock.graph.endpoints.kafka import write_kafka
 
-        return write_kafka(place["topic"], servers=place["servers"], key="key", ledger=f"{place['topic']}-ledger")
+        return write_kafka(address["topic"], servers=address["servers"], key="key", ledger=f"{address['topic']}-ledger")
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, address: dict[str, Any]) -> Reader:
         """A reader of all partitions."""
-        return KafkaReader(place["servers"], place["topic"])
+        return KafkaReader(address["servers"], address["topic"])
 
 
 class KafkaReader(Following):
@@ -358,14 +358,14 @@ class KafkaReader(Following):
             "log_level": 2,
         }
         self.consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True})
-        self.places = [TopicPartition(topic, p, 0) for p in range(PARTITIONS)]
+        self.partitions = [TopicPartition(topic, p, 0) for p in range(PARTITIONS)]
         self.at = dict.fromkeys(range(PARTITIONS), 0)
         self.waiting: dict[int, list[Any]] = {p: [] for p in range(PARTITIONS)}
-        self.consumer.assign(self.places)
+        self.consumer.assign(self.partitions)
 
     def more(self) -> Iterator[tuple[int, list[Seen]]]:
         """The records up to the ends as they are now; what comes later waits for the next time."""
-        wanted = {p.partition: self.consumer.get_watermark_offsets(p, timeout=30)[1] for p in self.places}
+        wanted = {p.partition: self.consumer.get_watermark_offsets(p, timeout=30)[1] for p in self.partitions}
         while any(self.at[part] < end for part, end in wanted.items()):
             for message in self.consumer.consume(10_000, 0.2):
                 self._take(message)

@@ -69,16 +69,16 @@ def verify(plan: Plan) -> Tally:
     target = target_of(plan.sink)
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made:
         folder = Path(made)
-        with target.running(folder, plan.url) as place:
-            return Verification(plan, target, folder, place).run()
+        with target.running(folder, plan.url) as address:
+            return Verification(plan, target, folder, address).run()
 
 
 class Verification:
     """A verification at work, in a folder of its own."""
 
-    def __init__(self, plan: Plan, target: Target, folder: Path, place: dict[str, Any]) -> None:
-        self.plan, self.target, self.folder, self.place = plan, target, folder, place
-        spec = {"sink": plan.sink, "place": place, "per_batch": plan.per_batch}
+    def __init__(self, plan: Plan, target: Target, folder: Path, address: dict[str, Any]) -> None:
+        self.plan, self.target, self.folder, self.address = plan, target, folder, address
+        spec = {"sink": plan.sink, "address": address, "per_batch": plan.per_batch}
         (folder / "spec.json").write_text(json.dumps(spec))
         self.sent = self._send()
 
@@ -102,7 +102,7 @@ class Verification:
         with self._reading() as glances:
             hits = Counter(kill.window for at, kill in enumerate(kills) if self._killed(kill, at))
             self._life("", None)
-        reader = self.target.reader(self.place)
+        reader = self.target.reader(self.address)
         try:
             found = tally(self.sent, self._ends(), reader.rows(), glances, ordered=self.target.ordered)
         finally:
@@ -165,7 +165,7 @@ class Verification:
 
         def look() -> None:
             try:
-                _read(self.target.reader(self.place), glances, done, self.plan.pause)
+                _read(self.target.reader(self.address), glances, done, self.plan.pause)
             except BaseException as error:
                 failures.append(error)
 
