@@ -29,7 +29,7 @@ from penstock.graph.endpoints.servers import (
     write_redis,
 )
 from penstock.graph.endpoints.shedding import shed
-from penstock.graph.expr import Expr, col, expr, fn, lit, sql, when
+from penstock.graph.expr import Expr, col, expr, fn, function, lit, sql, when
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.logic.components import END, Bolt, Spout, Tuple
@@ -80,6 +80,7 @@ __all__ = [
     "files",
     "files_schema",
     "fn",
+    "function",
     "generate",
     "global_window",
     "items",

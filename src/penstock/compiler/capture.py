@@ -24,7 +24,7 @@ def check_capture(graph: Graph) -> None:
     """
     found = _cloudpickle()
     for node in graph.nodes if found is not None else ():
-        if node.runs_python and found is not None:
+        if (node.runs_python or node.has_functions) and found is not None:
             _check(node, *found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from penstock.compiler.plan import Plan
+from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
@@ -46,7 +47,7 @@ def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
 
     A bounded flow with a loop goes round, so its totals go on too.
     """
-    plan = finish_aggregates(Plan(graph, ()))
+    plan = call_functions(finish_aggregates(Plan(graph, ())))
     for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan

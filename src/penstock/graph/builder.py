@@ -14,8 +14,11 @@ from penstock.graph.binding import bind, inputs_of, naming
 from penstock.graph.bootstrap import Bootstrap
 from penstock.graph.caller import user_line
 from penstock.graph.endpoints.delivery import DELIVERIES
+from penstock.graph.expr import Expr, ScalarFunction
+from penstock.graph.expr.python import registry_of, with_functions
 from penstock.graph.graph import Graph
 from penstock.graph.ids import checked_name, is_derived, is_id, owner_of
+from penstock.graph.node_expressions import with_expressions
 from penstock.graph.nodes import DEAD_LETTER, OUT, Feedback, Node, Output, Port, Sink, Source, on_error_of
 from penstock.graph.nodes.keyed import check_parallelism
 from penstock.graph.nodes.policy import Policy
@@ -29,9 +32,11 @@ class GraphBuilder:
         name: the name of the flow.
         delivery: the delivery guarantee of the sinks that ask for none.
         on_error: what steps do with a record they fail on, where they have no policy of their own.
+        functions: the Python functions that expressions may call by name.
 
     Raises:
         FlowError: the name or a policy is not one.
+        ExpressionError: one of the functions is none, or two have one name.
 
     >>> from penstock.graph.endpoints.basic import console, items
     >>> from penstock.graph.expr import as_expr
@@ -46,12 +51,20 @@ class GraphBuilder:
     penstock.errors.ExpressionError: step 'wrong' (a.py:7): no column 'm'; there are: 'n'
     """
 
-    def __init__(self, name: str, *, delivery: str = "", on_error: Policy | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        delivery: str = "",
+        on_error: Policy | None = None,
+        functions: Iterable[ScalarFunction] = (),
+    ) -> None:
         self.name = checked_name(name, "a flow")
         if delivery and delivery not in DELIVERIES:
             raise FlowError(f"flow {name!r}: no delivery {delivery!r}; {nearest(str(delivery), DELIVERIES)}")
         self.delivery = delivery
         self.on_error = None if on_error is None else on_error_of(on_error)
+        self.functions = registry_of(functions)
         self._nodes: dict[str, Node] = {}
         self._bootstraps: dict[str, Bootstrap] = {}
 
@@ -86,7 +99,7 @@ class GraphBuilder:
         """
         placed = node if node.line else replace(node, line=user_line())
         self._check_name(placed)
-        placed = self._delivered(placed)
+        placed = with_expressions(self._delivered(placed), self.meant)
         try:
             self._nodes[placed.name] = bind(placed, inputs_of(placed, self._nodes))
         except Exception:
@@ -94,6 +107,10 @@ class GraphBuilder:
             raise
         first = next(iter(self._nodes[placed.name].outputs), None)
         return Port(placed.name, first.name if first else OUT)
+
+    def meant(self, expr: Expr) -> Expr:
+        """An expression with calls of the flow's functions in place of their names."""
+        return with_functions(expr, self.functions) if self.functions else expr
 
     def _forget_children(self, step: str) -> None:
         """Takes back the steps that were made for one that is refused."""
@@ -106,7 +123,7 @@ class GraphBuilder:
         placed = {n.name: n for n in self._nodes.values()}
         for node in nodes:
             self._check_name(node, placed)
-            placed[node.name] = self._delivered(node)
+            placed[node.name] = with_expressions(self._delivered(node), self.meant)
         self._nodes = {n.name: n for n in Graph(self.name, tuple(placed.values())).nodes}
 
     def _check_name(self, node: Node, known: dict[str, Node] | None = None) -> None:
@@ -134,7 +151,7 @@ class GraphBuilder:
             raise FlowError(
                 f"on_error ({user_line()}) of a source is said where it is made: flow.source({node.name!r}, ..., on_error='dead_letter')"
             )
-        if not (node.runs_python or node.keyed):
+        if not (node.runs_python or node.keyed or node.has_functions):
             raise FlowError(
                 f"on_error ({user_line()}) is for steps that run Python; {node.name!r} is a {node.kind}. For all the rest say "
                 f"it of the flow: ps.Flow(name, on_error='dead_letter')"
@@ -219,5 +236,5 @@ class GraphBuilder:
             searched = self.on_error.action == DEAD_LETTER
             own = node.on_error is not None
             return replace(node, on_error=node.on_error or self.on_error, searched=searched, by_flow=not own)
-        open_to_it = (node.runs_python or node.keyed) and node.on_error is None
+        open_to_it = (node.runs_python or node.keyed or node.has_functions) and node.on_error is None
         return replace(node, on_error=self.on_error) if open_to_it else node

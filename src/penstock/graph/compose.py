@@ -64,7 +64,7 @@ class KeyedInput:
     def check(self, builder: GraphBuilder) -> None:
         """Refuses keys that are not there, or that are no plain values."""
         schema = builder.output(self.port).schema
-        named = dict(self.computed)
+        named = {name: builder.meant(expr) for name, expr in self.computed}
         for key in self.keys:
             check_key(typed(key, named[key], schema) if key in named else schema.field(key))
 

@@ -201,14 +201,14 @@ def _from_class(cls: type) -> Schema:
 
 
 def _field(name: str, kind: object) -> t.Field:
-    inner, nullable = _optional(kind)
+    inner, nullable = optional_of(kind)
     try:
         return t.Field(name, type_of(inner), nullable)
     except SchemaError as error:
         raise SchemaError(f"field {name!r}: {error}") from None
 
 
-def _optional(kind: object) -> tuple[object, bool]:
+def optional_of(kind: object) -> tuple[object, bool]:
     """The type without None, and whether None was there. Plain hints count as nullable: streams have gaps."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         parts = [p for p in typing.get_args(kind) if p is not type(None)]
@@ -231,9 +231,9 @@ def type_of(hint: object) -> t.DataType:
         return _PYTHON[hint]
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, tuple, set, frozenset) and parts:
-        return t.Array(type_of(_optional(parts[0])[0]))
+        return t.Array(type_of(optional_of(parts[0])[0]))
     if origin is dict:
-        return t.Map(type_of(parts[0]), type_of(_optional(parts[1])[0]))
+        return t.Map(type_of(parts[0]), type_of(optional_of(parts[1])[0]))
     if isinstance(hint, type) and _is_record(hint):
         return t.Struct(_from_class(hint).fields)
     known = ", ".join(k.__name__ for k in _PYTHON)

@@ -32,6 +32,7 @@ from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.ordering import ranking, sort
+from penstock.kernels.scalar_functions import FunctionsKernel
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
 from penstock.kernels.windows.build import window_kernel
@@ -52,6 +53,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.WithColumns: stateless.SelectKernel,
     n.Where: stateless.WhereKernel,
     n.Explode: stateless.ExplodeKernel,
+    n.FunctionColumns: FunctionsKernel,
     n.Branch: stateless.BranchKernel,
     n.AggregateBy: keyed.aggregate_kernel,
     n.Combine: combine_kernel,

@@ -5,6 +5,7 @@ It is slow and plain on purpose. Tests compare the compiled plan with it, in thi
 
 from __future__ import annotations
 
+from penstock.compiler.rewrites.call_functions import called
 from penstock.compiler.rewrites.carry_changes import carried
 from penstock.compiler.rewrites.finish_aggregates import finished
 from penstock.graph.graph import Graph
@@ -13,5 +14,5 @@ from penstock.local.program import Program, working
 
 def direct(graph: Graph) -> Program:
     """Every step of the graph as it stands, one record at a time; tables travel as signed rows here too."""
-    whole = carried(finished(graph))
+    whole = carried(called(finished(graph)))
     return Program(whole, working(whole, whole.ordered), chunk=1)

@@ -11,6 +11,7 @@ from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
 from penstock.graph.expr.infer import columns_of, resolve, type_of_expr
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw, lit
 from penstock.graph.expr.parse import parse
+from penstock.graph.expr.python import PythonCall, ScalarFunction, function
 from penstock.graph.expr.text import Printer, name_of, to_text
 
 __all__ = [
@@ -27,13 +28,16 @@ __all__ = [
     "GetItem",
     "Literal",
     "Printer",
+    "PythonCall",
     "Raw",
+    "ScalarFunction",
     "When",
     "as_expr",
     "col",
     "columns_of",
     "expr",
     "fn",
+    "function",
     "lit",
     "name_of",
     "parse",

@@ -15,10 +15,12 @@ from typing import Any
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed, can_cast, cast_to, common_of
+from penstock.graph.expr.coerce import Typed, can_cast, cast_to, common_of, implicit
 from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS, Misfit
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw
 from penstock.graph.expr.parse import KEYWORDS
+from penstock.graph.expr.python import PythonCall
+from penstock.graph.expr.rewrite import each_of
 from penstock.graph.expr.text import name_of, to_text
 from penstock.graph.schema import Schema
 
@@ -159,6 +161,33 @@ class _Resolver:
             raise ExpressionError(f"{to_text(expr)}: {misfit}") from None
         return Typed("call", kind, args, function.name)
 
+    def python(self, expr: PythonCall) -> Typed:
+        """A call of a Python function: as many arguments as it takes, of the types that it says."""
+        function = expr.function
+        most = len(function.takes)
+        if not function.least <= len(expr.args) <= most:
+            wanted = f"{most}" if function.least == most else f"{function.least} to {most}"
+            raise ExpressionError(f"{to_text(expr)}: {function.name} takes {wanted} arguments, got {len(expr.args)}")
+        given = zip(expr.args, function.takes, strict=False)
+        args = tuple(self._argument(expr, at, arg, kind) for at, (arg, kind) in enumerate(given, 1))
+        return Typed("python", function.returns, args, function)
+
+    def _argument(self, expr: PythonCall, at: int, arg: Expr, kind: t.DataType) -> Typed:
+        if any(isinstance(each, Raw) for each in each_of(arg)):
+            raise ExpressionError(
+                f"{to_text(expr)}: ps.sql runs on Spark, and the arguments of {expr.function.name} are computed in Python; "
+                f"compute it before, with with_columns"
+            )
+        typed = self.resolve(arg)
+        fitting = implicit(typed, kind) if t.STRING not in (typed.type, kind) or typed.type == kind else None
+        if typed.type == t.NULL:
+            fitting = cast_to(typed, kind)
+        if fitting is None:
+            raise ExpressionError(
+                f"{to_text(expr)}: {expr.function.name} takes {kind} as argument {at}, got {typed.type}; cast it"
+            )
+        return fitting
+
     def _check_count(self, expr: Call, least: int, most: int | None) -> None:
         count = len(expr.args)
         if count < least or (most is not None and count > most):
@@ -189,4 +218,5 @@ _RESOLVERS: dict[type[Expr], Callable[[_Resolver, Any], Typed]] = {
     GetItem: _Resolver.item,
     Alias: _Resolver.alias,
     Raw: _Resolver.raw,
+    PythonCall: _Resolver.python,
 }

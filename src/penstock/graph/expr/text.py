@@ -32,6 +32,7 @@ from penstock.graph.expr.model import (
     Raw,
 )
 from penstock.graph.expr.parse import KEYWORDS
+from penstock.graph.expr.python import PythonCall
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or"})
 _INFIX_WORDS = frozenset({"like", "rlike", "ilike"})
@@ -83,6 +84,10 @@ class Printer:
         inner = "*" if expr.star else ", ".join(map(self.text, args))
         only = "" if expr.condition is None else f" FILTER (WHERE {self.text(expr.condition)})"
         return f"{name}({'DISTINCT ' if expr.distinct else ''}{inner}){only}"
+
+    def python(self, expr: PythonCall) -> str:
+        """A call of a Python function."""
+        return f"{expr.function.name}({', '.join(map(self.text, expr.args))})"
 
     def cast(self, expr: Cast) -> str:
         """A value as another type."""
@@ -183,5 +188,6 @@ _WRITERS: dict[type[Expr], Callable[[Printer, Any], str]] = {
     GetItem: lambda printer, expr: printer.item(expr),
     Alias: lambda printer, expr: printer.alias(expr),
     Raw: lambda printer, expr: expr.text,
+    PythonCall: lambda printer, expr: printer.python(expr),
 }
 _PLAIN = Printer()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
 from penstock.errors import ExpressionError, FlowError, SchemaError
@@ -171,6 +172,8 @@ class Node:
     """Whether the step does something when time moves, so that it may have work without records."""
     ordered: ClassVar[bool] = False
     """Whether a keyed step needs the records of a key in the order of arrival."""
+    takes_functions: ClassVar[bool] = False
+    """Whether Python functions may stand in the expressions of the step; the compiler computes them before it."""
     over_tables: ClassVar[bool] = False
     """Whether the step can read a table that changes, whose rows come and go."""
     usual_policy: ClassVar[OnError | None] = None
@@ -187,6 +190,7 @@ class Node:
             FlowError: a setting does not fit the streams. The message does not name the step; the builder does.
         """
         self._check_records(given)
+        self._check_functions()
         made = self.resolve(given)
         made.check(given)
         return replace(made, outputs=made.derive(given))
@@ -209,6 +213,20 @@ class Node:
                     f"{self.kind} reads records, and {port.step!r} emits a table whose rows change: {self.over_records}. To read the "
                     f"changes as records, say .changelog('name') before it; to read each new row as a record, .as_records('name')"
                 )
+
+    @cached_property
+    def has_functions(self) -> bool:
+        """Whether Python functions stand in its expressions."""
+        from penstock.graph.node_expressions import calls_in, expressions_of
+
+        return any(calls_in(expr) for expr in expressions_of(self))
+
+    def _check_functions(self) -> None:
+        if self.has_functions and not self.takes_functions:
+            raise FlowError(
+                f"no Python function can stand in the expressions of this step ({self.kind}), which are computed natively; "
+                f"compute it before, with with_columns, and name its field here"
+            )
 
     @property
     def where(self) -> str:

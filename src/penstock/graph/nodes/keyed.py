@@ -148,6 +148,7 @@ class AggregateBy(Aggregating):
     """Whether its changes are emitted as signed rows; the compiler says so."""
     kind: ClassVar[str] = "aggregate"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """The aggregates over the fields of the input."""

@@ -119,14 +119,18 @@ class Select(Node):
     """New records made of expressions; native."""
 
     columns: Columns
+    record: type | None = field(default=None, kw_only=True)
+    """The Python class of its rows, where they have one."""
     kind: ClassVar[str] = "select"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """A field for each expression. Event time and the keys of running totals are followed when they are renamed."""
         known = given[0].schema
         own = any(name.startswith("__") for name in known.names)
-        made = Schema(tuple(typed(n, e, known) for n, e in self.columns), internal=own)
+        record = None if any(name.startswith("__") for name, _ in self.columns) else self.record
+        made = Schema(tuple(typed(n, e, known) for n, e in self.columns), record, internal=own)
         return (given[0].selected(made, dict(self.columns)),)
 
     def settings(self) -> Settings:
@@ -142,6 +146,7 @@ class WithColumns(Node):
     hidden: bool = field(default=False, kw_only=True)
     kind: ClassVar[str] = "with_columns"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """There is something to add."""
@@ -161,12 +166,28 @@ class WithColumns(Node):
 
 
 @dataclass(frozen=True)
+class FunctionColumns(WithColumns):
+    """The record with the results of Python functions as hidden fields, in order: one may read those before it. The compiler puts it in."""
+
+    kind: ClassVar[str] = "functions"
+    python: ClassVar[bool] = True
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The fields of the input, and the results."""
+        schema = replace(given[0].schema, record=None, internal=True)
+        for name, call in self.columns:
+            schema = schema.with_fields((typed(name, call, schema),))
+        return (given[0].selected(schema, as_they_are(given[0].schema)),)
+
+
+@dataclass(frozen=True)
 class Where(Node):
     """The records for which an expression is true; native."""
 
     condition: Expr
     kind: ClassVar[str] = "where"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """The condition is true or false."""
@@ -189,6 +210,7 @@ class Explode(Node):
     items: Expr
     kind: ClassVar[str] = "explode"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields of the input, and the item."""
@@ -235,6 +257,7 @@ class Branch(Node):
     conditions: tuple[tuple[str, Expr | RowFunction], ...]
     kind: ClassVar[str] = "branch"
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
         """Conditions are expressions that are true or false, or functions."""

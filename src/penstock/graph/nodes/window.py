@@ -12,6 +12,7 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Column, Expr, to_text, type_of_expr
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
+from penstock.graph.node_expressions import calls_in
 from penstock.graph.nodes.base import (
     ALL,
     LATE,
@@ -147,6 +148,7 @@ class Window(Aggregating):
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
 
     @property
     def spec(self) -> WindowSpec:
@@ -256,6 +258,10 @@ class Window(Aggregating):
         gap = self.spec.gap if isinstance(self.spec, SessionWindow) else None
         if isinstance(gap, Expr):
             kind = type_of_expr(gap, schema)
+            if calls_in(gap):
+                raise FlowError(
+                    f"a Python function cannot stand in the gap of a session; compute it before, with with_columns, and name its field: {to_text(gap)}"
+                )
             if not t.is_numeric(kind):
                 raise SchemaError(f"the gap of a session is a number of seconds; {to_text(gap)} is {kind}")
         elif callable(gap):

@@ -53,6 +53,12 @@ def _raw(node: Typed) -> Run:
     raise NotYet(f"the expression {node.value!r} is Spark SQL; it runs on Spark only, not in the local runtime")
 
 
+def _python(node: Typed) -> Run:
+    raise NotYet(
+        f"the compiler computes the Python function {node.value.name!r} in a step of its own, before the expression"
+    )
+
+
 def _cast(node: Typed) -> Run:
     (inner,) = node.args
     if inner.type == t.NULL:
@@ -179,4 +185,5 @@ _COMPILERS: dict[str, Callable[[Typed], Run]] = {
     "field": _field,
     "item": _item,
     "raw": _raw,
+    "python": _python,
 }

@@ -1,0 +1,65 @@
+"""The expressions in the settings of a step, whatever the step is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from penstock.graph.aggregate_calls import AggregateCall
+from penstock.graph.aggregates import FilteredAggregator
+from penstock.graph.expr import Expr, PythonCall
+from penstock.graph.expr.rewrite import each_of
+
+T = TypeVar("T")
+_DERIVED = ("outputs", "aggregates", "results")
+"""Settings that follow from others."""
+
+
+def expressions_of(step: object) -> Iterator[Expr]:
+    """The expressions that a step was given."""
+    for name in _settings(step):
+        yield from _expressions(getattr(step, name))
+
+
+def _settings(step: object) -> list[str]:
+    return [f.name for f in dataclasses.fields(step) if f.name not in _DERIVED]  # type: ignore[arg-type]  # steps are dataclasses
+
+
+def _expressions(part: object) -> Iterator[Expr]:
+    if isinstance(part, Expr):
+        yield part
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from _expressions(each)
+    elif isinstance(part, AggregateCall):
+        yield from _expressions(part.call)
+    elif isinstance(part, FilteredAggregator):
+        yield part.condition
+
+
+def with_expressions(step: T, change: Callable[[Expr], Expr]) -> T:
+    """The step with its expressions changed; the same one where none is."""
+    made = {name: _changed(getattr(step, name), change) for name in _settings(step)}
+    new = {name: value for name, value in made.items() if value is not getattr(step, name)}
+    return dataclasses.replace(step, **new) if new else step  # type: ignore[type-var]  # steps are dataclasses
+
+
+def _changed(part: object, change: Callable[[Expr], Expr]) -> object:
+    if isinstance(part, Expr):
+        return change(part)
+    if isinstance(part, tuple) and not hasattr(part, "_fields"):
+        made = tuple(_changed(each, change) for each in part)
+        return part if all(a is b for a, b in zip(made, part, strict=True)) else made
+    if isinstance(part, AggregateCall):
+        call = _changed(part.call, change)
+        return part if call is part.call else dataclasses.replace(part, call=call)  # type: ignore[arg-type]  # of the same kind
+    if isinstance(part, FilteredAggregator):
+        condition = change(part.condition)
+        return part if condition is part.condition else dataclasses.replace(part, condition=condition)
+    return part
+
+
+def calls_in(expr: Expr) -> list[PythonCall]:
+    """The calls of Python functions in an expression, those inside of others too."""
+    return [each for each in each_of(expr) if isinstance(each, PythonCall)]
