@@ -225,7 +225,7 @@ def test_what_is_refused_while_the_flow_is_built() -> None:
     with pytest.raises(wrong, match="no stream type for"):
 
         @ps.function(vectorized=True)
-        def arrays(a: pa.Array) -> pa.Array:  # type: ignore[type-arg]  # what is refused
+        def arrays(a: pa.Array) -> pa.Array:
             return a
 
     with pytest.raises(wrong, match="two functions are called 'score'"):
