@@ -104,6 +104,37 @@ def test_functions_in_keys_and_aggregates(same: Case) -> None:
     )
 
 
+@dataclass
+class Point:
+    x: int
+    y: float
+
+
+@ps.function
+def numbered(a: int | None) -> dict[str, int | None]:
+    return {"a": a}
+
+
+@ps.function
+def pointed(numbers: dict[str, int]) -> Point:
+    return Point(numbers["a"] or 0, 1.5)
+
+
+@ps.function
+def listed(point: Point) -> list[int]:
+    return [point["x"]]  # type: ignore[index]  # a struct comes as a dict
+
+
+def test_functions_of_lists_maps_and_structs(same: Case) -> None:
+    flow = ps.Flow("nested-types", functions=[numbered, pointed, listed])
+    rows = flow.source("rows", ps.items([], SCHEMA))
+    rows.select("s", "id", m="numbered(a)", p="pointed(numbered(a))", n="listed(pointed(numbered(a)))[0] + 1").sink(
+        "out", ps.console()
+    )
+    wanted = [(i, {"a": a}, {"x": a or 0, "y": 1.5}, (a or 0) + 1) for i, a, _, _ in GIVEN]
+    same.check(flow, {"rows": GIVEN}, {"out": wanted})
+
+
 def test_nested_calls_share_one_pass(same: Case) -> None:
     flow, rows = source("nested")
     made = rows.select("s", "id", s="score(double(a) + 1, score(a, b)) + score(a, b)", d="double(double(a))")

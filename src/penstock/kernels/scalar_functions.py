@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from penstock.graph.expr import Cast, Column, Expr, PythonCall, ScalarFunction, to_text, type_of_expr
 from penstock.graph.nodes import FunctionColumns
 from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import values_of
 from penstock.graph.types import DataType, Field
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.evaluate import compile_expr
-from penstock.kernels.records.arrow import arrow_type
+from penstock.kernels.records.arrow import arrow_type, to_batch
 from penstock.kernels.records.chunk import Chunk, shape_of
 from penstock.kernels.records.records import BadRecord
 
@@ -50,7 +51,9 @@ class Table:
 
     def __init__(self, chunk: Chunk) -> None:
         self.given = chunk
+        self.width = len(chunk.shape.names)
         self.added: list[Values | Array] = []
+        self.read: dict[int, Values] = {}
 
     def __len__(self) -> int:
         return len(self.given)
@@ -60,24 +63,33 @@ class Table:
         self.added.append(column)
 
     def values(self, at: int) -> Values:
-        """A column as Python values."""
-        known = self.given.columns()
-        column = known[at] if at < len(known) else self.added[at - len(known)]
-        return column if isinstance(column, list) else column.to_pylist()
+        """A column as Python values; of an Arrow batch no other column is read for it."""
+        if at >= self.width:
+            column = self.added[at - self.width]
+            return column if isinstance(column, list) else values_of(column)
+        if not self.given.is_arrow:
+            return self.given.columns()[at]
+        if at not in self.read:
+            self.read[at] = values_of(self.given.batch().column(at))
+        return self.read[at]
 
-    def array(self, at: int, kind: pa.DataType) -> Array:
+    def array(self, at: int, kind: DataType) -> Array:
         """A column as an Arrow array."""
-        width = len(self.given.shape.names)
-        column = self.given.batch().column(at) if at < width else self.added[at - width]
-        return pa.array(column, kind) if isinstance(column, list) else column
+        column = self.given.batch().column(at) if at < self.width else self.added[at - self.width]
+        return array_of(column, kind) if isinstance(column, list) else column
 
     def chunk(self, schema: Schema) -> Chunk:
-        """All columns; as an Arrow batch where one of them is an array already."""
-        if all(isinstance(column, list) for column in self.added):
-            return Chunk(schema, columns=[*self.given.columns(), *self.added])
-        kinds = [arrow_type(field.type) for field in schema.fields]
-        arrays = [self.array(at, kind) for at, kind in enumerate(kinds)]
-        return Chunk(schema, batch=pa.RecordBatch.from_arrays(arrays, names=list(schema.names)))
+        """All columns; as an Arrow batch where they came as one, or where one of them is an array."""
+        if not self.given.is_arrow and all(isinstance(column, list) for column in self.added):
+            return Chunk(schema, columns=[*self.given.columns(), *self.added], places=self.given.places)
+        arrays = [self.array(at, field.type) for at, field in enumerate(schema.fields)]
+        batch = pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
+        return Chunk(schema, batch=batch, places=self.given.places)
+
+
+def array_of(values: Values, kind: DataType) -> Array:
+    """Python values as an Arrow array."""
+    return to_batch([values], Schema((Field("value", kind),))).column(0)
 
 
 class _Argument:
@@ -86,21 +98,20 @@ class _Argument:
     def __init__(self, expr: Expr, kind: DataType, schema: Schema) -> None:
         fitting = expr if type_of_expr(expr, schema) == kind else Cast(expr, kind)
         self.at = schema.names.index(fitting.name) if isinstance(fitting, Column) else None
-        self.kind = arrow_type(kind)
+        self.kind = kind
         self.make = compile_expr(fitting, schema)
         self.width = len(schema.names)
 
     def values(self, table: Table) -> Values:
         """Its value for each record."""
         if self.at is not None:
-            column = table.values(self.at)
-            return column
+            return table.values(self.at)
         rows = zip(*(table.values(at) for at in range(self.width)), strict=True)
         return [self.make(row) for row in rows]
 
     def array(self, table: Table) -> Array:
         """Its values as an Arrow array."""
-        return pa.array(self.values(table), self.kind) if self.at is None else table.array(self.at, self.kind)
+        return array_of(self.values(table), self.kind) if self.at is None else table.array(self.at, self.kind)
 
 
 class _Call:

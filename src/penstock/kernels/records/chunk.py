@@ -71,6 +71,11 @@ class Chunk:
             return int(self._batch.num_rows)
         return len(self._rows) if self._rows is not None else len((self._columns or [[]])[0])
 
+    @property
+    def is_arrow(self) -> bool:
+        """Whether the records are at hand as an Arrow batch."""
+        return self._batch is not None
+
     def rows(self) -> list[Any]:
         """The records as rows."""
         if self._rows is None:
