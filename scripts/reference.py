@@ -93,7 +93,7 @@ PAGES = (
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
          ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
-         ("Expr", "col", "lit", "expr", "fn", "when", "sql")),
+         ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
          ("Topology", "BoltDeclared", "Spout", "Bolt", "Tuple", "END")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",

@@ -100,15 +100,22 @@ def function(
         returns: the type of the result.
         name: the name in expression text; else that of the function.
 
+    Returns:
+        The function as expressions call it; called with expressions it makes one. Its `function` is the plain one.
+
     Raises:
         ExpressionError: a type is not said, or the name is that of a built-in function.
 
-    >>> from penstock.graph.expr import to_text
-    >>> @function
+    >>> import penstock as ps
+    >>> @ps.function
     ... def score(a: int, b: float) -> float:
     ...     return a * b
-    >>> to_text(score("n", "price / 2") > 0.5), score.function(2, 1.5)
-    ('score(n, price / 2) > 0.5D', 3.0)
+    >>> flow = ps.Flow("scores", functions=[score])
+    >>> rows = flow.source("rows", ps.items([(2, 1.5)], "n int, price double"))
+    >>> rows.where("high", "score(n, price) > 0.5").select("scored", s=score("n", "price / 2"))
+    Stream('scored': s double)
+    >>> score.function(2, 1.5)
+    3.0
     """
 
     def made(given: Body) -> ScalarFunction:
