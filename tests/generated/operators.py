@@ -100,6 +100,26 @@ def map_batches(p: Pipe) -> Pipe:
     return p.then(made, [r._replace(v=r.v * 2) for r in p.rows], "map_batches")
 
 
+@ps.function
+def plus(v: int, k: str | None) -> int:
+    return v + len(k or "")
+
+
+@ps.function(vectorized=True, takes=["bigint"], returns="bigint")
+def twice(v: Any) -> Any:
+    return pc.multiply(v, 2)
+
+
+@step
+def functions(p: Pipe) -> Pipe:
+    """Python functions in expressions, one inside of the other."""
+    m = p.rng.randint(2, 4)
+    made = p.stream.where(p.name("where"), plus("v", "k") % m != 0)
+    back = made.with_columns(p.name("call"), v=twice(plus("v", "k")) + plus("v", "k"))
+    rows = [r._replace(v=3 * n) for r in p.rows for n in [r.v + len(r.k or "")] if n % m]
+    return p.then(back, rows, f"functions {m}")
+
+
 @step
 def repartition(p: Pipe) -> Pipe:
     fields = p.rng.choice([(), ("k",), ("v",)])
@@ -210,6 +230,41 @@ def sliding(p: Pipe) -> Pipe:
     made = window.aggregate(p.name("window"), x="sum(v)", n="count(*)")
     back = made.select(p.name("back"), "k", v="x + n", window_end="window_end")
     return p.then(back, _windows(p, 10 * SECOND, 4 * SECOND), "sliding 10s every 4s")
+
+
+@step
+def window_without_a_key(p: Pipe) -> Pipe:
+    """An expression over aggregates, over all records."""
+    made = p.stream.window(ps.tumbling("6s")).aggregate(
+        p.name("window"), v="sum(v) filter (where v % 2 = 0) + count(*)", k="max_by(struct(k, v), v).k"
+    )
+    back = made.select(p.name("back"), "k", v="coalesce(v, 0)", window_end="window_end")
+    rows: list[R] = []
+    for end, mine in _spans(p, 6 * SECOND).items():
+        even = [r.v for r in mine if r.v % 2 == 0]
+        best = max(mine, key=lambda r: (r.v, (r.k is not None, r.k or "")))
+        rows.append(R(best.k, sum(even) + len(mine) if even else 0, end))
+    return p.then(back, rows, "window without a key")
+
+
+def _spans(p: Pipe, size: int) -> dict[int, list[R]]:
+    found: dict[int, list[R]] = {}
+    for r in p.rows:
+        found.setdefault(p.at(r) - p.at(r) % size + size, []).append(r)
+    return found
+
+
+@step
+def top_in_a_window(p: Pipe) -> Pipe:
+    plain = p.stream.select(p.name("plain"), "k", "v", happened=p.time)  # windows add a window_end of their own
+    made = plain.key_by("k").window(ps.tumbling("6s")).top(p.name("top"), 2, by="v desc")
+    back = made.select(p.name("back"), "k", v="v + rank", window_end="window_end")
+    rows: list[R] = []
+    for end, mine in _spans(p, 6 * SECOND).items():
+        for k in {r.k for r in mine}:
+            best = sorted((r.v for r in mine if r.k == k), reverse=True)[:2]
+            rows += [R(k, v + rank, end) for rank, v in enumerate(best, 1)]
+    return p.then(back, rows, "top in a window")
 
 
 @step
@@ -330,6 +385,24 @@ def window_join(p: Pipe) -> Pipe:
 def count(p: Pipe) -> Pipe:
     table = [(k, len(mine)) for k, mine in p.by_key().items()]
     return p.end(p.stream.key_by("k").count(p.name("count"), into="n"), table, "count")
+
+
+@end
+def computed(p: Pipe) -> Pipe:
+    """Expressions over aggregates, with the key and a Python function in them."""
+    made = p.stream.key_by("k").aggregate(
+        p.name("agg"),
+        mean="sum(v) / count(*)",
+        odd="count(*) filter (where v % 2 = 1)",
+        named="concat(coalesce(k, '-'), cast(max(v) - min(v) as string))",
+        doubled=twice(ps.fn.sum(ps.col("v"))) + 1,
+    )
+    table = [
+        (k, sum(vs) / len(vs), sum(v % 2 for v in vs), f"{k or '-'}{max(vs) - min(vs)}", 2 * sum(vs) + 1)
+        for k, mine in p.by_key().items()
+        for vs in [[r.v for r in mine]]
+    ]
+    return p.end(made, table, "computed")
 
 
 @end
