@@ -57,7 +57,7 @@ class Keys:
         if self.separator:
             key, found, value = raw.partition(self.separator)
             if not found:
-                raise BadInput(f"no key: {self.separator.decode(errors='replace')!r} must stand behind it")
+                raise BadInput(f"no key: {self.separator.decode(errors='replace')!r} must stand after it")
             return key, value
         if self.field:
             return _field(parse(raw) if parsed is None else parsed, self.field), raw
@@ -162,4 +162,4 @@ def _skip(text: str, at: int) -> int:
 
 def _end(text: str, at: int) -> None:
     if _skip(text, at) != len(text):
-        raise BadInput(f"not JSON: something stands behind the array, at character {at}")
+        raise BadInput(f"not JSON: something stands after the array, at character {at}")

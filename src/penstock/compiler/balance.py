@@ -28,13 +28,13 @@ from penstock.graph.nodes import (
 ONE_FOR_ONE = (Map, MapAsync, Select, WithColumns, AsRecords, Repartition)
 FILTERS = (Filter, Where)
 Counts = Mapping[str, tuple[int, int]]
-KINDS = ("filtered", "late", "bad", "dead", "skipped", "shed", "open")
+KINDS = ("filtered", "late", "bad", "dead", "skipped", "shed", "discrepancies")
 NONE: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
 class Balance:
-    """The books of a batch."""
+    """The accounting of a batch."""
 
     read: int = 0
     written: int = 0
@@ -44,7 +44,7 @@ class Balance:
     dead: int = 0
     skipped: int = 0
     shed: int = 0
-    open: tuple[str, ...] = field(default=())
+    discrepancies: tuple[str, ...] = field(default=())
     """What does not add up, in words."""
 
     def as_dict(self) -> dict[str, object]:
@@ -63,14 +63,14 @@ def balance(
     skipped: Mapping[str, int] = NONE,
     shed: Mapping[str, int] = NONE,
 ) -> Balance:
-    """The books of a batch, from what its steps have counted. What was shed counts as read."""
+    """The accounting of a batch, from what its steps have counted. What was shed counts as read."""
     aside = Counter(dead) + Counter(skipped)
     filtered = sum(i - o - aside[n.name] for n in graph.nodes if isinstance(n, FILTERS) for i, o in _of(n, steps))
     written = sum(steps[s.name][0] for s in graph.sinks if s.name in steps and not _of_letters(graph, s))
     wrong = tuple(text for n in graph.nodes for text in _wrong(n, steps, aside))
     named = {"late": late, "bad": bad, "dead": dead, "skipped": skipped, "shed": shed}
     gone = {name: sum(counts.values()) for name, counts in named.items()}
-    return Balance(sum(sources.values()) + gone["shed"], written, filtered, **gone, open=wrong)
+    return Balance(sum(sources.values()) + gone["shed"], written, filtered, **gone, discrepancies=wrong)
 
 
 def _of_letters(graph: Graph, sink: Node) -> bool:
@@ -86,4 +86,4 @@ def _wrong(node: Node, steps: Counts, aside: Counter[str]) -> list[str]:
     if not isinstance(node, ONE_FOR_ONE):
         return []
     lost = [(i, o) for i, o in _of(node, steps) if i != o + aside[node.name]]
-    return [f"step {node.name!r} took {i} records and gave {o}, with {aside[node.name]} put aside" for i, o in lost]
+    return [f"step {node.name!r} took {i} records and emitted {o}, with {aside[node.name]} put aside" for i, o in lost]

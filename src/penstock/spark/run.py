@@ -103,8 +103,8 @@ def run_bounded(
     check_runnable(graph)
     if graph.bootstraps:
         raise Impossible(
-            f"flow {graph.name!r}: a bounded run begins with nothing kept, so the bootstrap of {graph.bootstraps[0].step!r} has no "
-            f"place in it; let the step read the union of those records and the others, or run live"
+            f"flow {graph.name!r}: a bounded run begins with nothing kept, so the bootstrap of {graph.bootstraps[0].step!r} cannot be "
+            f"used in it; let the step read the union of those records and the others, or run live"
         )
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         try:

@@ -66,7 +66,7 @@ class OpenState:
         found = self.manifests.versions()
         if not found and not self.folder.is_dir():
             raise StateError(
-                f"there is no folder {self.folder}; has the flow run yet? --checkpoint says where it keeps its place"
+                f"there is no folder {self.folder}; has the flow run yet? --checkpoint names its checkpoint directory"
             )
         return found
 

@@ -193,7 +193,7 @@ def consume(  # noqa: PLR0913 - each is an option of the command
     print_headers: Annotated[bool, option("--print-headers", help="name:value,... before the value.")] = False,
     skip_damage: Annotated[
         bool,
-        option("--skip-damage", help="Go on behind records that cannot be read; says which, and is put on record."),
+        option("--skip-damage", help="Go on after records that cannot be read; says which, and is put on record."),
     ] = False,
     log: LogDir = DEFAULT,
     debug: Debug = False,

@@ -63,7 +63,7 @@ def reset_offsets(  # noqa: PLR0913 - each is an option of the command
     group: GroupName,
     topic: TopicName,
     to_beginning: Annotated[bool, option("--to-beginning", help="To the first record.")] = False,
-    to_end: Annotated[bool, option("--to-end", help="Behind the last record.")] = False,
+    to_end: Annotated[bool, option("--to-end", help="After the last record.")] = False,
     to_offset: Annotated[int | None, option(metavar="N", help="To an offset.")] = None,
     to_time: Annotated[
         str, option(metavar="TIME", help="To a time: 2026-07-01T10:00 (UTC), milliseconds, or 15m ago.")

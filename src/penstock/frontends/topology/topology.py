@@ -80,7 +80,7 @@ class Topology:
         streams = _streams(name, made, line)
         if not streams:
             raise SchemaError(
-                f"spout {name!r} ({line}) must say what it gives: outputs = 'sentence string' in its class"
+                f"spout {name!r} ({line}) must say what it emits: outputs = 'sentence string' in its class"
             )
         self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
 

@@ -31,7 +31,7 @@ _SECRET = re.compile(r"password|secret|token|credential|jaas|keystore\.key|ssl\.
 _REFUSED = {
     "group.id": "say group= instead",
     "bootstrap.servers": "say servers= instead",
-    "enable.auto.commit": "a flow keeps its own place",
+    "enable.auto.commit": "a flow keeps its own offsets",
     "auto.offset.reset": "say start= instead",
     "key.deserializer": "say format= instead",
     "value.deserializer": "say format= instead",

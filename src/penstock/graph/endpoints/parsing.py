@@ -31,6 +31,6 @@ def reading_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnEr
         form = endpoint.options.get("format", "")
         raise FlowError(
             f"{where}: on_error is for sources that read records out of text or bytes: files in JSON or CSV, topics and Kafka in any "
-            f"format but raw. {f'{endpoint.kind} {form}'.strip()!r} is none of them; say it behind a step, or of the flow"
+            f"format but raw. {f'{endpoint.kind} {form}'.strip()!r} is none of them; say it after a step, or of the flow"
         )
     return policy

@@ -17,6 +17,6 @@ def sink_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnError
     if not endpoint.capabilities.reports_row_errors:
         raise FlowError(
             f"{where}: on_error is for sinks that can tell which row they refuse, which are write_http and write_postgres; {endpoint.kind!r} cannot. "
-            f"Check the records in a step before it, with .on_error('dead_letter') behind that"
+            f"Check the records in a step before it, with .on_error('dead_letter') after that"
         )
     return policy

@@ -161,7 +161,7 @@ def element(args: Args) -> tuple[Args, t.DataType]:
         return (args[0], cast_to(args[1], kind.key)), kind.value
     kind_ = array_at(args)
     if args[1].type not in (t.TINYINT, t.SMALLINT, t.INT):
-        raise Misfit(f"the place must be int, got {args[1].type}; cast it")
+        raise Misfit(f"the position must be int, got {args[1].type}; cast it")
     return args, kind_.item
 
 

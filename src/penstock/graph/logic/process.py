@@ -176,7 +176,7 @@ class Process:
         if clock == "event" and self._timeless:
             raise ValueError(
                 f"{type(self).__qualname__} sets a timer by event time, but its stream has none, so the timer would never fire. Give the "
-                f"source event_time='a timestamp field', or set the timer by the clock: set_timer(..., clock='processing')"
+                f"source event_time='a timestamp field', or set the timer by processing time: set_timer(..., clock='processing')"
             )
         self._timers[clock, name] = self._moment(at, clock)
         self._dirty = True

@@ -103,7 +103,7 @@ def _from_text(target: t.DataType) -> Value:
 
 def _malformed(value: str, target: object) -> ValueError:
     return ValueError(
-        f"the text {value!r} cannot be cast to {target} because it is malformed; try_cast gives null instead"
+        f"the text {value!r} cannot be cast to {target} because it is malformed; try_cast returns null instead"
     )
 
 

@@ -20,7 +20,7 @@ _DAY = datetime.timedelta(days=1)
 
 
 def _by_zero() -> ZeroDivisionError:
-    return ZeroDivisionError("division by zero; nullif(divisor, 0) gives null instead")
+    return ZeroDivisionError("division by zero; nullif(divisor, 0) returns null instead")
 
 
 def _whole_remainder(a: int, b: int) -> int:

@@ -207,7 +207,7 @@ class SpoutTasks:
             if silent > _SILENT or self.number > _MOST:
                 said = "nothing" if silent else f"{self.number:,} tuples"
                 raise Impossible(
-                    f"spout {self.node.name!r} gave {said} in {self.calls:,} calls of next_tuple and did not say that it is "
+                    f"spout {self.node.name!r} emitted {said} in {self.calls:,} calls of next_tuple and did not say that it is "
                     f"done; a bounded run needs an end: {self._fix()}"
                 )
         self.close()

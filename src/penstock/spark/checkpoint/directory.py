@@ -1,4 +1,4 @@
-"""The folder a live flow keeps its place in: Spark's checkpoint, the state, and a note of whose it is."""
+"""The checkpoint directory of a live flow: Spark's checkpoint, the state, and a note of whose it is."""
 
 from __future__ import annotations
 

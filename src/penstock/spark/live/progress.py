@@ -29,11 +29,11 @@ def completed(report: BatchReport, progress: Progress, sources: Sources, graph: 
     given = report.given | {n.name: int(s["numInputRows"]) - aside[n.name] for n, s in figures}
     steps = complete(graph, report.taken, given)
     shed = sources.shed(progress["sources"])
-    books = balance(graph, rows, steps, report.late, report.bad, report.dead, report.skipped, shed)
-    for wrong in books.open:
+    accounting = balance(graph, rows, steps, report.late, report.bad, report.dead, report.skipped, shed)
+    for wrong in accounting.discrepancies:
         log.warning("batch %d does not add up: %s", report.batch, wrong)
     seconds = {**report.seconds, **_seconds(progress)}
-    return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, books=books, shed=shed)
+    return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, accounting=accounting, shed=shed)
 
 
 def _seconds(progress: Progress) -> dict[str, float]:

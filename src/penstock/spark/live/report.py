@@ -34,12 +34,12 @@ class BatchReport:
     skipped: dict[str, int] = field(default_factory=dict)
     shed: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
-    books: Balance | None = field(default=None, repr=False)
+    accounting: Balance | None = field(default=None, repr=False)
 
     @property
     def balance(self) -> dict[str, Any]:
         """Where the records went, as `penstock.compiler.balance` counts; empty before the report is complete."""
-        return self.books.as_dict() if self.books is not None else {}
+        return self.accounting.as_dict() if self.accounting is not None else {}
 
     @property
     def rows_in(self) -> int:

@@ -163,7 +163,7 @@ class _Task:
         """The records put aside, each with a number by which one that comes twice is known."""
         first = self.work.nodes[0].name
         return [
-            replace(made, number=f"partition {self.partition} of {first}, letter {at}")
+            replace(made, number=f"partition {self.partition} of {first}, dead letter {at}")
             for at, made in enumerate(self.pipeline.letters())
         ]
 
@@ -252,7 +252,7 @@ class _Task:
         first = self.work.nodes[0].name
         at = failed.at if failed.node.name == first else self._search()
         if at is None:
-            return failed.failure(f"partition {self.partition}, behind record {self.seen} of the input of {first!r}")
+            return failed.failure(f"partition {self.partition}, after record {self.seen} of the input of {first!r}")
         number = self.seen + at
         made = failed.failure(f"partition {self.partition}, record {number + 1} of the input of {first!r}")
         if self.stage.routed:
