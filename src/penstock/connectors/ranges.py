@@ -29,7 +29,7 @@ _NUMBER = itertools.count()
 
 @dataclass(frozen=True)
 class Stretch(InputPartition):
-    """What one task reads: behind `low`, up to and with `high`."""
+    """What one task reads: after `low`, up to and with `high`."""
 
     low: Any
     high: Any

@@ -1,7 +1,7 @@
-"""The times a kernel works with: where event time stands, and what the clock says. Microseconds since 1970, as integers.
+"""The times a kernel works with: where event time stands, and processing time. Microseconds since 1970, as integers.
 
 Event time moves between batches only. A batch comes with two watermarks: `late`, where event time stood when the batch
-began (a record behind it is late), and `watermark`, to which it moves when the batch's records are all in (timers and
+began (a record before it is late), and `watermark`, to which it moves when the batch's records are all in (timers and
 windows up to it fire then). So what a step gives when time moves reaches the next step as records that are not late,
 and any number of steps in a row move together.
 """
@@ -25,14 +25,14 @@ class Times:
     late: int = NEVER
     watermark: int = NEVER
     before: int = NEVER
-    """The clock at the last batch: timers of the clock up to it have fired."""
+    """Processing time at the last batch: its timers up to it have fired."""
     now: int = 0
     """The clock at this batch; it does not move while the batch runs."""
     timeless: bool = False
     """Whether no event time reaches the step, so that its watermark moves only when the input is over."""
 
     def held(self, by: int) -> Times:
-        """The same behind steps that give records up to `by` behind their own watermark.
+        """The same after steps that emit records up to `by` before their own watermark.
 
         >>> Times(late=10, watermark=FOREVER).held(4)
         Times(late=6, watermark=4611686018427387904, before=-4611686018427387904, now=0, timeless=False)
@@ -55,7 +55,7 @@ def to_micros(moment: datetime.datetime) -> int:
 
 
 def to_moment(time: int) -> datetime.datetime:
-    """Microseconds as a moment in UTC; times before or behind what a datetime can say are cut to it."""
+    """Microseconds as a moment in UTC; times before or after what a datetime can say are cut to it."""
     try:
         return _EPOCH + datetime.timedelta(microseconds=time)
     except OverflowError:

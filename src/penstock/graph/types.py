@@ -56,7 +56,7 @@ class Simple(DataType):
 
 @dataclass(frozen=True)
 class Decimal(DataType):
-    """An exact number of `precision` digits, `scale` of them behind the point."""
+    """An exact number of `precision` digits, `scale` of them after the point."""
 
     precision: int = 10
     scale: int = 0

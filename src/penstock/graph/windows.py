@@ -29,7 +29,7 @@ Span: TypeAlias = tuple[int, int]
 class TimeWindow:
     """Windows of a fixed size, one beginning at every step of `every`; tumbling when both are equal.
 
-    With a time zone they follow the clock on its walls: a day is from midnight to midnight, be it of 23 or of 25 hours.
+    With a time zone they follow local time: a day is from midnight to midnight, be it of 23 or of 25 hours.
     """
 
     size: int
@@ -53,11 +53,11 @@ class TimeWindow:
         return -(-self.size // self.every)
 
     def wall(self, time: int) -> int:
-        """What the clock on the wall shows at a time, in microseconds since its own 1970."""
+        """Local time at a moment, in microseconds since 1970 by local time."""
         return time if not self.timezone else wall_of(time, self.timezone)
 
     def time(self, wall: int) -> int:
-        """When the clock on the wall shows a time: the first time it does."""
+        """The first moment of a local time."""
         return wall if not self.timezone else time_of(wall, self.timezone)
 
     def pane_of(self, time: int) -> int:
@@ -96,7 +96,7 @@ class SessionWindow:
     """Windows that go on as long as records come less than a gap apart.
 
     The gap is a span (microseconds), an expression or a function of the record. A record stands for the span from its time to
-    the gap behind it; spans of a key that overlap are one session.
+    the gap after it; spans of a key that overlap are one session.
     """
 
     gap: int | Expr | Callable[..., Duration]
@@ -138,7 +138,7 @@ WindowSpec = TimeWindow | SessionWindow | CountWindow | GlobalWindow
 
 @dataclass(frozen=True)
 class EveryInterval:
-    """Gives early results when so much time has passed, by the clock."""
+    """Emits early results when so much processing time has passed."""
 
     interval: int
 
@@ -323,7 +323,7 @@ def gap_expression(gap: Expr) -> Expr:
 
 @lru_cache(maxsize=1 << 14)
 def wall_of(time: int, zone: str) -> int:
-    """What the clock on the wall shows.
+    """Local time at a moment.
 
     >>> wall_of(0, "Europe/Berlin") // 3_600_000_000
     1
@@ -335,7 +335,7 @@ def wall_of(time: int, zone: str) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def time_of(wall: int, zone: str) -> int:
-    """The first time the clock on the wall shows a time; where it is moved past it, as long behind the move as it should be."""
+    """The first moment of a local time; where it is moved past it, as long after the move as it should be."""
     naive = to_moment(wall).replace(tzinfo=None)
     offset = naive.replace(tzinfo=zoneinfo.ZoneInfo(zone)).utcoffset() or datetime.timedelta()
     return to_micros(naive) - offset // datetime.timedelta(microseconds=1)

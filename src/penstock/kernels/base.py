@@ -1,7 +1,7 @@
 """What a kernel is: the work of a step, in plain Python, that does not know its host.
 
 Three hosts call kernels: the local runtime, a Spark stage, and (later) a resident task that passes on record by record. Spark,
-the clock, files and offsets are not visible from inside. A host calls
+processing time, files and offsets are not visible from inside. A host calls
 
     open(context) begin(times) ( take(chunk, input) | advance(times) )* barrier() ... close()
 

@@ -23,7 +23,7 @@ class Wire:
 
 
 class Pipeline:
-    """Kernels in an order in which each stands behind those it reads from.
+    """Kernels in an order in which each stands after those it reads from.
 
     Chunks go in at ports; what reaches a port of `outputs` comes out. Rows in and out are counted per step.
     """

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No collection inside, as many as there are to be behind it."""
+    """No collection inside, as many as there are to be after it."""
     running = gc.isenabled()
     gc.disable()
     try:

@@ -209,11 +209,11 @@ class Log:
         return quarantine.damage_of(self._partition(topic, partition).directory)
 
     def skips(self, topic: str, partition: int = 0) -> list[quarantine.Skip]:
-        """Who went on behind damage, and when."""
+        """Who went on after damage, and when."""
         return quarantine.skips_of(self._partition(topic, partition).directory)
 
     def skip_damage(self, topic: str, partition: int, offset: int, by: str = "log.skip_damage") -> int:
-        """The offset behind the damage at `offset`; the skip is put on record. Each reader decides for itself."""
+        """The offset after the damage at `offset`; the skip is put on record. Each reader decides for itself."""
         found = self._partition(topic, partition)
         try:
             found.cursor(offset).fetch(1)

@@ -53,7 +53,7 @@ class StateFile:
     """Of rows in time the smallest and the largest time."""
     high: int = FOREVER
     horizon: int = NEVER
-    """Rows in time of its groups, in this file and below, that are behind it are forgotten."""
+    """Rows in time of its groups, in this file and below, that are before it are forgotten."""
 
     def holds(self, groups: int) -> bool:
         """Whether it counts for any of these groups."""

@@ -79,7 +79,7 @@ class MemoryTable:
         return None if found is None else some(found, np.isin(places_of(found), places))
 
     def first(self, begin: int) -> int:
-        """The earliest time at or behind `begin`."""
+        """The earliest time at or after `begin`."""
         found = self.span(begin, FOREVER)
         return FOREVER if found is None else int(times_of(found).min())
 

@@ -78,7 +78,7 @@ def bits(groups: int) -> BoolArray:
 
 
 def _older(batch: pa.RecordBatch) -> BoolArray:
-    """Which entries have a newer one of the same key behind them; entries of a place stand oldest first."""
+    """Which entries have a newer one of the same key after them; entries of a place stand oldest first."""
     places = _places(batch)
     older = np.zeros(len(places), bool)
     same = np.flatnonzero(places[:-1] == places[1:])

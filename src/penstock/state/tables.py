@@ -1,7 +1,7 @@
 """Rows in time on disk, as a task sees them: immutable files, of which the driver's manifest says which are version N.
 
 A file holds rows sorted by place, and the manifest knows their smallest and largest time. So a look-up by place is a binary search, a
-span of time skips the files outside it, and a file whose last row is behind the horizon is dropped unread. (Sorted by
+span of time skips the files outside it, and a file whose last row is before the horizon is dropped unread. (Sorted by
 time instead, a span of 5 M rows would take no time instead of 12 ms, and a look-up of 100 k places 800 ms instead of 50.)
 """
 
@@ -94,7 +94,7 @@ class FileTable:
         return together(part for part in (*found, *new) if part is not None)
 
     def first(self, begin: int) -> int:
-        """The earliest time at or behind `begin`; a file tells it unread when all of its rows are."""
+        """The earliest time at or after `begin`; a file tells it unread when all of its rows are."""
         if self.instead is not None:
             return self.instead.first(begin)
         begin = max(begin, self.horizon)
@@ -284,7 +284,7 @@ def picked(rows: pa.RecordBatch, at: IntArray) -> pa.Table | None:
 
 
 def together(parts: Iterable[pa.Table]) -> pa.Table | None:
-    """Tables one behind the other; a field that an older one lacks is null there. None when there is none."""
+    """Tables one after the other; a field that an older one lacks is null there. None when there is none."""
     tables = list(parts)
     if not tables:
         return None

@@ -126,7 +126,7 @@ CRASH = _Mark("CRASH")
 class Driver:
     """Runs a flow in this process, step by step, as production runs it: the compiled plan, with the same kernels.
 
-    Its clock starts at the last full minute, so that what goes by multiples of processing time (windows by the clock,
+    Its clock starts at the last full minute, so that what goes by multiples of processing time (windows by processing time,
     `ps.every_interval`) falls the same in every run.
 
     Args:

@@ -1,4 +1,4 @@
-"""Splits steps with expressions over aggregates: the step itself keeps and emits the aggregates, native steps behind it make the results.
+"""Splits steps with expressions over aggregates: the step itself keeps and emits the aggregates, native steps after it make the results.
 
 The step keeps its name, and so its state: what is computed of the aggregates may change without a change of what is kept.
 """

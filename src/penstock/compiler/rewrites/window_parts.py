@@ -21,7 +21,7 @@ from penstock.graph.windows import SessionWindow
 
 @dataclass(frozen=True)
 class WithGap:
-    """A function from a record to its values and the gap behind it."""
+    """A function from a record to its values and the gap after it."""
 
     function: Callable[[Any], Any]
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ def window_parts(plan: Plan) -> Plan:
 
 
 def _splits(graph: Graph, node: Window) -> bool:
-    """Whether a step is split. Which records of a session are late shows only behind the shuffle, if they are asked for."""
+    """Whether a step is split. Which records of a session are late shows only after the shuffle, if they are asked for."""
     asked = isinstance(node.spec, SessionWindow) and bool(graph.readers(Port(node.name, LATE)))
     return node.native and not node.parts and not asked
 
@@ -68,7 +68,7 @@ def _split(graph: Graph, node: Node) -> list[Node]:
 
 
 def _gaps(graph: Graph, node: Window) -> list[Node]:
-    """The step that asks a Python function for the gap behind each record."""
+    """The step that asks a Python function for the gap after each record."""
     if not isinstance(node.spec, SessionWindow) or isinstance(node.spec.gap, int | Expr):
         return []
     given = graph.output(node.inputs[0]).schema

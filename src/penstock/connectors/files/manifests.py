@@ -64,7 +64,7 @@ class Manifests:
         return Tail(position, fence)
 
     def put(self, tail: Tail, entry: Entry, files: list[Named]) -> bool:
-        """Makes a batch real; false when another link was added behind the tail meanwhile."""
+        """Makes a batch real; false when another link was added after the tail meanwhile."""
         return self._add(tail, asdict(entry) | {"files": [asdict(f) for f in files]})
 
     def _add(self, tail: Tail, link: Link) -> bool:

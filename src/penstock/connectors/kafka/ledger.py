@@ -1,7 +1,7 @@
 """The ledger of Kafka sinks: a compacted topic of one partition, with the last line of every sink and lineage.
 
 A line is written in the transaction that shows its batch, so it is there if and only if the batch is. Reading must come to the
-end of the topic, past transactions of other flows that are still open: a line of ours may stand behind them.
+end of the topic, past transactions of other flows that are still open: a line of ours may stand after them.
 """
 
 from __future__ import annotations

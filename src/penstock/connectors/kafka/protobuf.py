@@ -1,4 +1,4 @@
-"""Protobuf values in the wire format of schema registries: behind the id stands which message of the file it is.
+"""Protobuf values in the wire format of schema registries: after the id stands which message of the file it is.
 
 Descriptors come from the registry in their serialized form, so no compiler of .proto files is needed.
 """

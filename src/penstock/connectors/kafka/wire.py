@@ -180,7 +180,7 @@ def _record(reader: AvroReader | ProtobufReader, value: bytes) -> Any:
 
 
 def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
-    """Checks what stands in front of the values; Spark reads the JSON behind it."""
+    """Checks what stands in front of the values; Spark reads the JSON after it."""
     columns, *wrong = beside(place.options["also"])
     url, options = place.options["registry"], place.options.get("registry_client")
     names = frame.columns

@@ -25,7 +25,7 @@ def plain(offset: Offsets) -> dict[str, int]:
 
 
 def begins(start: Offsets, end: Offsets) -> dict[str, int]:
-    """Where a batch begins to read, behind what it leaves out."""
+    """Where a batch begins to read, after what it leaves out."""
     return plain(start) | {p: left["to"] for p, left in end.get(SHED, {}).items()}
 
 

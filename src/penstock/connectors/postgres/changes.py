@@ -1,6 +1,6 @@
 """PostgreSQL as a source of changes, by logical decoding.
 
-Offsets are places in the server's log (LSN). A batch holds the transactions that committed behind its first place, up to its last; the slot
+Offsets are places in the server's log (LSN). A batch holds the transactions that committed after its first place, up to its last; the slot
 is moved only when the batch is safe in the sinks, so the server keeps what may be asked for again.
 """
 
@@ -44,7 +44,7 @@ class PostgresChanges(SourceConnector):
     """A table's inserts, updates and deletes."""
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
-        """The changes behind the place of the slot, then those that come."""
+        """The changes after the position of the slot, then those that come."""
         changes = Changes(place.options, place.schema, place.step)
         changes.prepare()
         return stream_of(spark, changes, place)

@@ -1,4 +1,4 @@
-"""PostgreSQL as a source by incremental query: the rows whose growing column lies behind that of the last batch.
+"""PostgreSQL as a source by incremental query: the rows whose growing column is greater than that of the last batch.
 
 A value that is greater may be committed before a lesser one: of two transactions that insert at once, the later may end first. So a
 batch ends only at a value below which nothing can appear any more, which is known once every transaction that was under way when the value was
@@ -112,7 +112,7 @@ class Incremental(Ranges):
         return target if self._is_behind(low, high) else offset
 
     def _safe(self, low: list[str]) -> list[str] | None:
-        """The highest value that is settled, if it lies behind `low`."""
+        """The highest value that is settled, if it is greater than `low`."""
         if self.waiting is None:
             found = self._highest(low)
             self.waiting = (found, self._under_way()) if found is not None else None

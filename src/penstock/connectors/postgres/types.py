@@ -56,7 +56,7 @@ class Encoder:
         self.options = pcsv.WriteOptions(include_header=False, quoting_style="all_valid")
 
     def encode(self, batch: pa.RecordBatch, first: int) -> bytes:
-        """The rows, with their numbers behind them."""
+        """The rows, with their numbers after them."""
         made = [_written(batch.column(n), kind) for n, kind in self.columns]
         numbers = pa.array(np.arange(first, first + batch.num_rows))
         out = pa.BufferOutputStream()

@@ -306,7 +306,7 @@ def _about(what: str, name: str, kind: str) -> Field:
 
 
 def _position(what: str, name: str, given: object) -> str | dict[str, Any]:
-    """A place to read from or to: a word, microseconds of the clock, or offsets."""
+    """A position to read from or to: a word, a time, or offsets."""
     if given in ("earliest", "latest"):
         return given
     if isinstance(given, datetime.datetime):

@@ -59,7 +59,7 @@ def bounded(precision: int, scale: int) -> t.Decimal:
 
 
 def adjusted(precision: int, scale: int) -> t.Decimal:
-    """A decimal cut to 38 digits; digits behind the point go first, but six are kept."""
+    """A decimal cut to 38 digits; digits after the point go first, but six are kept."""
     if precision <= _LARGEST:
         return t.Decimal(precision, scale)
     whole = precision - scale

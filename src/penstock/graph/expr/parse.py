@@ -91,7 +91,7 @@ class _Reader:
 
     @property
     def after(self) -> Token:
-        """The token behind the next."""
+        """The token after the next."""
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def error(self, message: str, at: int | None = None) -> ExpressionError:
@@ -194,7 +194,7 @@ class _Reader:
         return tuple(found)
 
     def postfix(self, left: Expr) -> Expr:
-        """A field, an item or a cast behind a value."""
+        """A field, an item or a cast after a value."""
         mark = self.take().word
         if mark == ".":
             return GetField(left, self.name())
@@ -270,7 +270,7 @@ class _Reader:
         return self.next.word == "filter" and self.after.word == "("
 
     def filter(self) -> Expr:
-        """FILTER (WHERE condition), behind an aggregate."""
+        """FILTER (WHERE condition), after an aggregate."""
         self.take()
         self.expect("(")
         self.expect("where")

@@ -181,7 +181,7 @@ def whole(args: Args) -> tuple[Args, t.DataType]:
 
 
 def rounded(args: Args) -> tuple[Args, t.DataType]:
-    """For round and bround: the number's own type; a decimal loses digits behind the point."""
+    """For round and bround: the number's own type; a decimal loses digits after the point."""
     (arg,), kind = number(args[:1])
     scale = Typed("literal", t.INT, (), 0) if len(args) == 1 else args[1]
     if scale.kind != "literal" or not isinstance(scale.value, int):

@@ -60,7 +60,7 @@ class Process:
     """
 
     ttl: Any = None
-    """How long cells without a ttl of their own are kept after they were last written, by the clock; None: for ever."""
+    """How long cells without a ttl of their own are kept after they were last written, by processing time; None: for ever."""
 
     def __init_subclass__(cls) -> None:
         """Gives the ttl of the class to its cells that have none."""
@@ -132,7 +132,7 @@ class Process:
 
     @property
     def now(self) -> datetime.datetime:
-        """What the clock says; it stands still while a batch runs."""
+        """Processing time; it stands still while a batch runs."""
         return to_moment(self._now)
 
     @property

@@ -77,7 +77,7 @@ class Aggregating(Keyed):
     results: Results = field(default=(), kw_only=True)
     """What is computed of the aggregates at last; empty where they are the results."""
     is_kept: bool = field(default=False, kw_only=True)
-    """Whether the aggregates are emitted as they are kept; the compiler says so, and puts the steps behind that finish them."""
+    """Whether the aggregates are emitted as they are kept; the compiler says so, and adds the steps that finish them."""
 
     def over(self, given: Inputs) -> Self:
         """The step with its aggregates over the fields of its input."""
@@ -97,7 +97,7 @@ class Aggregating(Keyed):
         return replace(self, calls=split_calls(self.calls).kept, results=(), is_kept=True, outputs=())
 
     def finishing(self) -> tuple[Node, ...]:
-        """The steps behind `kept` that make the results of the aggregates; none where they are the results."""
+        """The steps after `kept` that make the results of the aggregates; none where they are the results."""
         if not self.results:
             return ()
         columns = (*((name, Column(name)) for name in self.group), *self.results)

@@ -198,7 +198,7 @@ class Window(Aggregating):
         return (*keys, *(f.name for f in self.windows.bounds()))
 
     def finishing(self) -> tuple[Node, ...]:
-        """The steps behind `kept` that make the results; of ranked records a row for each."""
+        """The steps after `kept` that make the results; of ranked records a row for each."""
         if self.ranked is None or self.is_kept:
             return super().finishing()
         (rows,) = self.aggregates

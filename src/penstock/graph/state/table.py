@@ -2,7 +2,7 @@
 
 A table holds Arrow rows, each with a place (a hash of its key whose last seven bits are the key group, in the field
 `__place`) and a time (in the field `__time`, microseconds). Rows are added, never changed; a batch reads those of a span of time
-or of some places, and rows behind a horizon are forgotten. Several rows may share place and time: what they mean together is
+or of some places, and rows before a horizon are forgotten. Several rows may share place and time: what they mean together is
 the kernel's affair.
 """
 
@@ -31,7 +31,7 @@ class TimeTable(Protocol):
         """The rows at these places (a numpy array of int64) in a span of time; None when there are none."""
 
     def first(self, begin: int) -> int:
-        """A time at or behind `begin` before which no row from there on is kept; FOREVER when there is none."""
+        """A time at or after `begin` before which no row from there on is kept; FOREVER when there is none."""
 
     def forget(self, before: int) -> None:
         """Drops the rows with `__time < before`; they are never seen again."""

@@ -95,7 +95,7 @@ def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter
 
 
 def piece(chunk: Chunk, begin: int, end: int) -> Chunk:
-    """Some records of a chunk, one behind the other."""
+    """Some records of a chunk, one after the other."""
     columns = [column[begin:end] for column in chunk.columns()]
     places: Any = chunk.places[begin:end] if chunk.places is not None else None
     return Chunk(chunk.shape.schema, columns=columns, places=places)

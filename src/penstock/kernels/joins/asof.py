@@ -2,7 +2,7 @@
 
 A left row is answered when the watermark has passed the last moment at which a better right row could come. Right rows are kept for
 as long as a left row that is not answered yet, or still to come, may need them. Backward without a tolerance that is the
-newest row of each key behind the watermark, however old: it is kept by key.
+newest row of each key before the watermark, however old: it is kept by key.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ New left rows meet the kept and the new right ones, kept left rows the new right
 batch that brings its second record. No row is marked as matched: whether it is gone without a match is asked of the other
 side's rows when the watermark says that no more matches can come, and these are kept for as long as that takes.
 
-With a watermark W, records still to come have times from W on. A left row matches rights from `low` to `high` behind it. So
+With a watermark W, records still to come have times from W on. A left row matches rights from `low` to `high` after it. So
 
 - left rows are needed for matches from W - high on, and right rows from W + low on;
 - a left row is judged when W passes its time + high, a right row when W passes its time - low;
@@ -60,7 +60,7 @@ class IntervalJoinKernel(StreamJoinKernel):
         self.since = times.watermark
 
     def _reach(self, side: int) -> tuple[int, int]:
-        """How far behind a row of a side its matches on the other side may be."""
+        """How far after a row of a side its matches on the other side may be."""
         low, high = self.node.low, self.node.high
         return (low, high) if side == LEFT else (-high, -low)
 

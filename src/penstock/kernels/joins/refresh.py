@@ -18,7 +18,7 @@ class Freshness:
         self.version: object = None
 
     def stale(self, now: int) -> bool:
-        """Whether the table is to be read, at a time by the clock; then it counts as read."""
+        """Whether the table is to be read, at a processing time; then it counts as read."""
         version = self._version()
         every = self.node.refresh
         old = isinstance(every, int) and now - self.at >= every

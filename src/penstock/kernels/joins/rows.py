@@ -60,7 +60,7 @@ def one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 
 def together(*parts: Rows | None) -> Rows | None:
-    """Rows one behind the other; None of nothing."""
+    """Rows one after the other; None of nothing."""
     there = [p for p in parts if p is not None]
     if len(there) < 2:
         return there[0] if there else None

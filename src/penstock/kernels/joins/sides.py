@@ -53,7 +53,7 @@ class Side:
             self.waiting.append((chunk.batch(), chunk.places))
 
     def fresh(self, late: int) -> Fresh:
-        """What was gathered, sorted out; records behind `late` are late, and so are those without a time."""
+        """What was gathered, sorted out; records before `late` are late, and so are those without a time."""
         if not self.waiting:
             return Fresh()
         waiting, self.waiting = self.waiting, []
@@ -76,7 +76,7 @@ class Side:
         return key_hashes([batch.column(k) for k in self.keys], batch.num_rows)
 
     def keep(self, rows: Rows | None, horizon: int) -> None:
-        """Keeps what is not behind the horizon, and forgets what is."""
+        """Keeps what is not before the horizon, and forgets what is."""
         if rows is not None:
             kept = rows.where(rows.times >= horizon)
             if kept is not None:
@@ -85,7 +85,7 @@ class Side:
             self.table.forget(horizon)
 
     def near(self, other: Rows | None, low: int, high: int) -> Rows | None:
-        """The kept rows that may match rows of the other side: `low` to `high` behind them."""
+        """The kept rows that may match rows of the other side: `low` to `high` after them."""
         if other is None:
             return None
         begin, end = int(other.times.min()) + low, int(other.times.max()) + high + 1

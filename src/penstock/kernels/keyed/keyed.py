@@ -196,7 +196,7 @@ class AggregateKernel(MergeKernel):
 
 
 class MergePickledKernel(MergeKernel):
-    """The half of an aggregate that runs behind the shuffle, for parts that come pickled."""
+    """The half of an aggregate that runs after the shuffle, for parts that come pickled."""
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Folds the parts into what is kept."""

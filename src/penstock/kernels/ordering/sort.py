@@ -250,7 +250,7 @@ class DistinctInTimeKernel(HeldKernel):
         self.kept: TimeTable = context.table(self.node.kept)
 
     def chosen(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-        """The first of each key, and those far enough behind the last kept one."""
+        """The first of each key, and those far enough after the last kept one."""
         keys, times = keys_in(rows, self.node.keys), times_of(rows).tolist()
         last = self._last(rows)
         flags = [self._new(last, k, t) for k, t in zip(keys, times, strict=True)]

@@ -49,7 +49,7 @@ class Unread:
 
 
 def read_json(text: str, schema: Schema) -> tuple[Any, ...]:
-    """The values of a text that is a JSON object. What stands behind it is not looked at, as in Spark.
+    """The values of a text that is a JSON object. What stands after it is not looked at, as in Spark.
 
     Raises:
         Unreadable: The text is no JSON object, or a field does not fit; the message names the field.

@@ -102,7 +102,7 @@ class PanesKernel(PartsKernel):
         self.wake_at(self._end_behind(first, mark) if first < FOREVER else FOREVER)
 
     def _end_behind(self, pane: int, mark: int) -> int:
-        """The first end behind `mark` of a window that may hold something from a pane on."""
+        """The first end after `mark` of a window that may hold something from a pane on."""
         spec = self.spec
         ends = [end for _, end in spec.spans(pane) if end > mark]
         return min(ends, default=max(mark, pane) + spec.every)

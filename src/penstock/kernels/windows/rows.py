@@ -110,6 +110,6 @@ def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def concat(tables: Iterable[pa.Table | None]) -> pa.Table | None:
-    """Tables one behind the other, those that are there."""
+    """Tables one after the other, those that are there."""
     there = [t for t in tables if t is not None and t.num_rows]
     return pa.concat_tables(there, promote_options="permissive").combine_chunks() if there else None

@@ -139,7 +139,7 @@ class WindowKernel(KeyedKernel):
 
     @property
     def by_clock(self) -> bool:
-        """Whether windows go by the clock."""
+        """Whether windows go by processing time."""
         return self.node.time is None and not isinstance(self.node.spec, GlobalWindow)
 
     def moves(self) -> tuple[int, int]:
@@ -248,7 +248,7 @@ class WindowKernel(KeyedKernel):
         return [*self.waits.due(EVENT, mark), *self.waits.due(PROCESSING, self.times.now)]
 
     def _ticked(self) -> bool:
-        """Whether the clock has passed a step of the early trigger since the last batch."""
+        """Whether processing time has passed a step of the early trigger since the last batch."""
         early, before = self.node.early, self.times.before
         if not isinstance(early, EveryInterval) or before == NEVER:
             return False
@@ -327,7 +327,7 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 SpansOf = Callable[[Any, Any, int], list[Span]]
-"""The windows of a record: of its values, its row, and the clock."""
+"""The windows of a record: of its values, its row, and processing time."""
 
 
 def spans_of(node: Window, schema: Schema) -> SpansOf:
@@ -353,7 +353,7 @@ def _sessions_of(node: Window, spec: SessionWindow, schema: Schema) -> SpansOf:
 
 
 def time_getter(node: Window, schema: Schema) -> Callable[[Any, int], list[int]]:
-    """When a record happened, from its values and the clock; nothing when it does not say."""
+    """When a record happened, from its values and processing time; nothing when it does not say."""
     if node.time is None:
         return lambda values, now: [now]
     at, shift = schema.names.index(node.time.column), node.time.shift
@@ -361,7 +361,7 @@ def time_getter(node: Window, schema: Schema) -> Callable[[Any, int], list[int]]
 
 
 def gap_getter(spec: SessionWindow, schema: Schema) -> Callable[[Any, Any], int]:
-    """The gap behind a record, in microseconds, from its values and its row."""
+    """The gap after a record, in microseconds, from its values and its row."""
     gap = spec.gap
     if isinstance(gap, int):
         return lambda values, row: gap

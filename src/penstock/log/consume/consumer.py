@@ -34,7 +34,7 @@ class _Reading:
         self._ready: deque[Record] = deque()
 
     def take(self, most: int) -> list[Record]:
-        """Up to `most` records, and the position behind them."""
+        """Up to `most` records, and the position after them."""
         if not self._ready:
             self._fill()
         taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
@@ -117,7 +117,7 @@ class Consumer:
         return sorted(self._reading)
 
     def position(self, topic: str, partition: int = 0) -> int:
-        """The offset behind the last record that was handed out."""
+        """The offset after the last record that was handed out."""
         return self._read(topic, partition).position
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -164,7 +164,7 @@ class Consumer:
         return {tp: r.partition.end() - r.position for tp, r in self._reading.items()}
 
     def skip_damage(self, topic: str, partition: int = 0) -> Damage:
-        """Go on behind the damage this consumer stands before; put on record with the group's name."""
+        """Go on after the damage this consumer stands before; put on record with the group's name."""
         reading = self._read(topic, partition)
         try:
             reading.partition.cursor(reading.position).fetch(1)

@@ -126,7 +126,7 @@ def read_header(buffer: bytes | memoryview, at: int, tag: int) -> Header:
 class Batch:
     """A batch that was read and found whole; `position` is where it begins in the file.
 
-    Records below offset `since` are not wanted: a reader has them already, or began behind them.
+    Records below offset `since` are not wanted: a reader has them already, or began after them.
     """
 
     header: Header

@@ -53,5 +53,5 @@ def record(directory: PartitionDirectory, damage: Damage) -> None:
 
 
 def record_skip(directory: PartitionDirectory, damage: Damage, by: str) -> None:
-    """Put on record that a reader goes on behind the damage."""
+    """Put on record that a reader goes on after the damage."""
     _add(directory, "skips", asdict(Skip(damage.first, damage.next, by, time.time_ns() // 1_000_000)))

@@ -29,7 +29,7 @@ def walk(file: File, position: int, limit: int, tag: int) -> Iterator[tuple[int,
 
 
 def resync(data: Buffer, at: int, tag: int, floor: int) -> tuple[int, Header] | None:
-    """The next whole batch behind the bad one at `at`, with a base of at least `floor`."""
+    """The next whole batch after the bad one at `at`, with a base of at least `floor`."""
     view = memoryview(data)
     try:
         at += max(read_header(view, at, tag).size, 8)

@@ -47,7 +47,7 @@ class OffsetLog(SparkLog):
         put_safely(self.folder / "offsets" / str(batch), [text.encode()])
 
     def rewind(self, batch: int) -> None:
-        """Makes `batch` the last one that is done; the one behind it runs again, over the same offsets."""
+        """Makes `batch` the last one that is done; the one after it runs again, over the same offsets."""
         for number in range(batch + 1, self.begun() + 1):
             self._remove("commits", number)
         for number in range(batch + 2, self.begun() + 1):

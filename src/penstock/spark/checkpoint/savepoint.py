@@ -1,7 +1,7 @@
 """Savepoints: a consistent copy of one version of a running or stopped flow, from which it, or a changed one, can start.
 
 A savepoint has the layout of a checkpoint folder: the state of a version, Spark's offsets of that batch (and of the one before, which
-Spark asks for) and of the one that had begun behind it, what the sources have noted and fed. All of these are files that never change, so hard links do, and the flow
+Spark asks for) and of the one that had begun after it, what the sources have noted and fed. All of these are files that never change, so hard links do, and the flow
 runs on meanwhile. A list with checksums, written last, makes it whole.
 """
 
@@ -145,7 +145,7 @@ class _Taking:
         yield from (self.checkpoint / "state" / f.path for step in files.values() for f in step)
 
     def _of_begun(self, version: int) -> Iterator[Path]:
-        """What a batch that is not through has written of its state: it holds the clock the batch will run by again."""
+        """What a batch that is not through has written of its state: it holds the processing time of the batch when it runs again."""
         if self.store.has(version):
             paths = list(self._of_state(version))
             yield from paths if all(p.exists() for p in paths) else ()

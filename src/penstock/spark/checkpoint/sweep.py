@@ -57,7 +57,7 @@ class Sweeper:
             log.warning("files that have been read were not removed: %s", error)
 
     def oldest(self) -> int:
-        """The oldest batch behind which the flow could begin again; -1 when that is its beginning."""
+        """The oldest batch after which the flow could begin again; -1 when that is its beginning."""
         through = [n for n in self.log.committed() if (self.log.folder / "offsets" / str(n)).exists()]
         kept = through if self.store is None else self.store.versions()
         return max(through[0], kept[0]) if through and kept else -1

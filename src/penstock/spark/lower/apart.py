@@ -1,6 +1,6 @@
 """Keeps stages with state apart from unions.
 
-Spark numbers the tasks of a union one input behind the other. A stage with state that ran inside such a task would take itself for
+Spark numbers the tasks of a union one input after the other. A stage with state that ran inside such a task would take itself for
 another, so where its records go into a union (of streams, or of the inputs of a step) without a shuffle between, one is put in.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def apart(at: Lowering, stage: Stage, made: DataFrame) -> DataFrame:
-    """What a stage gives, behind a shuffle if it needs one. The records of a task stay together, in their order."""
+    """What a stage gives, after a shuffle if it needs one. The records of a task stay together, in their order."""
     if not any(store in at.states for n in stage.nodes for store in n.stores) or not united(at.plan, stage.outputs):
         return made
     tasks = at.tasks_of(stage.nodes[0])

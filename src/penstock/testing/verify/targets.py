@@ -293,7 +293,7 @@ class RedisTarget(Target):
 
 
 class RedisReader(Following):
-    """Reads what stands behind the last entry seen, in one command."""
+    """Reads what stands after the last entry seen, in one command."""
 
     def __init__(self, url: str, name: str) -> None:
         import redis
