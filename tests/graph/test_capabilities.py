@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 
 import penstock as ps
+from penstock import connectors as packages
 from penstock.connectors.base import RowSink, SinkConnector, SourceConnector
 from penstock.connectors.delivery import LedgerSink
-from penstock.connectors.local import READERS, WRITERS
-from penstock.connectors.registry import SINKS, SOURCES, sink_connector
+from penstock.connectors.registry import connectors, sink_connector
 from penstock.errors import FlowError, SchemaError
 from penstock.graph.capabilities import DELIVERIES, WEAKER, Capabilities
 from penstock.graph.endpoints.basic import nothing
@@ -44,18 +48,96 @@ ENDPOINTS: dict[str, Any] = {
 
 
 def test_there_is_a_record_for_every_connector() -> None:
-    assert set(ENDPOINTS) >= (set(SOURCES) | set(SINKS)) - {"spout"}
+    assert set(ENDPOINTS) == set(connectors()) - {"spout"}
     assert {kind for kind, e in ENDPOINTS.items() if e.kind != kind} == set()
 
 
 @pytest.mark.parametrize("kind", ENDPOINTS)
-def test_the_record_says_what_the_tables_of_implementations_have(kind: str) -> None:
+def test_the_capabilities_are_those_of_the_connector(kind: str) -> None:
     able: Capabilities = ENDPOINTS[kind].capabilities
-    assert able.reads == (kind in SOURCES or kind == "generate")
-    assert able.writes == (kind in SINKS)
-    assert able.runs_locally == (kind in READERS or kind in WRITERS)
+    made = connectors()[kind]
+    assert able.reads == (made.has("source") or able.runs_python)
+    assert able.writes == made.has("sink")
+    assert able.runs_locally == (made.has("local_reader") or made.has("local_writer"))
+    assert not (made.has("local_reader") and not able.reads)
+    assert not (made.has("local_writer") and not able.writes)
     assert bool(able.deliveries) == able.writes
     assert bool(able.package) == bool(able.extra)
+
+
+PARTS = {
+    "source": SourceConnector,
+    "sink": SinkConnector,
+}
+
+
+@pytest.mark.parametrize("part", ["source", "sink", "local_reader", "local_writer", "check", "makes"])
+def test_every_part_that_a_connector_names_is_there(part: str) -> None:
+    for connector in connectors().values():
+        if connector.has(part):
+            found = connector.part(part)
+            assert callable(found), connector
+            if part in PARTS:
+                assert issubclass(found, PARTS[part]), connector  # type: ignore[arg-type]  # what is no class fails here
+
+
+def test_no_two_packages_declare_the_same_kind() -> None:
+    names = [m.name for m in iter_modules(packages.__path__) if m.ispkg]
+    kinds = [c.kind for n in names for c in import_module(f"penstock.connectors.{n}").CONNECTORS]
+    assert sorted(kinds) == sorted(set(kinds))
+
+
+ASKED = ("endpoint", "table", "e")
+
+
+def _is_kind(node: ast.expr) -> bool:
+    """Whether it is `endpoint.kind`, `x.endpoint.kind` or `x.table.kind`."""
+    if not (isinstance(node, ast.Attribute) and node.attr == "kind"):
+        return False
+    owner = node.value
+    return (isinstance(owner, ast.Attribute) and owner.attr in ASKED) or (
+        isinstance(owner, ast.Name) and owner.id in ASKED
+    )
+
+
+def _decisions(tree: ast.AST) -> Iterator[ast.expr]:
+    """What a module decides by: comparisons, look-ups, matches and the methods of text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            yield from (node.left, *node.comparators)
+        elif isinstance(node, ast.Subscript):
+            yield node.slice
+        elif isinstance(node, ast.Match):
+            yield node.subject
+        elif isinstance(node, ast.Call):
+            yield from node.args if isinstance(node.func, ast.Attribute) and node.func.attr == "get" else ()
+            yield node.func.value if isinstance(node.func, ast.Attribute) else node.func
+
+
+def kinds_asked(text: str) -> list[int]:
+    """The lines that decide something by the kind of an endpoint."""
+    return [node.lineno for node in _decisions(ast.parse(text)) if _is_kind(node)]
+
+
+def test_nothing_but_the_registry_decides_by_the_kind_of_an_endpoint() -> None:
+    source = ROOT / "src" / "penstock"
+    found = {str(p.relative_to(source)): kinds_asked(p.read_text()) for p in source.rglob("*.py")}
+    assert [p for p, lines in found.items() if lines] == ["connectors/registry.py"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if node.endpoint.kind == 'files': pass",
+        "if endpoint.kind in KINDS: pass",
+        "KINDS[sink.endpoint.kind]",
+        "KINDS.get(self.table.kind)",
+        "endpoint.kind.startswith('write_')",
+        "match endpoint.kind:\n    case 'files': pass",
+    ],
+)
+def test_a_module_that_decides_by_the_kind_is_found(text: str) -> None:
+    assert kinds_asked(text) == [1]
 
 
 @pytest.mark.parametrize("kind", [kind for kind, e in ENDPOINTS.items() if e.capabilities.writes])

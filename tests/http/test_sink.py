@@ -11,7 +11,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Batch, Capabilities, Refusal, RowSink, Staged, rows_of
-from penstock.connectors.http import HttpSink, Posting
+from penstock.connectors.http.sink import HttpSink, Posting
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
 from penstock.graph.row import row_class

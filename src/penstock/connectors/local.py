@@ -1,6 +1,6 @@
 """Endpoints that are read and written without a JVM: the seam for the local runtime.
 
-A connector adds two functions beside its own file, in `local.py`, and a line here. A bounded local run has no replays, so it keeps no ledger:
+A connector adds two functions in its own `local.py`, and names them in its `Connector`. A bounded local run has no replays, so it keeps no ledger:
 what a sink has got is written once, at the end, as a whole where the endpoint can.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from penstock.connectors.base import Batch, RowSink, SinkPlace
+from penstock.connectors.registry import connector_of, kinds_with
 from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
 from penstock.graph.row import Row
@@ -23,28 +23,6 @@ if TYPE_CHECKING:
 Record: TypeAlias = object
 """A record of a user may be anything that fits the schema."""
 Options = dict[str, Any]
-READERS: dict[str, str] = {
-    "files": "files.local:read_files",
-    "generate": "process.local:read_generated",
-    "items": "process.local:read_items",
-    "kafka": "kafka.local:read_topics",
-    "log": "log.local:read_topic",
-    "postgres": "postgres.local:read_rows",
-    "rate": "process.local:read_numbers",
-    "redis_stream": "redis.local:read_entries",
-    "spout": "process.local:read_spout",
-}
-WRITERS: dict[str, str] = {
-    "callback": "process.local:call_back",
-    "console": "process.local:print_rows",
-    "nothing": "process.local:write_nothing",
-    "write_files": "files.local:write_files",
-    "write_kafka": "kafka.local:write_topic",
-    "write_log": "log.local:write_topic",
-    "write_postgres": "postgres.local:write_rows",
-    "write_redis": "redis.local:write_rows",
-}
-"""Kind of endpoint to `module:function`, the module being one of this package."""
 
 
 def _known(options: Endpoint) -> Options:
@@ -104,13 +82,13 @@ def read_locally(source: LocalSource) -> Iterable[Record]:
 
     Raises Impossible for an endpoint that has no end, or that only Spark can read.
     """
-    kind = source.endpoint.kind
-    if kind not in READERS or not source.endpoint.bounded:
+    found = connector_of(source.endpoint, "local_reader")
+    if found is None or not source.endpoint.bounded:
         raise Impossible(
-            f"source {source.step!r}: a {kind} source cannot be read here: it has no end, or needs Spark. "
+            f"source {source.step!r}: a {source.endpoint.kind} source cannot be read here: it has no end, or needs Spark. "
             f"Give its records as a list, or give it a limit"
         )
-    return cast("Reader", _function(READERS[kind]))(source)
+    return cast("Reader", found.part("local_reader"))(source)
 
 
 def write_locally(sink: LocalSink, rows: Sequence[Row]) -> None:
@@ -124,11 +102,8 @@ def write_locally(sink: LocalSink, rows: Sequence[Row]) -> None:
         own.write(list(rows), sink.batch())
         own.close()
         return
-    if kind not in WRITERS:
-        raise Impossible(f"sink {sink.step!r}: a {kind} cannot be written without Spark; {nearest(kind, WRITERS)}")
-    cast("Writer", _function(WRITERS[kind]))(sink, rows)
-
-
-def _function(name: str) -> object:
-    module, _, function = name.partition(":")
-    return getattr(import_module(f"penstock.connectors.{module}"), function)
+    found = connector_of(sink.endpoint, "local_writer")
+    if found is None:
+        known = nearest(kind, kinds_with("local_writer"))
+        raise Impossible(f"sink {sink.step!r}: a {kind} cannot be written without Spark; {known}")
+    cast("Writer", found.part("local_writer"))(sink, rows)

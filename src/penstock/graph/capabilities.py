@@ -30,6 +30,9 @@ class Capabilities:
         table_rows: What a sink does with the rows of a table that may go.
         is_paced: A source takes as much for a batch as the driver says.
         can_shed: A source can leave out its oldest records and say how many.
+        hides_backlog: A batch of a source may take less than there is, and Spark does not tell.
+        can_watch: Files of this machine, whose change can be seen.
+        emits_tuples: The records of a source are those of a spout, with their number, task and roots.
         partition_field: The field of a source's records that names their partition, each of which has a time of its own.
         runs_python: A function of the user's makes the records of a source.
         runs_locally: It works without a JVM.
@@ -50,6 +53,9 @@ class Capabilities:
     table_rows: TableRows = "added"
     is_paced: bool = False
     can_shed: bool = False
+    hides_backlog: bool = False
+    can_watch: bool = False
+    emits_tuples: bool = False
     partition_field: str = ""
     runs_python: bool = False
     runs_locally: bool = False

@@ -190,7 +190,8 @@ def spout_nodes(name: str, spout: Spout, tasks: int, limit: int | None, line: st
     schema = _tagged(streams, [o.schema for o in outputs.values()]) if tagged else outputs["out"].schema
     options = {"spout": spout, "tasks": tasks, "limit": limit}
     bounded = not spout.endless or limit is not None
-    endpoint = Endpoint("spout", options, schema, bounded, capabilities=Capabilities(reads=True, runs_locally=True))
+    able = Capabilities(reads=True, runs_locally=True, emits_tuples=True)
+    endpoint = Endpoint("spout", options, schema, bounded, capabilities=able)
     source = Source(name, (), endpoint, line=line, parallelism=tasks)
     if not tagged:
         return [source]

@@ -216,7 +216,7 @@ class LocalRun:
     def _chunks(self, node: Source, records: Sequence[Record], before: int) -> Iterator[Chunk]:
         """The records as chunks: one of all, where nothing is the matter with any."""
         schema = node.output().schema
-        if node.endpoint.kind == "spout":
+        if node.endpoint.capabilities.emits_tuples:
             for at, record in enumerate(records):
                 full = completed(node, record, before + at)
                 yield TaskChunk(schema, full.emitter, Chunk.of(schema, [full]).columns())

@@ -115,6 +115,6 @@ def _tested(
 
 def _rows(node: Source, given: Iterable[Record]) -> list[Record]:
     """The records of a source; those in place of a spout's get what a spout adds to its own."""
-    if node.endpoint.kind != "spout":
+    if not node.endpoint.capabilities.emits_tuples:
         return list(given)
     return [completed(node, record, number) for number, record in enumerate(given)]

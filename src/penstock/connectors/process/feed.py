@@ -56,6 +56,8 @@ class FeedSource(SourceConnector):
 
     pause = 0.05
     most = 5_000
+    reads_to_end = False
+    """Whether a run that ends when it has read what is there waits for all of it first."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -73,7 +75,7 @@ class FeedSource(SourceConnector):
         feed = Feed(place.folder / "feed", place.schema)
         self.thread = threading.Thread(target=self._run, args=(feed, place), daemon=True, name=f"feed-{place.step}")
         self.thread.start()
-        if place.once and place.endpoint.kind == "stdin":
+        if place.once and self.reads_to_end:
             self.thread.join()
         return spark.readStream.schema(str(place.schema)).parquet(str(feed.folder))
 
@@ -111,6 +113,8 @@ class FeedSource(SourceConnector):
 
 class StdinSource(FeedSource):
     """Lines from standard input."""
+
+    reads_to_end = True
 
     def pull(self, place: Place) -> Iterator[Any]:
         """Each line, without its end."""

@@ -55,7 +55,8 @@ def files(
     """
     kind = _known_format("files", path, format)
     options = {"path": str(path), "format": kind, "header": header, "files_per_batch": files_per_batch}
-    return Endpoint("files", options, _file_schema(kind, schema), capabilities=_FILES)
+    able = replace(_FILES, hides_backlog=files_per_batch is not None, can_watch="://" not in str(path))
+    return Endpoint("files", options, _file_schema(kind, schema), capabilities=able)
 
 
 def _format_of(path: str) -> str:
@@ -141,7 +142,8 @@ def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
     >>> run_local(flow)["out"]
     [Row(word='a'), Row(word='b')]
     """
-    return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema), capabilities=_LOCAL)
+    able = replace(_LOCAL, hides_backlog=True)
+    return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema), capabilities=able)
 
 
 def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:

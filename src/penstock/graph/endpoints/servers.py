@@ -404,6 +404,7 @@ def write_http(
         deliveries=(AT_LEAST_ONCE,),
         weakness="a server may have acted on a request whose answer was lost; it gets an Idempotency-Key",
         row_errors="reported",
+        runs_locally=True,
     )
     return Endpoint("write_http", options, capabilities=able)
 

@@ -72,7 +72,7 @@ class JoinStatic(Node):
 
     def _check_refresh(self) -> None:
         path = str(self.table.options.get("path", ""))
-        if self.refresh == CHANGED and (self.table.kind != "files" or "://" in path):
+        if self.refresh == CHANGED and not self.table.capabilities.can_watch:
             raise FlowError(
                 f"refresh='changed' watches files of this machine; for {self.table.kind} {path}".rstrip()
                 + " give refresh a function that says which version is there, or a time such as '5m'"

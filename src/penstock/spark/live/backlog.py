@@ -44,9 +44,7 @@ class Backlog:
 
 def _is_limited(node: Node) -> bool:
     """Whether a source takes a few files at a time; of files Spark does not report how many wait."""
-    if not isinstance(node, Source):
-        return False
-    return node.endpoint.kind == "items" or bool(node.endpoint.options.get("files_per_batch"))
+    return isinstance(node, Source) and node.endpoint.capabilities.hides_backlog
 
 
 def _event_times(graph: Graph, source: str) -> frozenset[str]:
