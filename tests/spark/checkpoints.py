@@ -13,11 +13,10 @@ from penstock.graph.state.schema import StateField, StateSchema, schemas_from_js
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.sparklog import uri
-from penstock.state.file import put_safely
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.values import FileState
-from penstock.storage import LocalStorage
+from penstock.storage import delete_under, exists, make_directory, names_under, open_storage
 
 COUNT = Layout((Column("word", pa.string()),), (Column("n", pa.int64()),))
 WORD = StateField("word", "string")
@@ -30,25 +29,25 @@ WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), SCHEMAS)
 
 def begin(folder: Path, wanted: Wanted = WANTED) -> Path:
     """A folder in which a flow has begun."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "lock").touch()
+    make_directory(folder)
+    put(folder / "lock", b"")
     Restart(folder, wanted).settle()
-    put_safely(folder / "spark" / "metadata", [b'{"id":"x"}'])
+    put(folder / "spark" / "metadata", b'{"id":"x"}')
     return folder
 
 
 def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = True, keep: int = 10) -> None:
     """A batch that counts words, keeps a row for each, and has read one more file of each source."""
-    note = json.loads((folder / "flow.json").read_text())
+    note = json.loads(text(folder / "flow.json"))
     for at, (name, _) in enumerate(note["sources"]):
         path = folder / "sources" / name / "feed" / f"feed-{number:09d}.parquet"
-        put_safely(path, [f"{name} {number}".encode()])
-        put_safely(folder / "sources" / name / f"stand-{number:09d}.pickle", [b"stand"])
+        put(path, f"{name} {number}".encode())
+        put(folder / "sources" / name / f"stand-{number:09d}.pickle", b"stand")
         entry = {"path": uri(folder) + str(path.relative_to(folder)), "timestamp": 1, "batchId": number}
-        put_safely(folder / "spark" / "sources" / str(at) / str(number), [f"v1\n{json.dumps(entry)}".encode()])
+        put(folder / "spark" / "sources" / str(at) / str(number), f"v1\n{json.dumps(entry)}".encode())
     offsets = "\n".join(["v1", "{}", *(f'{{"logOffset":{number}}}' for _ in note["sources"])])
-    put_safely(folder / "spark" / "offsets" / str(number), [offsets.encode()])
-    store = StateStore(LocalStorage(folder / "state"), keep=keep, run="r", schemas=schemas_from_json(note["schemas"]))
+    put(folder / "spark" / "offsets" / str(number), offsets.encode())
+    store = StateStore(open_storage(folder / "state"), keep=keep, run="r", schemas=schemas_from_json(note["schemas"]))
     if note["schemas"]:
         files = store.begin(number, dict.fromkeys(note["schemas"], 1), number - 1)
         for name in note["schemas"]:
@@ -57,7 +56,7 @@ def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = T
             )
         store.publish(number)
     if through:
-        put_safely(folder / "spark" / "commits" / str(number), [b'v1\n{"nextBatchWatermarkMs":0}'])
+        put(folder / "spark" / "commits" / str(number), b'v1\n{"nextBatchWatermarkMs":0}')
 
 
 def place(word: str) -> int:
@@ -82,11 +81,33 @@ def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
 
 def counts(folder: Path, version: int, step: str = "count") -> dict[str, int]:
     """What the step that counts keeps in a version."""
-    state = FileState(StateStore(LocalStorage(folder / "state")).begin(version + 1, {step: 1}, version)[step], 0)
+    state = FileState(StateStore(open_storage(folder / "state")).begin(version + 1, {step: 1}, version)[step], 0)
     state.describe(COUNT)
     return {key[0]: value[0] for key, value in state.items()}
 
 
 def tree(folder: Path) -> dict[str, Any]:
     """All files of a folder with what is in them."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    storage = open_storage(folder)
+    return {name: storage.read(name) for name in names_under(storage, "")}
+
+
+def put(path: Path, data: bytes) -> None:
+    """Writes an object by its path."""
+    open_storage(path.parent).write(path.name, data)
+
+
+def text(path: Path) -> str:
+    """The text of an object."""
+    return open_storage(path.parent).read(path.name).decode()
+
+
+def is_there(path: Path) -> bool:
+    """Whether an object is there, or one below it."""
+    return exists(open_storage(path.parent), path.name) or bool(open_storage(path).children())
+
+
+def remove(path: Path) -> None:
+    """Removes an object, and all below it."""
+    open_storage(path.parent).delete(path.name)
+    delete_under(open_storage(path), "")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
-import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,19 +16,35 @@ from penstock.errors import CheckpointError, PenstockError, StateError
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
-from penstock.spark.checkpoint.savepoint import find, load, place_of, saved, take
+from penstock.spark.checkpoint.savepoint import _Attempt, find, load, place_of, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
-from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin, counts, tree
+from penstock.storage import make_directory, mounted, open_storage
+from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin, counts, is_there, put, remove, text, tree
+from tests.storage.objects import ObjectStorage
 
+DYING: tuple[tuple[object, str], ...] = (
+    *((os, name) for name in ("link", "unlink", "rename", "replace", "rmdir")),
+    *((ObjectStorage, name) for name in ("write", "put_if_absent", "compare_and_swap", "delete")),
+)
 BY_ID = StateSchema("count", "count", "values", (StateField("id", "int"),))
 
 
+@pytest.fixture(params=["files", "objects"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Where checkpoints and savepoints are kept: files of this machine, or a store that has objects only."""
+    if request.param == "files":
+        yield tmp_path
+        return
+    with mounted(tmp_path / "bucket", ObjectStorage()) as there:
+        yield there
+    assert not there.exists(), "nothing was written beside the storage"
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(root: Path) -> Path:
     """A flow that has run three batches and begun a fourth."""
-    made = begin(tmp_path / "shop")
+    made = begin(root / "shop")
     for number, words in enumerate(({"a": 1}, {"a": 1, "b": 2}, {"c": 3})):
         batch(made, number, words)
     batch(made, 3, {"a": 100}, through=False)
@@ -37,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def restored(folder: Path, name: str, wanted: Wanted = WANTED, drop: tuple[str, ...] = ()) -> Path:
     """A new folder that begins from a savepoint."""
     new = folder.parent / "new"
-    new.mkdir(exist_ok=True)
+    make_directory(new)
     start = Restart(new, wanted, place_of(name, folder), drop)
     start.check()
     start.settle()
@@ -58,7 +75,7 @@ def test_an_older_version_can_be_saved_and_has_not_read_what_came_later(folder: 
     made = take(folder, place_of("old", folder), 0)
     assert counts(made.folder, 0) == {"a": 1}
     assert SparkLog(made.folder / "spark").begun() == 1
-    assert sorted(p.name for p in (made.folder / "spark/sources/0").iterdir()) == ["0", "1"]
+    assert open_storage(made.folder).children("spark/sources/0/") == ["0", "1"]
 
 
 def test_what_is_saved_stays_although_the_flow_runs_on(folder: Path) -> None:
@@ -67,7 +84,7 @@ def test_what_is_saved_stays_although_the_flow_runs_on(folder: Path) -> None:
     for number in range(3, 9):
         batch(folder, number, {"a": 1}, keep=2)
     assert tree(made.folder) == before
-    shutil.rmtree(folder)
+    remove(folder)
     made.verify()
     assert counts(made.folder, 2) == {"a": 2, "b": 2, "c": 3}
 
@@ -77,14 +94,11 @@ def test_a_flow_starts_from_a_savepoint_in_another_folder(folder: Path) -> None:
     take(folder, place_of("one", folder))
     new = restored(folder, "one")
     assert counts(new, 2) == {"a": 2, "b": 2, "c": 3}
-    entry = json.loads((new / "spark/sources/1/2").read_text().split("\n")[1])
+    entry = json.loads(text(new / "spark/sources/1/2").split("\n")[1])
     assert entry["path"] == f"file://{new}/sources/two/feed/feed-000000002.parquet"
-    assert (new / "sources/two/feed/feed-000000003.parquet").exists()
-    assert (
-        json.loads((new / "flow.json").read_text())["lineage"]
-        == json.loads((folder / "flow.json").read_text())["lineage"]
-    )
-    assert "shop/" in (folder / "spark/sources/1/2").read_text(), "the original is untouched"
+    assert is_there(new / "sources/two/feed/feed-000000003.parquet")
+    assert json.loads(text(new / "flow.json"))["lineage"] == json.loads(text(folder / "flow.json"))["lineage"]
+    assert "shop/" in text(folder / "spark/sources/1/2"), "the original is untouched"
 
 
 def test_a_restart_with_the_same_savepoint_goes_on(folder: Path) -> None:
@@ -109,9 +123,9 @@ def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
     log = SparkLog(new / "spark")
     assert log.offsets(2) == ["-", '{"logOffset":2}', '{"logOffset":2}']
     assert log.offsets(3) == ["-", '{"logOffset":3}', '{"logOffset":3}']
-    assert "/sources/two/" in (new / "spark/sources/1/2").read_text()
-    assert "/sources/one/" in (new / "spark/sources/2/2").read_text()
-    assert not (new / "spark/sources/0").exists()
+    assert "/sources/two/" in text(new / "spark/sources/1/2")
+    assert "/sources/one/" in text(new / "spark/sources/2/2")
+    assert not is_there(new / "spark/sources/0")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +170,7 @@ def test_a_renamed_step_keeps_its_state(folder: Path) -> None:
     start = Restart(folder, RENAMED, rename={"count": "totals"})
     start.check()
     start.settle()
-    store = StateStore(LocalStorage(folder / "state"))
+    store = StateStore(open_storage(folder / "state"))
     assert set(store.read(2)) == set(store.kept_schemas(2)) == {"totals", "rows"}
     assert counts(folder, 2, "totals") == before
     start.check()
@@ -169,23 +183,23 @@ def test_a_renamed_step_keeps_its_state_from_a_savepoint_and_with_moved_sources(
     take(folder, place_of("x", folder))
     wanted = replace(RENAMED, sources=(("new", "files"), *WANTED.sources))
     new = folder.parent / "new"
-    new.mkdir()
+    make_directory(new)
     start = Restart(new, wanted, place_of("x", folder), rename={"count": "totals"})
     start.check()
     start.settle()
     assert counts(new, 2, "totals") == before
-    assert set(StateStore(LocalStorage(folder / "state")).read(2)) == {"count", "rows"}, (
+    assert set(StateStore(open_storage(folder / "state")).read(2)) == {"count", "rows"}, (
         "the folder of the savepoint's flow is left alone"
     )
 
 
-def test_all_stores_of_a_renamed_step_go_with_it(tmp_path: Path) -> None:
+def test_all_stores_of_a_renamed_step_go_with_it(root: Path) -> None:
     wanted = Wanted("shop", WANTED.sources, {"count": SCHEMAS["count"], "count@last": SCHEMAS["count"]})
-    made = begin(tmp_path / "shop", wanted)
+    made = begin(root / "shop", wanted)
     batch(made, 0, {"a": 1})
     after = replace(wanted, schemas={"n": SCHEMAS["count"], "n@last": SCHEMAS["count"]})
     Restart(made, after, rename={"count": "n"}).settle()
-    assert set(StateStore(LocalStorage(made / "state")).read(0)) == {"n", "n@last"}
+    assert set(StateStore(open_storage(made / "state")).read(0)) == {"n", "n@last"}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +231,7 @@ def test_what_is_given_up_goes_and_the_rest_stays(folder: Path) -> None:
     start = Restart(folder, wanted, drop=("count",))
     start.check()
     start.settle()
-    assert set(StateStore(LocalStorage(folder / "state")).read(2)) == {"rows"}
+    assert set(StateStore(open_storage(folder / "state")).read(2)) == {"rows"}
     start.settle()
     Restart(folder, wanted).settle()
 
@@ -230,26 +244,23 @@ def test_giving_up_what_fits_gives_up_nothing(folder: Path) -> None:
 
 def test_an_ordinary_restart_may_move_and_gain_sources(folder: Path) -> None:
     wanted = replace(WANTED, sources=(("two", "spout"), ("one", "files"), ("new", "files")))
-    (folder / "letters").mkdir()
-    (folder / "letters" / "1").touch()
+    put(folder / "letters" / "1", b"")
     Restart(folder, wanted).settle()
-    assert (folder / "letters" / "1").exists(), "what is no part of a savepoint stays"
+    assert is_there(folder / "letters" / "1"), "what is no part of a savepoint stays"
     assert SparkLog(folder / "spark").offsets(2) == ['{"logOffset":2}', '{"logOffset":2}', "-"]
-    assert "/sources/two/" in (folder / "spark/sources/0/2").read_text()
+    assert "/sources/two/" in text(folder / "spark/sources/0/2")
     assert counts(folder, 2) == {"a": 2, "b": 2, "c": 3}
-    assert not (folder / "changing").exists()
+    assert not is_there(folder / "changing")
     before = tree(folder)
     Restart(folder, wanted).settle()
     assert tree(folder) == before
 
 
-@pytest.mark.parametrize("deaths", range(1, 30, 3))
+@pytest.mark.parametrize("deaths", [1, 4, 9, 16, 25, 40, 60, 90, 130, 180])
 def test_a_change_that_dies_in_the_middle_is_done_again(
     folder: Path, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process dies at the n-th file it links, removes or writes while the folder is rearranged."""
-    import os
-
+    """The process dies at the n-th file or object it links, removes or writes while the folder is rearranged."""
     wanted = replace(WANTED, sources=(("two", "spout"), ("one", "files"), ("new", "files")))
     left = [deaths]
 
@@ -263,7 +274,7 @@ def test_a_change_that_dies_in_the_middle_is_done_again(
         return act
 
     with monkeypatch.context() as patched:
-        for where, name in ((os, "link"), (os, "unlink"), (os, "rename"), (os, "replace"), (os, "rmdir")):
+        for where, name in DYING:
             patched.setattr(where, name, dying(getattr(where, name)))
         with contextlib.suppress(KeyboardInterrupt):
             Restart(folder, wanted).settle()
@@ -271,13 +282,13 @@ def test_a_change_that_dies_in_the_middle_is_done_again(
     start.check()
     start.settle()
     assert SparkLog(folder / "spark").offsets(2) == ['{"logOffset":2}', '{"logOffset":2}', "-"]
-    assert "/sources/two/" in (folder / "spark/sources/0/2").read_text()
+    assert "/sources/two/" in text(folder / "spark/sources/0/2")
     assert counts(folder, 2) == {"a": 2, "b": 2, "c": 3}
 
 
-def test_a_flow_without_state_may_gain_a_first_keyed_step(tmp_path: Path) -> None:
+def test_a_flow_without_state_may_gain_a_first_keyed_step(root: Path) -> None:
     plain = replace(WANTED, schemas={})
-    folder = begin(tmp_path / "shop", plain)
+    folder = begin(root / "shop", plain)
     for number in range(3):
         batch(folder, number, {})
     Restart(folder, WANTED).settle()
@@ -287,7 +298,7 @@ def test_a_flow_without_state_may_gain_a_first_keyed_step(tmp_path: Path) -> Non
 
 
 def test_state_that_is_missing_is_not_taken_for_a_flow_without_state(folder: Path) -> None:
-    shutil.rmtree(folder / "state")
+    remove(folder / "state")
     with pytest.raises(StateError, match="state version 2 is not there"):
         Restart(folder, WANTED).check()
 
@@ -297,10 +308,10 @@ def test_state_that_is_missing_is_not_taken_for_a_flow_without_state(folder: Pat
 def test_a_damaged_savepoint_is_refused_before_anything_starts(folder: Path, name: str, damage: str) -> None:
     made = take(folder, place_of("one", folder), copy=True)
     path = made.folder / name
-    data = path.read_bytes()
-    path.unlink()
+    data = open_storage(made.folder).read(name)
+    remove(path)
     if damage != "gone":
-        path.write_bytes(data[:-1] if damage == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
+        put(path, data[:-1] if damage == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
     with pytest.raises(CheckpointError, match=f"{name} is missing or damaged"):
         Restart(folder.parent / "new", WANTED, made.folder).check()
 
@@ -315,7 +326,9 @@ def test_a_wrong_name_says_which_there_are(folder: Path) -> None:
         take(folder, place_of("x", folder), 9)
 
 
-def test_a_name_is_found_from_a_run_in_another_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_found_from_a_run_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = begin(tmp_path / "shop")
+    batch(folder, 0, {"a": 1})
     made = take(folder, place_of("before", folder)).folder
     assert find("before", folder.parent / "shop-2", "shop") == made
     monkeypatch.chdir(folder.parent)
@@ -328,8 +341,44 @@ def test_a_name_is_found_from_a_run_in_another_folder(folder: Path, monkeypatch:
     assert find("some/path", folder, "shop") == Path("some/path")
 
 
-def test_a_flow_that_has_not_finished_a_batch_cannot_be_saved(tmp_path: Path) -> None:
+def test_a_flow_that_has_not_finished_a_batch_cannot_be_saved(root: Path) -> None:
     with pytest.raises(CheckpointError, match="has not finished a batch"):
-        take(begin(tmp_path / "shop"), tmp_path / "sp")
+        take(begin(root / "shop"), root / "sp")
     with pytest.raises(CheckpointError, match="is no checkpoint folder"):
-        take(tmp_path / "nowhere", tmp_path / "sp")
+        take(root / "nowhere", root / "sp")
+    assert not is_there(root / "sp"), "an attempt that failed leaves nothing"
+
+
+def unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A savepoint whose maker died before its list was finished."""
+    target = place_of("died", folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(_Attempt, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(_Attempt, "give_up", lambda _: None)
+        with pytest.raises(KeyboardInterrupt):
+            take(folder, target)
+    assert is_there(target / "state")
+    return target
+
+
+def test_an_attempt_that_died_is_no_savepoint_and_is_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = unfinished(folder, monkeypatch)
+    assert saved(folder) == []
+    with pytest.raises(CheckpointError, match="is no savepoint: it is being made, or whoever made it has died"):
+        load(target)
+    batch(folder, 3, {"a": 1})
+    take(folder, target)
+    load(target).verify()
+    assert load(target).version == 3
+    assert set(tree(target)) == {*load(target).files, "savepoint.json"}, "what the dead attempt left is gone"
+
+
+def test_of_two_that_make_the_same_savepoint_one_does(folder: Path) -> None:
+    target = place_of("both", folder)
+    first = _Attempt.begin(target)
+    made = take(folder, target)
+    with pytest.raises(CheckpointError, match="was made anew by another meanwhile"):
+        first.finish({"files": {}})
+    first.give_up()
+    made.verify()
+    assert load(target) == made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,10 +19,15 @@ from penstock.storage import (
     Storage,
     StorageError,
     Version,
+    checksum,
+    copy_object,
+    delete_under,
+    exists,
+    names_under,
     object_name,
     read_if_present,
 )
-from tests.storage.kinds import KINDS
+from tests.storage.kinds import FLAT, KINDS
 
 
 @pytest.fixture(params=list(KINDS))
@@ -134,6 +140,37 @@ def test_a_listing_is_ordered_and_by_prefix(storage: Storage) -> None:
     assert list(storage.list("none/")) == []
 
 
+def test_children_are_the_next_parts_of_names(storage: Storage) -> None:
+    for name in ("b", "a/2", "a/10", "a/x/1", "a/x/2"):
+        storage.write(name, b"1")
+    assert storage.children() == ["a", "b"]
+    assert storage.children("a/") == ["10", "2", "x"]
+    assert storage.children("a/x/") == ["1", "2"]
+    assert storage.children("none/") == []
+    storage.delete("a/x/1", "a/x/2")
+    assert storage.children("a/") == ["10", "2"]
+
+
+def test_objects_go_from_any_storage_to_any_other(storage: Storage, tmp_path: Path) -> None:
+    storage.write("a/b", b"0123456789")
+    for number, make in enumerate(KINDS.values()):
+        other = make(tmp_path / f"other-{number}")
+        for link in (True, False):
+            copy_object(storage, "a/b", other, f"c/{link}", link=link)
+            assert other.read(f"c/{link}") == b"0123456789"
+            assert checksum(other, f"c/{link}") == (10, zlib.crc32(b"0123456789"))
+        storage.write("a/b", b"new")
+        assert other.read("c/True") == b"0123456789", "a copy keeps what it has"
+        copy_object(storage, "a/b", other, "c/True")
+        assert other.read("c/True") == b"0123456789", "what is there stays"
+        storage.write("a/b", b"0123456789")
+        with pytest.raises(NotFound):
+            copy_object(storage, "a/none", other, "d")
+        assert not exists(other, "d")
+    delete_under(storage, "a/")
+    assert names_under(storage, "") == []
+
+
 def test_what_is_deleted_is_gone_and_the_rest_stays(storage: Storage) -> None:
     for name in ("a/1", "a/2", "b/c/d"):
         storage.write(name, b"1")
@@ -143,6 +180,7 @@ def test_what_is_deleted_is_gone_and_the_rest_stays(storage: Storage) -> None:
     assert storage.read("b") == b"an object where a directory was"
 
 
+@pytest.mark.parametrize("storage", [kind for kind in KINDS if kind not in FLAT], indirect=True)
 def test_an_object_is_not_a_part_of_another_name(storage: Storage) -> None:
     storage.write("a/b", b"1")
     for name in ("a", "a/b/c"):

@@ -243,3 +243,17 @@ def test_it_travels_to_a_worker(storage: LocalStorage) -> None:
     import pickle
 
     assert pickle.loads(pickle.dumps(storage)).read("count") == b"0"
+
+
+def test_a_checksum_of_hadoop_does_not_outlive_its_file(tmp_path: Path) -> None:
+    """Spark refuses a file that does not fit the checksum beside it."""
+    storage, beside = LocalStorage(tmp_path), tmp_path / "offsets" / ".7.crc"
+    for act in (
+        lambda: storage.write("offsets/7", b"new"),
+        lambda: storage.delete("offsets/7"),
+        lambda: storage.put_if_absent("offsets/7", b"new"),
+    ):
+        beside.parent.mkdir(exist_ok=True)
+        beside.write_bytes(b"of another content")
+        act()
+        assert not beside.exists()

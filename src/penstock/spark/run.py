@@ -42,7 +42,7 @@ from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.live.until import StopTest
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
+from penstock.storage import names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +175,7 @@ class _Bounded:
         if port.step not in {n.name for n in self.plan.graph.loops}:
             return self._empty(frame)
         folder = self.folder / "loops" / port.step
-        files = [str(p) for p in folder.glob(f"{port.step}-{number - 1:08d}-*")]
+        files = [str(folder / name) for name in names_under(open_storage(folder), f"{port.step}-{number - 1:08d}-")]
         return self.spark.read.schema(frame.schema).parquet(*files) if files else self._empty(frame)
 
 
@@ -190,7 +190,7 @@ def _runner(
     tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
     run, schemas = f"{lineage}-{time.time_ns():x}", wanted_of(plan).schemas
     store = (
-        StateStore(LocalStorage(folder / "state"), spec.keep_versions, run, schemas) if live and plan.stateful else None
+        StateStore(open_storage(folder / "state"), spec.keep_versions, run, schemas) if live and plan.stateful else None
     )
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)

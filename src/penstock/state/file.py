@@ -11,10 +11,8 @@ import json
 import mmap
 import os
 import struct
-import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 from penstock.storage import Storage, StorageError
-from penstock.storage.private import make_private, open_private
 
 PLACE = "place"
 REGION = 1 << 16
@@ -118,31 +115,6 @@ def _index(batch: pa.RecordBatch) -> list[int]:
         return []
     made: list[int] = batch.column(0).to_numpy()[::BLOCK].tolist()
     return made
-
-
-def put_safely(path: Path, parts: Iterable[Any]) -> None:
-    """Writes a file so that it is there whole or not at all, also after a power cut."""
-
-    def write(file: Any) -> None:
-        for part in parts:
-            file.write(part)
-
-    _safely(path, write)
-
-
-def _safely(path: Path, write: Callable[[Any], None]) -> None:
-    make_private(path.parent)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    with open_private(aside) as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 class OpenFile:

@@ -27,7 +27,7 @@ from penstock.state.tables import FileTable
 from penstock.state.time_index import without_index
 from penstock.state.timers import COLUMNS
 from penstock.state.values import StepFiles, groups_of
-from penstock.storage import LocalStorage, StorageError
+from penstock.storage import StorageError, open_storage
 
 _TRIES = 5
 _ALL = groups_of(0, 1)
@@ -59,7 +59,7 @@ class OpenState:
     @property
     def manifests(self) -> StateStore:
         """The manifests."""
-        return StateStore(LocalStorage(self.folder / "state"))
+        return StateStore(open_storage(self.folder / "state"))
 
     def versions(self) -> list[int]:
         """The versions that are kept, oldest first."""

@@ -1,6 +1,7 @@
 """Durable bytes under names: the one seam through which state, manifests, ledgers and savepoints are kept.
 
-`Storage` is what those ask for; `LocalStorage` keeps objects as files of this machine, `MemoryStorage` for as long as a test lasts.
+`Storage` is what those ask for; `LocalStorage` keeps objects as files of this machine, `MemoryStorage` for as long as a test lasts. `open_storage`
+gives the storage of an address.
 """
 
 from penstock.storage.base import (
@@ -16,6 +17,9 @@ from penstock.storage.base import (
 )
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
+from penstock.storage.mounts import make_directory, mounted, open_storage
+from penstock.storage.objects import checksum, copy_object, delete_under, exists, names_under
+from penstock.storage.scoped import ScopedStorage
 
 __all__ = [
     "Conflict",
@@ -24,9 +28,18 @@ __all__ = [
     "LocalStorage",
     "MemoryStorage",
     "NotFound",
+    "ScopedStorage",
     "Storage",
     "StorageError",
     "Version",
+    "checksum",
+    "copy_object",
+    "delete_under",
+    "exists",
+    "make_directory",
+    "mounted",
+    "names_under",
     "object_name",
+    "open_storage",
     "read_if_present",
 ]

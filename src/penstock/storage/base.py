@@ -7,6 +7,7 @@ returns. A name is a path of parts with `/` between them; it is either written (
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -93,6 +94,12 @@ class Storage(Protocol):
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """The objects whose names begin with a prefix, in order of their names."""
+
+    def children(self, prefix: str = "") -> builtins.list[str]:
+        """The parts that follow a prefix in the names of objects, in order; the prefix is empty or ends in `/`.
+
+        It costs what it returns, not what is under it.
+        """
 
     def delete(self, *names: str) -> None:
         """Deletes objects; those that are not there are left out."""

@@ -2,10 +2,14 @@
 
 A file is written under a name of its own, made durable, and then gets its final name by one system call: `rename` replaces,
 `link` refuses a name that is taken. The directory is made durable after it.
+
+Hadoop, with which Spark writes files of this machine, puts a checksum beside each, `.name.crc`, and refuses a file that it does not fit. Whoever
+replaces or deletes a file here removes it.
 """
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 import time
@@ -99,6 +103,26 @@ class LocalStorage:
             temporary.unlink(missing_ok=True)
         return True
 
+    def link(self, path: Path, name: str) -> bool:
+        """Gives a file of this machine a second name here, unless an object has that; returns whether an object is there now.
+
+        Nothing is copied. The file must be one that is replaced and never changed. False where the file system has no such names.
+
+        Raises:
+            NotFound: The file is gone.
+        """
+        try:
+            self._named(name, path, lambda new: os.link(path, new))
+        except FileExistsError:
+            self._taken(name, self._path(name))
+        except NotFound:
+            raise
+        except StorageError:
+            if not path.exists():
+                raise NotFound(f"there is no file {path}") from None
+            return False
+        return True
+
     def _taken(self, name: str, path: Path) -> bool:
         if path.is_dir():
             raise StorageError(f"{name!r} cannot be an object: others have it as a part of their names ({path})")
@@ -132,11 +156,17 @@ class LocalStorage:
         above = prefix.rpartition("/")[0]
         return iter(sorted(e for e in self._under(check_name(above) if above else "") if e.name.startswith(prefix)))
 
+    def children(self, prefix: str = "") -> builtins.list[str]:
+        """The parts that follow a prefix in the names of objects, in order; of directories those that are not empty."""
+        directory = self.root / check_name(prefix.removesuffix("/")) if prefix else self.root
+        return sorted(each.name for each in _visible(directory) if not each.is_dir() or _holds_files(Path(each)))
+
     def delete(self, *names: str) -> None:
         """Deletes objects, and directories that are empty then."""
         paths = [self._path(name) for name in names]
         for path in paths:
             with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                _checksum_of(path).unlink(missing_ok=True)
                 path.unlink()
         for directory in {path.parent for path in paths}:
             self._tidy(directory)
@@ -177,6 +207,7 @@ class LocalStorage:
         for _ in range(100):
             try:
                 self._make(path.parent)
+                _checksum_of(path).unlink(missing_ok=True)
                 give(path)
                 sync_directory(path.parent)
                 return
@@ -203,15 +234,8 @@ class LocalStorage:
         sync_directory(directory.parent)
 
     def _under(self, directory: str) -> Iterator[Entry]:
-        try:
-            with os.scandir(self.root / directory) as scanned:
-                found = list(scanned)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        for each in found:
+        for each in _visible(self.root / directory):
             name = f"{directory}/{each.name}" if directory else each.name
-            if each.name.startswith("."):
-                continue
             if each.is_dir():
                 yield from self._under(name)
             else:
@@ -230,6 +254,25 @@ class LocalStorage:
             directory = directory.parent
         with suppress(FileNotFoundError, NotADirectoryError):
             sync_directory(directory)
+
+
+def _visible(directory: Path) -> Iterator[os.DirEntry[str]]:
+    """What stands in a directory, but for temporary files."""
+    try:
+        with os.scandir(directory) as scanned:
+            found = [each for each in scanned if not each.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    yield from found
+
+
+def _holds_files(directory: Path) -> bool:
+    return any(not each.is_dir() or _holds_files(Path(each)) for each in _visible(directory))
+
+
+def _checksum_of(path: Path) -> Path:
+    """Where Hadoop keeps the checksum of a file."""
+    return path.with_name(f".{path.name}.crc")
 
 
 def _file_size(path: Path) -> int:

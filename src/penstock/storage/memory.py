@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,10 @@ class MemoryStorage:
         with self._lock:
             found = sorted(Entry(n, len(c)) for n, c in self._objects.items() if n.startswith(prefix))
         return iter(found)
+
+    def children(self, prefix: str = "") -> builtins.list[str]:
+        """The parts that follow a prefix in the names of objects, in order."""
+        return sorted({entry.name.removeprefix(prefix).partition("/")[0] for entry in self.list(prefix)})
 
     def delete(self, *names: str) -> None:
         """Deletes objects."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.base import Place
 from penstock.connectors.kafka.settings import confluent, python_settings
 from penstock.errors import CheckpointError, RunError, nearest
+from penstock.storage import open_storage, read_if_present
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
 PATIENCE = 30.0
+TOPICS = "topics.json"
+"""Where a source notes the ids of its topics."""
 
 
 class Cluster:
@@ -64,16 +67,16 @@ class Cluster:
         return {name: str(future.result().topic_id) for name, future in found.items()}
 
     def _check_identity(self, place: Place, ids: dict[str, str]) -> None:
-        note = place.folder / "topics.json"
-        kept = json.loads(note.read_text()) if note.exists() else {}
+        notes = open_storage(place.folder)
+        before = read_if_present(notes, TOPICS)
+        kept = {} if before is None else json.loads(before[0])
         changed = [name for name, was in kept.items() if name in ids and ids[name] != was]
         if changed and place.options["fail_on_data_loss"]:
             raise CheckpointError(
                 f"source {place.step!r}: the topic {changed[0]!r} was deleted and made again since this checkpoint began; its offsets "
                 f"mean other records now. Start afresh with --fresh, or say fail_on_data_loss=False to go on with what is there"
             )
-        place.folder.mkdir(parents=True, exist_ok=True)
-        note.write_text(json.dumps({**kept, **ids}))
+        notes.write(TOPICS, json.dumps({**kept, **ids}).encode())
 
     def spark_position(self, place: Place, which: str) -> dict[str, str]:
         """The options of Spark's connector for where to begin or end."""

@@ -19,6 +19,7 @@ from penstock.connectors.sharing import shares
 from penstock.graph.endpoints.shedding import Shed
 from penstock.graph.types import quote
 from penstock.log import Log, TopicPartition
+from penstock.storage import StorageError, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,7 +79,7 @@ def _options(place: Place) -> dict[str, str]:
     start = given["start"] if isinstance(given["start"], str) else json.dumps(given["start"])
     made = {"path": str(Path(given["path"]).absolute()), "topic": given["topic"], "start": start, "step": place.step}
     shed = {"shed": json.dumps(asdict(given["shed"]))} if "shed" in given else {}
-    return made | {"pace": str(place.folder / "pace")} | shed
+    return made | {"pace": str(place.folder)} | shed
 
 
 def shaped(frame: DataFrame, place: Place) -> DataFrame:
@@ -242,8 +243,8 @@ class LogStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailable
 
     def _pace(self) -> int | None:
         try:
-            return int(self.pace.read_text())
-        except (OSError, ValueError):
+            return int(open_storage(self.pace).read("pace"))
+        except (StorageError, ValueError):
             return None
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[Bundle]:

@@ -1,7 +1,6 @@
 """Feeds: what comes from this process is put on disk before the flow sees it, so that a replay has it.
 
-A feed is a folder of Parquet files. A thread in the driver writes them, each under a temporary name first and renamed
-when it is safe on disk; Spark reads them as a stream.
+A feed is a folder of Parquet files. A thread in the driver writes them; Spark reads them as a stream.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
-from penstock.connectors.files.disk import fsync
 from penstock.errors import PenstockError, RunError
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
+from penstock.storage import make_directory, names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,23 +31,34 @@ class Feed:
 
     def __init__(self, folder: Path, schema: Schema) -> None:
         self.folder, self.schema = folder, schema
-        folder.mkdir(parents=True, exist_ok=True)
-        self.number = 1 + max(
-            (int(p.name.split("-")[1].split(".")[0]) for p in folder.glob("feed-*.parquet")), default=-1
-        )
+        make_directory(folder)
+        self.storage = open_storage(folder.parent)
+        self.number = 1 + max(map(_number, names_under(self.storage, f"{folder.name}/feed-")), default=-1)
 
     def append(self, records: list[Any]) -> None:
         """Puts records on disk; they are safe when this returns."""
         if not records:
             return
-        file = self.folder / f"feed-{self.number:09d}.parquet"
-        aside = self.folder / f".{file.name}.tmp"
         batch = to_batch(shape_of(self.schema).columns(records), self.schema)
-        pq.write_table(pa.Table.from_batches([batch]), aside)
-        fsync(aside)
-        aside.rename(file)
-        fsync(self.folder)
+        name = f"{self.folder.name}/feed-{self.number:09d}.parquet"
+        self.storage.write(name, parquet_bytes(pa.Table.from_batches([batch])))
         self.number += 1
+
+
+def _number(name: str) -> int:
+    """The number of a file of a feed.
+
+    >>> _number("feed/feed-000000012.parquet")
+    12
+    """
+    return int(name.rpartition("-")[2].split(".")[0])
+
+
+def parquet_bytes(table: pa.Table) -> memoryview:
+    """A table as a Parquet file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return memoryview(sink.getvalue())
 
 
 class FeedSource(SourceConnector):

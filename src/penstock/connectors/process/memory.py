@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.process.feed import parquet_bytes
 from penstock.errors import CheckpointError, SchemaError
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
 from penstock.kernels.records.records import BadRecord
+from penstock.storage import Storage, make_directory, names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,25 +54,27 @@ def _table(rows: list[Any], place: Place) -> pa.Table:
 
 def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
     """A Parquet file for each part, named and dated so that Spark reads them in this order."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_directory(folder)
+    storage = open_storage(folder.parent)
     for at, part in enumerate(parts):
         table = _table(part, place)
         name = hashlib.sha1(repr(table.to_pydict()).encode(), usedforsecurity=False).hexdigest()[:12]
-        file = folder / f"part-{at:06d}-{name}.parquet"
-        others = [p for p in folder.glob(f"part-{at:06d}-*.parquet") if p != file]
-        if others:
+        file, there = f"{folder.name}/part-{at:06d}-{name}.parquet", f"{folder.name}/part-{at:06d}-"
+        known = names_under(storage, there)
+        if any(other != file for other in known):
             raise CheckpointError(
                 f"source {place.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
             )
-        if not file.exists():
-            _write_part(file, table, at)
+        if not known:
+            _write_part(storage, file, table, at)
 
 
-def _write_part(file: Path, table: pa.Table, at: int) -> None:
-    aside = file.with_suffix(".tmp")
-    pq.write_table(table, aside)
-    os.utime(aside, (1_000_000_000 + at, 1_000_000_000 + at))
-    aside.rename(file)
+def _write_part(storage: Storage, name: str, table: pa.Table, at: int) -> None:
+    """Writes a part; where it is a file it is dated, because Spark reads files in the order of their dates."""
+    storage.write(name, parquet_bytes(table))
+    path = storage.local_path(name)
+    if path is not None:
+        os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
 
 
 class RateSource(SourceConnector):

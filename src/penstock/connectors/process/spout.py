@@ -6,7 +6,6 @@ newest file of tuples and goes on from there, so nothing is given twice and noth
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from penstock.errors import PenstockError, RunError, StateError, StepError
 from penstock.graph.nodes import Output, Source
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.topology.spout import SpoutRecord, SpoutTasks
+from penstock.storage import read_if_present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,9 +92,10 @@ class SpoutSource(FeedSource):
     def _save(self, feed: Feed, held: list[SpoutRecord], place: Place, tasks: SpoutTasks) -> None:
         """Where the tasks stand first, then the tuples: the tuples make it count."""
         if held:
-            _put(_stand(place, feed.number), _dumped(place, tasks.kept()))
+            feed.storage.write(_stand(feed.number), _dumped(place, tasks.kept()))
             feed.append(list(held))
-            _stand(place, feed.number - 3).unlink(missing_ok=True)
+            if feed.number >= 3:
+                feed.storage.delete(_stand(feed.number - 3))
 
     def close(self) -> None:
         """Stops the thread."""
@@ -111,8 +112,9 @@ def _blamed(failed: RecordFailed) -> StepError:
     return StepError(failed.failure("in the driver, where spouts run"))
 
 
-def _stand(place: Place, number: int) -> Path:
-    return place.folder / f"stand-{number:09d}.pickle"
+def _stand(number: int) -> str:
+    """Where the tasks stood when a file of tuples was written."""
+    return f"stand-{number:09d}.pickle"
 
 
 def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
@@ -121,12 +123,13 @@ def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
 
     if feed.number == 0:
         return None
-    path = _stand(place, feed.number - 1)
-    if not path.exists():
+    name = _stand(feed.number - 1)
+    found = read_if_present(feed.storage, name)
+    if found is None:
         raise StateError(
-            f"{path} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh"
+            f"{place.folder / name} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh"
         )
-    kept: dict[str, Any] = cloudpickle.loads(path.read_bytes())
+    kept: dict[str, Any] = cloudpickle.loads(found[0])
     return kept
 
 
@@ -140,12 +143,3 @@ def _dumped(place: Place, kept: dict[str, Any]) -> bytes:
             f"spout {place.step!r} keeps something that cannot be saved ({error}); give that attribute a name that begins "
             f"with an underscore and make it in open, or say stateful = False in the class"
         ) from None
-
-
-def _put(path: Path, data: bytes) -> None:
-    aside = path.with_suffix(".tmp")
-    with aside.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)

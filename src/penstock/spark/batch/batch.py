@@ -37,6 +37,7 @@ from penstock.spark.lower.time import observed
 from penstock.spark.tasks.counting import CountsParam
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
+from penstock.storage import open_storage
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -204,8 +205,8 @@ class BatchRunner:
         if partial is not None:
             check_refusals(sink, *partial)
             return partial[0], [letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
-        note = self.folder / "refused" / sink.name / str(batch)
-        return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), note).staged(frame)
+        notes = open_storage(self.folder / "refused" / sink.name)
+        return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch)).staged(frame)
 
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the dead-letter store."""

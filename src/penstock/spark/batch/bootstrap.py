@@ -17,7 +17,7 @@ from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.failures import as_run_error
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
+from penstock.storage import open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ VERSION = -1
 def wanted(graph: Graph, folder: Path) -> bool:
     """Whether a flow has to be filled: it says so, nothing has run yet, and it has not been done."""
     begun = SparkLog(folder / "spark").begun() >= 0
-    return bool(graph.bootstraps) and not begun and not StateStore(LocalStorage(folder / "state")).has(VERSION)
+    return bool(graph.bootstraps) and not begun and not StateStore(open_storage(folder / "state")).has(VERSION)
 
 
 def fill(graph: Graph, spark: SparkSession, folder: Path, runner: Callable[[Plan], BatchRunner]) -> None:

@@ -20,7 +20,7 @@ from penstock.graph.nodes import Sink
 from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.nodes.policy import FAIL
 from penstock.spark.checkpoint.offsets import OffsetLog
-from penstock.state.file import put_safely
+from penstock.storage import NotFound, Storage, exists, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +90,7 @@ class Sinks:
 
     def _check_ledger(self, sink: str, entry: Entry | None) -> None:
         """A ledger that was there must be there again: without it nobody knows what has arrived."""
-        if entry is None and self.claims is not None and self._mark(sink).exists():
+        if entry is None and self.claims is not None and exists(self._ledgers(), sink):
             raise DeliveryError(
                 f"sink {sink!r} has delivered batches of this flow, but its ledger is gone. Restore the sink, or start afresh with "
                 f"--fresh and an empty sink"
@@ -100,12 +100,12 @@ class Sinks:
         if self.claims is None or sink in self._noted or not isinstance(self.connectors[sink], LedgerSink):
             return
         self._noted.add(sink)
-        if not self._mark(sink).exists():
-            put_safely(self._mark(sink), [b""])
+        self._ledgers().put_if_absent(sink, b"")
 
-    def _mark(self, sink: str) -> Path:
+    def _ledgers(self) -> Storage:
+        """Marks of the sinks that have a ledger."""
         assert self.claims is not None
-        return self.claims.parent / "ledgers" / sink
+        return open_storage(self.claims.parent / "ledgers")
 
     def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
         """Does all of a batch that can fail."""
@@ -151,12 +151,16 @@ class Sinks:
             passing("sink written", number)
 
     def _claimed(self, sink: str) -> int:
-        note = self.claims / sink if self.claims is not None else None
-        return int(note.read_text()) if note is not None and note.exists() else -1
+        if self.claims is None:
+            return -1
+        try:
+            return int(open_storage(self.claims).read(sink))
+        except NotFound:
+            return -1
 
     def _claim(self, sink: str, number: int) -> None:
         if self.claims is not None:
-            put_safely(self.claims / sink, [str(number).encode()])
+            open_storage(self.claims).write(sink, str(number).encode())
 
     def close(self) -> None:
         """Closes the connectors."""

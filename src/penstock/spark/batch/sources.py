@@ -20,7 +20,7 @@ from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import quote
 from penstock.kernels.records.reading import why_unread
 from penstock.spark.live.ticks import Ticks
-from penstock.storage.private import make_private
+from penstock.storage import make_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,7 +103,7 @@ class Sources:
     def _read(self, spark: SparkSession, node: Node, *, live: bool) -> DataFrame:
         place = self._place(node)
         if not isinstance(node, Source):
-            make_private(place.folder)
+            make_directory(place.folder)
             if not live:
                 return spark.createDataFrame([], str(place.schema))
         connector = source_connector(node.name, place.endpoint)

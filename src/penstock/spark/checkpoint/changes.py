@@ -22,8 +22,10 @@ from penstock.spark.live.ticks import NAME as TICKS
 from penstock.spark.live.ticks import has_ticks
 from penstock.state.file import StateFile
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
+from penstock.storage import NotFound, StorageError, open_storage
 
+FLOW = "flow.json"
+"""The note in a checkpoint that says whose it is; without it nothing else there counts."""
 Named = tuple[str, str]
 """A source: its name and its kind."""
 
@@ -90,14 +92,15 @@ def _kind(node: Node) -> str:
 
 def note_of(folder: Path) -> dict[str, Any] | None:
     """The note that says whose a folder is; None where there is none."""
-    path = folder / "flow.json"
-    if not path.exists():
-        return None
     try:
-        note: dict[str, Any] = json.loads(path.read_text())
+        note: dict[str, Any] = json.loads(open_storage(folder).read(FLOW))
         note["flow"], note["lineage"], note["sources"]
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); restore it, or start afresh with --fresh") from None
+    except NotFound:
+        return None
+    except (ValueError, KeyError, TypeError, StorageError) as error:
+        raise CheckpointError(
+            f"{folder / FLOW} is damaged ({error}); restore it, or start afresh with --fresh"
+        ) from None
     return note
 
 
@@ -107,7 +110,7 @@ def kept_of(folder: Path) -> Kept | None:
     if note is None:
         return None
     sources = tuple((str(n), str(k)) for n, k in note["sources"])
-    log, store = SparkLog(folder / "spark"), StateStore(LocalStorage(folder / "state"))
+    log, store = SparkLog(folder / "spark"), StateStore(open_storage(folder / "state"))
     log.check(len(sources))
     version = log.last()
     stateful = bool(note.get("schemas")) or store.has(version)

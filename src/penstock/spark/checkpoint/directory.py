@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError
-from penstock.spark.checkpoint.restart import Restart, clear
+from penstock.spark.checkpoint.restart import LOCK, Restart, clear
 from penstock.storage.private import make_private
 
 
 def check_free(folder: Path, flow: str) -> None:
     """Refuses a checkpoint directory that another process has open; changes nothing."""
-    if not (folder / "lock").exists():
+    if not (folder / LOCK).exists():
         return
-    with (folder / "lock").open("r") as lock:
+    with (folder / LOCK).open("r") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -87,7 +87,7 @@ class Checkpoint:
             ) from None
 
     def _lock(self) -> None:
-        self.lock = (self.folder / "lock").open("w")
+        self.lock = (self.folder / LOCK).open("w")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.errors import CheckpointError
 from penstock.spark.checkpoint.sparklog import NOTHING_READ, SparkLog
-from penstock.state.file import put_safely
+from penstock.storage import NotFound
 
 _HEADER = 2
 """Lines in front of the offsets: the version, and settings with the time of the batch."""
@@ -20,8 +20,13 @@ class OffsetLog(SparkLog):
 
     def text(self, batch: int) -> str:
         """The file of a batch, as Spark wrote it; empty when there is none."""
-        path = self.folder / "offsets" / str(batch)
-        return path.read_text() if path.exists() else ""
+        return self._text(f"offsets/{batch}")
+
+    def _text(self, name: str) -> str:
+        try:
+            return self.storage.read(name).decode()
+        except NotFound:
+            return ""
 
     def fingerprint(self, batch: int) -> str:
         """A hash of the offsets at which a batch begins and ends, and of the files that file sources take for it."""
@@ -36,23 +41,16 @@ class OffsetLog(SparkLog):
         offset = None if line == NOTHING_READ else json.loads(line)
         if not isinstance(offset, dict) or "logOffset" not in offset:
             return ""
-        log = self.folder / "sources" / str(source) / str(offset["logOffset"])
-        return log.read_text() if log.exists() else ""
+        return self._text(f"sources/{source}/{offset['logOffset']}")
 
     def restore(self, batch: int, text: str) -> None:
         """Writes the offsets of a batch again."""
         if not text:
             raise CheckpointError(f"the offsets of batch {batch} are lost, and no ledger has them")
-        self._remove("offsets", batch)
-        put_safely(self.folder / "offsets" / str(batch), [text.encode()])
+        self.storage.write(f"offsets/{batch}", text.encode())
 
     def rewind(self, batch: int) -> None:
         """Makes `batch` the last one that is done; the one after it runs again, over the same offsets."""
-        for number in range(batch + 1, self.begun() + 1):
-            self._remove("commits", number)
-        for number in range(batch + 2, self.begun() + 1):
-            self._remove("offsets", number)
-
-    def _remove(self, part: str, batch: int) -> None:
-        for name in (str(batch), f".{batch}.crc"):
-            (self.folder / part / name).unlink(missing_ok=True)
+        begun = self.begun()
+        self.storage.delete(*(f"commits/{number}" for number in range(batch + 1, begun + 1)))
+        self.storage.delete(*(f"offsets/{number}" for number in range(batch + 2, begun + 1)))

@@ -7,7 +7,6 @@ crash at any moment.
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,15 +16,16 @@ from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
 from penstock.graph.state.schema import schemas_to_json
-from penstock.spark.checkpoint.changes import Change, Kept, Wanted, change_of, kept_of, note_of, wanted_of
-from penstock.spark.checkpoint.savepoint import NOTE, Savepoint, lay_out, load, take
-from penstock.state.file import put_safely
+from penstock.spark.checkpoint.changes import FLOW, Change, Kept, Wanted, change_of, kept_of, note_of, wanted_of
+from penstock.spark.checkpoint.savepoint import Savepoint, discard, is_savepoint, lay_out, load, take
 from penstock.state.notes import put_note, read_note
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
+from penstock.storage import delete_under, open_storage, read_if_present
 
 _CHANGING = "changing"
-_PARTS = ("flow.json", "spark", "state", "sources", "loops", "claims", "ticks")
+LOCK = "lock"
+"""The file whose lock says that a driver has the folder open."""
+_PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
 """What a savepoint puts in the place of what is there; whatever else stands in the folder stays."""
 
 
@@ -81,10 +81,11 @@ class Restart:
     def _go_on(self, kept: Kept) -> str:
         change = change_of(kept, self.wanted, self.drop, self.rename)
         if change.moved and kept.version >= 0:
+            discard(self.folder / _CHANGING)
             self._lay_out(take(self.folder, self.folder / _CHANGING))
             return kept.lineage
         if change.moved:
-            shutil.rmtree(self.folder / "spark", ignore_errors=True)
+            delete_under(open_storage(self.folder), "spark/")
         self._fit_state(kept, change)
         self._write_note(kept.lineage, kept.origin)
         return kept.lineage
@@ -97,21 +98,21 @@ class Restart:
         lay_out(found, self.folder, change)
         self._fit_state(kept, change)
         self._write_note(kept.lineage, origin or kept.origin)
-        shutil.rmtree(self.folder / _CHANGING, ignore_errors=True)
+        discard(self.folder / _CHANGING)
 
     def _fit_state(self, kept: Kept, change: Change) -> None:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
-        store = StateStore(LocalStorage(self.folder / "state"))
+        store = StateStore(open_storage(self.folder / "state"))
         rename_stores(store, change.renamed)
         if not self.wanted.schemas:
-            shutil.rmtree(self.folder / "state", ignore_errors=True)
+            delete_under(store.storage, "")
         elif kept.version >= 0 and not store.has(kept.version):
             store.publish(kept.version)
         elif change.dropped:
             drop_stores(store, kept.version, change.dropped)
 
     def _interrupted(self) -> bool:
-        return (self.folder / _CHANGING / NOTE).exists()
+        return is_savepoint(self.folder / _CHANGING)
 
     def _write_note(self, lineage: str, origin: str) -> None:
         wanted = self.wanted
@@ -121,16 +122,17 @@ class Restart:
             "sources": wanted.sources,
             "schemas": schemas_to_json(wanted.schemas),
         }
-        body = json.dumps(note | ({"from": origin} if origin else {}), indent=1)
-        path = self.folder / "flow.json"
-        if not path.exists() or path.read_text() != body:
-            put_safely(path, [body.encode()])
+        body = json.dumps(note | ({"from": origin} if origin else {}), indent=1).encode()
+        storage = open_storage(self.folder)
+        before = read_if_present(storage, FLOW)
+        if before is None or before[0] != body:
+            storage.write(FLOW, body)
 
 
 def _kept(folder: Path) -> Kept:
     kept = kept_of(folder)
     if kept is None:
-        raise CheckpointError(f"{folder} has no flow.json; use another savepoint")
+        raise CheckpointError(f"{folder} has no {FLOW}; use another savepoint")
     return kept
 
 
@@ -139,10 +141,11 @@ def clear(folder: Path, parts: Collection[str] | None = None) -> None:
 
     Its note and Spark's part go first: they must not outlive what they are about.
     """
-    first = {"flow.json": 0, "spark": 1}
-    for part in sorted(folder.iterdir(), key=lambda p: first.get(p.name, 2)):
-        if part.name != "lock" and (parts is None or part.name in parts):
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
+    storage, first = open_storage(folder), {FLOW: 0, "spark": 1}
+    for part in sorted(storage.children(), key=lambda name: first.get(name, 2)):
+        if part != LOCK and (parts is None or part in parts):
+            storage.delete(part)
+            delete_under(storage, f"{part}/")
 
 
 def drop_stores(store: StateStore, version: int, stores: Collection[str]) -> None:

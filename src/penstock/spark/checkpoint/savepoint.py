@@ -1,30 +1,41 @@
 """Savepoints: a consistent copy of one version of a running or stopped flow, from which it, or a changed one, can start.
 
 A savepoint has the layout of a checkpoint folder: the state of a version, Spark's offsets of that batch (and of the one before, which
-Spark asks for) and of the one that had begun after it, what the sources have noted and fed. All of these are files that never change, so hard links do, and the flow
-runs on meanwhile. A list with checksums, written last, makes it whole.
+Spark asks for) and of the one that had begun after it, what the sources have noted and fed. All of these are objects that never change, so where they are
+files hard links do, and the flow runs on meanwhile.
+
+Its list makes it a savepoint. Whoever takes one first puts a list there that names only the attempt, and at the end swaps it for the finished one, with
+checksums. An attempt that died is taken over, and if it was not dead its last swap fails.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError, StateError, nearest
-from penstock.spark.checkpoint.changes import Change, note_of
-from penstock.spark.checkpoint.sparklog import SparkLog
-from penstock.state.file import put_safely
+from penstock.spark.checkpoint.changes import FLOW, Change, note_of
+from penstock.spark.checkpoint.sparklog import SparkLog, placed
 from penstock.state.store import StateStore
-from penstock.storage import LocalStorage
-from penstock.storage.private import make_private
+from penstock.storage import (
+    Conflict,
+    NotFound,
+    Storage,
+    Version,
+    checksum,
+    copy_object,
+    delete_under,
+    exists,
+    names_under,
+    open_storage,
+    read_if_present,
+)
 from penstock.version import __version__
 
 NOTE = "savepoint.json"
@@ -51,8 +62,9 @@ class Savepoint:
 
     def verify(self) -> None:
         """Every file must be what it was."""
+        storage = open_storage(self.folder)
         for name, (size, crc) in self.files.items():
-            if _sum_of(self.folder / name) != (size, crc):
+            if not exists(storage, name) or checksum(storage, name) != (size, crc):
                 raise CheckpointError(f"savepoint {self.folder}: {name} is missing or damaged; use another savepoint")
 
 
@@ -61,31 +73,85 @@ def take(checkpoint: Path, target: Path, version: int | None = None, *, copy: bo
 
     A flow that runs sweeps versions and files that were read away meanwhile; then it is tried again.
     """
-    if target.exists():
-        raise CheckpointError(f"{target} is there already; give the savepoint another name, or remove it")
     if note_of(checkpoint) is None:
-        raise CheckpointError(f"{checkpoint} is no checkpoint folder: it has no flow.json; has the flow run yet?")
+        raise CheckpointError(f"{checkpoint} is no checkpoint folder: it has no {FLOW}; has the flow run yet?")
+    attempt = _Attempt.begin(target)
+    try:
+        return _tried(checkpoint, attempt, version, copy=copy)
+    except BaseException:
+        attempt.give_up()
+        raise
+
+
+def _tried(checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bool) -> Savepoint:
     for left in reversed(range(_TRIES)):
-        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         try:
-            return _Taking(checkpoint, aside, version, _copied if copy else _linked).take(target)
-        except FileNotFoundError as error:
+            return _Taking(checkpoint, attempt, version, copy=copy).take()
+        except NotFound as error:
             if not left:
-                raise CheckpointError(f"no savepoint was made of {checkpoint}: {error.filename} is not there") from None
+                raise CheckpointError(f"no savepoint was made of {checkpoint}: {error}") from None
         except StateError:
             if not left or version is not None:
                 raise
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+        attempt.clear()
     raise AssertionError
 
 
-class _Taking:
-    """One attempt at a savepoint."""
+@dataclass
+class _Attempt:
+    """The place of a savepoint while it is taken: `version` is that of its list, which names this attempt."""
 
-    def __init__(self, checkpoint: Path, aside: Path, version: int | None, put: Callable[[Path, Path], None]) -> None:
-        self.checkpoint, self.aside, self.put = checkpoint, aside, put
-        self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(LocalStorage(checkpoint / "state"))
+    target: Path
+    id: str
+    version: Version
+
+    @classmethod
+    def begin(cls, target: Path) -> _Attempt:
+        """Takes the place, also over from an attempt that died; one that is not dead fails when it finishes."""
+        storage, name = open_storage(target), uuid.uuid4().hex[:12]
+        before = read_if_present(storage, NOTE)
+        is_taken = before is None and bool(storage.children())
+        if is_taken or (before is not None and _is_finished(before[0])):
+            raise CheckpointError(f"{target} is there already; give the savepoint another name, or remove it")
+        expected = None if before is None else before[1]
+        try:
+            made = cls(target, name, storage.compare_and_swap(NOTE, expected, _sealed({"id": name})))
+        except Conflict:
+            raise CheckpointError(f"{target} is being made by another; give the savepoint another name") from None
+        made.clear()
+        return made
+
+    @property
+    def storage(self) -> Storage:
+        """Where its objects go."""
+        return open_storage(self.target)
+
+    def clear(self) -> None:
+        """Removes what has been put there, but for the list."""
+        self.storage.delete(*(name for name in names_under(self.storage, "") if name != NOTE))
+
+    def finish(self, note: dict[str, Any]) -> Savepoint:
+        """Puts the finished list in the place of its own."""
+        try:
+            self.storage.compare_and_swap(NOTE, self.version, _sealed({"id": self.id, **note}))
+        except Conflict:
+            raise CheckpointError(f"{self.target} was made anew by another meanwhile") from None
+        return load(self.target)
+
+    def give_up(self) -> None:
+        """Leaves nothing behind, unless another has taken the place."""
+        current = read_if_present(self.storage, NOTE)
+        if current is not None and current[1] == self.version:
+            delete_under(self.storage, "")
+
+
+class _Taking:
+    """One try at the content of a savepoint."""
+
+    def __init__(self, checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bool) -> None:
+        self.checkpoint, self.attempt, self.copy = checkpoint, attempt, copy
+        self.storage = open_storage(checkpoint)
+        self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(open_storage(checkpoint / "state"))
         self.note = note_of(checkpoint) or {}
         self.version = self._version(version)
 
@@ -100,92 +166,147 @@ class _Taking:
             raise CheckpointError(f"version {asked} of {self.checkpoint} is not there; there are {listed}")
         return through[-1] if asked is None else asked
 
-    def take(self, target: Path) -> Savepoint:
-        """Puts all files aside, lists them, and gives the whole its name."""
+    def take(self) -> Savepoint:
+        """Copies all objects, and lists them."""
+        target = self.attempt.storage
         files: dict[str, list[int]] = {}
-        for path in dict.fromkeys(self._paths()):
-            name = str(path.relative_to(self.checkpoint))
-            make_private((self.aside / name).parent)
-            self.put(path, self.aside / name)
-            files[name] = list(_sum_of(self.aside / name))
-        self._check_spouts()
-        _write_list(self.aside, self.note["flow"], self.version, self.checkpoint, files)
-        make_private(target.parent)
-        self.aside.rename(target)
-        return load(target)
+        for name in dict.fromkeys(self._names()):
+            copy_object(self.storage, name, target, name, link=not self.copy)
+            files[name] = list(checksum(target, name))
+        _check_spouts(list(files))
+        return self.attempt.finish(
+            {
+                "flow": self.note["flow"],
+                "version": self.version,
+                "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "penstock": __version__,
+                "origin": str(self.checkpoint.absolute()),
+                "files": files,
+            }
+        )
 
-    def _paths(self) -> Iterator[Path]:
-        """All files, in an order in which none can name one that was not there yet."""
-        yield self.checkpoint / "flow.json"
-        yield from self._of_spark()
+    def _names(self) -> Iterator[str]:
+        """All objects, in an order in which none can name one that was not there yet."""
+        yield FLOW
+        yield from (f"spark/{name}" for name in self._of_spark())
         yield from self._of_state(self.version)
         if self.version == self.log.last():
             yield from self._of_begun(self.version + 1)
-        for part in ("sources", "claims"):
-            yield from _plain_files(self.checkpoint / part)
-        yield from (p for p in _plain_files(self.checkpoint / "loops") if _batch_of(p) <= self.version)
+        for part in ("sources/", "claims/"):
+            yield from _finished(names_under(self.storage, part))
+        loops = _finished(names_under(self.storage, "loops/"))
+        yield from (name for name in loops if _batch_of(name) <= self.version)
 
-    def _of_spark(self) -> Iterator[Path]:
-        spark, last = self.log.folder, self.version
-        if (spark / "metadata").exists():
-            yield spark / "metadata"
-        yield spark / "commits" / str(last)
-        yield from (spark / "offsets" / str(n) for n in range(max(0, last - 1), last + 1))
-        if (spark / "offsets" / str(last + 1)).exists():
+    def _of_spark(self) -> Iterator[str]:
+        last = self.version
+        if exists(self.log.storage, "metadata"):
+            yield "metadata"
+        yield f"commits/{last}"
+        yield from (f"offsets/{n}" for n in range(max(0, last - 1), last + 1))
+        if self.log.has_offsets(last + 1):
             last += 1
-            yield spark / "offsets" / str(last)
+            yield f"offsets/{last}"
         for place, offset in enumerate(self.log.offsets(last)):
             yield from self.log.source_files(place, offset)
 
-    def _of_state(self, version: int) -> Iterator[Path]:
-        if not self.note.get("schemas") and not (self.checkpoint / "state").exists():
+    def _of_state(self, version: int) -> Iterator[str]:
+        if not self.note.get("schemas") and not names_under(self.storage, "state/"):
             return
         files = self.store.read(version)
-        yield self.checkpoint / "state" / self.store.manifest(version)
-        yield from (self.checkpoint / "state" / f.path for step in files.values() for f in step)
+        yield f"state/{self.store.manifest(version)}"
+        yield from (f"state/{f.path}" for step in files.values() for f in step)
 
-    def _of_begun(self, version: int) -> Iterator[Path]:
+    def _of_begun(self, version: int) -> Iterator[str]:
         """What a batch that is not through has written of its state: it holds the processing time of the batch when it runs again."""
         if self.store.has(version):
-            paths = list(self._of_state(version))
-            yield from paths if all(p.exists() for p in paths) else ()
+            names = list(self._of_state(version))
+            yield from names if all(exists(self.storage, name) for name in names) else ()
 
-    def _check_spouts(self) -> None:
-        """Where a spout stood must be there with the newest tuples it gave; a spout that runs may have been quicker."""
-        for folder in (self.aside / "sources").glob("*"):
-            stands = {p.name for p in folder.glob("stand-*.pickle")}
-            newest = max((p.stem.split("-")[1] for p in folder.glob("feed/feed-*.parquet")), default=None)
-            if stands and f"stand-{newest}.pickle" not in stands:
-                raise FileNotFoundError(f"{folder}/stand-{newest}.pickle")
+
+def _check_spouts(names: list[str]) -> None:
+    """Where a spout stood must be there with the newest tuples it gave; a spout that runs may have been quicker."""
+    sources = [name.split("/") for name in names if name.startswith("sources/")]
+    for source in {parts[1] for parts in sources}:
+        mine = ["/".join(parts[2:]) for parts in sources if parts[1] == source]
+        stands = {name for name in mine if name.startswith("stand-")}
+        fed = [name for name in mine if name.startswith("feed/feed-")]
+        newest = max((name.removeprefix("feed/feed-").split(".")[0] for name in fed), default=None)
+        if stands and f"stand-{newest}.pickle" not in stands:
+            raise NotFound(f"sources/{source}/stand-{newest}.pickle is not there")
 
 
 def load(folder: Path) -> Savepoint:
     """The savepoint in a folder."""
-    path = folder / NOTE
-    if not path.exists():
-        others = [p.name for p in folder.parent.glob("*") if (p / NOTE).exists()] if folder.parent.exists() else []
+    found = read_if_present(open_storage(folder), NOTE)
+    if found is None:
+        others = [s.folder.name for s in _savepoints(folder.parent)]
         hint = f"; {nearest(folder.name, sorted(others))}" if others else ""
         raise CheckpointError(f"{folder} is no savepoint: it has no {NOTE}{hint}")
-    body, _, crc = path.read_text(errors="replace").rpartition("\n")
-    if f"{zlib.crc32(body.encode()):08x}" != crc:
+    note = _unsealed(found[0])
+    if note is None:
         raise CheckpointError(f"savepoint {folder}: {NOTE} is damaged; use another savepoint")
-    note = json.loads(body)
+    if "files" not in note:
+        raise CheckpointError(f"{folder} is no savepoint: it is being made, or whoever made it has died")
     return Savepoint(
         folder, note["id"], note["flow"], note["version"], note["made"], Path(note["origin"]), note["files"]
     )
 
 
+def discard(folder: Path) -> None:
+    """Removes a savepoint, finished or not: first its list, so that what a crash leaves is none."""
+    storage = open_storage(folder)
+    storage.delete(NOTE)
+    delete_under(storage, "")
+
+
+def is_savepoint(folder: Path) -> bool:
+    """Whether a finished savepoint is there, damaged or not."""
+    found = read_if_present(open_storage(folder), NOTE)
+    return found is not None and _is_finished(found[0])
+
+
+def _is_finished(content: bytes) -> bool:
+    note = _unsealed(content)
+    return note is None or "files" in note
+
+
+def _sealed(note: dict[str, Any]) -> bytes:
+    """A list as bytes, with a checksum at its end."""
+    body = json.dumps(note, indent=1)
+    return f"{body}\n{zlib.crc32(body.encode()):08x}".encode()
+
+
+def _unsealed(content: bytes) -> dict[str, Any] | None:
+    """The list in some bytes; None when they are damaged."""
+    body, _, crc = content.decode(errors="replace").rpartition("\n")
+    if f"{zlib.crc32(body.encode()):08x}" != crc:
+        return None
+    note: dict[str, Any] = json.loads(body)
+    return note
+
+
 def lay_out(savepoint: Savepoint, folder: Path, change: Change) -> None:
-    """Puts the files of a savepoint into a checkpoint folder, as the flow at hand wants them; all but its note."""
+    """Puts the objects of a savepoint into a checkpoint folder, as the flow at hand wants them; all but its note."""
+    source, target = open_storage(savepoint.folder), open_storage(folder)
     for name in savepoint.files:
-        if name != "flow.json":
-            make_private((folder / name).parent)
-            _linked(savepoint.folder / name, folder / name)
+        laid = _laid(name, change)
+        if laid is not None:
+            copy_object(source, name, target, laid)
     log = SparkLog(folder / "spark")
     log.move_paths(savepoint.origin, folder)
     for batch in range(max(0, savepoint.version - 1), log.begun() + 1):
         log.arrange(batch, change.places)
-    log.arrange_sources(change.places)
+
+
+def _laid(name: str, change: Change) -> str | None:
+    """Where an object of a savepoint goes; None when it does not go along."""
+    if name == FLOW:
+        return None
+    part, _, rest = name.partition("/")
+    if part != "spark":
+        return name
+    inner = placed(rest, change.places)
+    return None if inner is None else f"spark/{inner}"
 
 
 def place_of(name: str, checkpoint: Path) -> Path:
@@ -201,13 +322,19 @@ def find(name: str, checkpoint: Path, flow: str) -> Path:
     """Where the savepoint that somebody names is: beside the checkpoint at hand, or beside the one a flow has by default."""
     default = Path(".penstock").absolute() / flow
     places = [place_of(name, c) for c in (checkpoint, checkpoint.with_name(flow), default)]
-    return next((p for p in places if (p / NOTE).exists()), places[-1])
+    return next((p for p in places if is_savepoint(p)), places[-1])
 
 
 def saved(checkpoint: Path) -> list[Savepoint]:
     """The savepoints of a flow that stand where plain names are put, oldest first."""
-    found = [load(p.parent) for p in place_of("x", checkpoint).parent.glob(f"*/{NOTE}")]
-    return sorted(found, key=lambda s: (s.version, s.made))
+    return sorted(_savepoints(place_of("x", checkpoint).parent), key=lambda s: (s.version, s.made))
+
+
+def _savepoints(folder: Path) -> Iterator[Savepoint]:
+    """The savepoints that stand in a folder."""
+    for name in open_storage(folder).children():
+        if is_savepoint(folder / name):
+            yield load(folder / name)
 
 
 def fresh_name(version: int, now: float | None = None) -> str:
@@ -215,58 +342,20 @@ def fresh_name(version: int, now: float | None = None) -> str:
     return f"v{version}-{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}"
 
 
-def _write_list(aside: Path, flow: str, version: int, origin: Path, files: dict[str, list[int]]) -> None:
-    made = {
-        "id": uuid.uuid4().hex[:12],
-        "flow": flow,
-        "version": version,
-        "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "penstock": __version__,
-        "origin": str(origin.absolute()),
-        "files": files,
-    }
-    body = json.dumps(made, indent=1)
-    put_safely(aside / NOTE, [f"{body}\n{zlib.crc32(body.encode()):08x}".encode()])
+def _finished(names: list[str]) -> Iterator[str]:
+    """Finished objects: those that a source of the user's own is writing may end in .tmp."""
+    return (name for name in names if not name.endswith(".tmp"))
 
 
-def _plain_files(folder: Path) -> Iterator[Path]:
-    """Finished files: those that are being written have a name with a dot before it or end in .tmp."""
-    if folder.exists():
-        yield from (
-            p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith(".") and p.suffix != ".tmp"
-        )
+def _batch_of(name: str) -> int:
+    """The batch that wrote a file of a loop.
 
-
-def _batch_of(path: Path) -> int:
-    """The batch that wrote a file of a loop."""
-    number = path.name.removeprefix(f"{path.parent.name}-").split("-")[0]
+    >>> _batch_of("loops/back/back-00000007-a.parquet"), _batch_of("loops/back/_other")
+    (7, -1)
+    """
+    folder, _, file = name.rpartition("/")
+    number = file.removeprefix(f"{folder.rpartition('/')[2]}-").split("-")[0]
     return int(number) if number.isdigit() else -1
-
-
-def _linked(old: Path, new: Path) -> None:
-    """A second name for the same file, where the file system can do that; a copy elsewhere."""
-    try:
-        os.link(old, new)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        _copied(old, new)
-
-
-def _copied(old: Path, new: Path) -> None:
-    shutil.copy2(old, new)
-
-
-def _sum_of(path: Path) -> tuple[int, int]:
-    """The size and the checksum of a file; of none, what no file has."""
-    crc, size = 0, 0
-    try:
-        with path.open("rb") as file:
-            while part := file.read(1 << 20):
-                crc, size = zlib.crc32(part, crc), size + len(part)
-    except FileNotFoundError:
-        return -1, 0
-    return size, crc
 
 
 def describe(savepoint: Savepoint) -> dict[str, Any]:

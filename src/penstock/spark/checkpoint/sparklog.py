@@ -7,7 +7,6 @@ written anew, in which each source finds what it had read under its new position
 from __future__ import annotations
 
 import json
-import shutil
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from penstock.errors import CheckpointError
-from penstock.state.file import put_safely
+from penstock.storage import Storage, StorageError, exists, names_under, open_storage
 
 NOTHING_READ = "-"
 COMPACT_EVERY = 10
@@ -29,9 +28,22 @@ class SparkLog:
 
     folder: Path
 
+    @property
+    def storage(self) -> Storage:
+        """What keeps it."""
+        return open_storage(self.folder)
+
     def committed(self) -> list[int]:
         """The batches that are through, oldest first."""
-        return _numbers(self.folder / "commits")
+        return self._numbers("commits")
+
+    def _numbers(self, part: str) -> list[int]:
+        names = (name.removeprefix(f"{part}/") for name in names_under(self.storage, f"{part}/"))
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def has_offsets(self, batch: int) -> bool:
+        """Whether the offsets of a batch are noted."""
+        return exists(self.storage, f"offsets/{batch}")
 
     def last(self) -> int:
         """The last batch that is through; -1 when none is."""
@@ -39,7 +51,7 @@ class SparkLog:
 
     def begun(self) -> int:
         """The last batch whose offsets are noted, through or not."""
-        return max(_numbers(self.folder / "offsets"), default=-1)
+        return max(self._numbers("offsets"), default=-1)
 
     def offsets(self, batch: int) -> list[str]:
         """What each source had read at the end of a batch."""
@@ -48,12 +60,11 @@ class SparkLog:
     def _lines(self, batch: int) -> list[str]:
         path = self.folder / "offsets" / str(batch)
         try:
-            _check_checksum(path)
-            lines = path.read_text().split("\n")
+            lines = self._checked_text(f"offsets/{batch}").split("\n")
             readable = lines[0].startswith("v") and isinstance(_parsed(lines[1]), dict)
             for line in lines[2:]:
                 _parsed(line)
-        except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
+        except (StorageError, ValueError, IndexError) as error:
             raise CheckpointError(f"{path} cannot be read ({error}); {_FIX}") from None
         if not readable or len(lines) < 3:
             raise CheckpointError(f"{path} is damaged: it does not read as offsets of Spark; {_FIX}")
@@ -62,7 +73,7 @@ class SparkLog:
     def check(self, sources: int) -> None:
         """Spark would fail on a damaged log in its own words; this says which file it is before Spark starts."""
         if self.last() >= 0:
-            self._check_commit(self.folder / "commits" / str(self.last()))
+            self._check_commit(f"commits/{self.last()}")
         for batch in sorted({self.last(), self.begun()} - {-1}):
             found = len(self.offsets(batch))
             if found != sources:
@@ -70,62 +81,76 @@ class SparkLog:
                     f"{self.folder / 'offsets' / str(batch)} is damaged: it has offsets of {found} sources, the flow had {sources}; {_FIX}"
                 )
         for place in range(sources):
-            for path in self._newest_source_files(place):
-                _check_entries(path)
+            for name in self._newest_source_files(place):
+                self._check_entries(name)
 
-    def _newest_source_files(self, place: int) -> list[Path]:
+    def _newest_source_files(self, place: int) -> list[str]:
         """What a source of files has noted lately: back to the last entry that puts the earlier ones together."""
-        files = [p for p in (self.folder / "sources" / str(place)).glob("*") if p.name.split(".")[0].isdigit()]
-        return sorted(files, key=lambda p: int(p.name.split(".")[0]))[-COMPACT_EVERY:]
+        files = [name for name in self.noted(place) if entry_of(name) is not None]
+        return sorted(files, key=lambda name: entry_of(name) or 0)[-COMPACT_EVERY:]
 
-    @staticmethod
-    def _check_commit(path: Path) -> None:
+    def noted(self, place: int) -> list[str]:
+        """The names of all that a source has noted."""
+        above = f"sources/{place}/"
+        return [name for name in names_under(self.storage, above) if "/" not in name.removeprefix(above)]
+
+    def _checked_text(self, name: str) -> str:
+        _check_checksum(self.storage.local_path(name))
+        return self.storage.read(name).decode()
+
+    def _check_commit(self, name: str) -> None:
+        path = self.folder / name
         try:
-            _check_checksum(path)
-            first, body = path.read_text().split("\n", 1)
+            first, body = self._checked_text(name).split("\n", 1)
             json.loads(body)
-        except (OSError, ValueError) as error:
+        except (StorageError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({error}); {_FIX}") from None
         if not first.startswith("v"):
             raise CheckpointError(f"{path} is damaged: it does not read as a commit of Spark; {_FIX}")
 
-    def source_files(self, place: int, offset: str) -> list[Path]:
+    def _check_entries(self, name: str) -> None:
+        """An entry of a source: a version, then lines of JSON. Spark would fail on a truncated one in its own words."""
+        path = self.folder / name
+        try:
+            first, *lines = self._checked_text(name).lstrip("\0").rstrip("\n").split("\n")
+            if len(first) <= 4:  # a version; what another source writes in a form of its own is not ours to judge
+                int(first.removeprefix("v"))
+                json.loads(lines[-1])
+        except IndexError:
+            raise CheckpointError(f"{path} is damaged (it is cut off); {_FIX}") from None
+        except (StorageError, ValueError) as error:
+            raise CheckpointError(f"{path} is damaged ({error}); {_FIX}") from None
+
+    def source_files(self, place: int, offset: str) -> list[str]:
         """What a source has noted up to an offset, as far as Spark's log of files can be cut there; all of it otherwise."""
-        files = sorted(p for p in (self.folder / "sources" / str(place)).glob("*") if not p.name.startswith("."))
-        last = log_offset(offset)
-        if last is None or not all(p.name.split(".")[0].isdigit() for p in files):
+        files, last = self.noted(place), log_offset(offset)
+        entries = [entry_of(name) for name in files]
+        if last is None or None in entries:
             return files
-        kept = [p for p in files if int(p.name.split(".")[0]) <= last]
-        return kept if {p.name for p in kept} >= _needed(last) else files
+        kept = [name for name, entry in zip(files, entries, strict=True) if entry is not None and entry <= last]
+        return kept if {name.rpartition("/")[2] for name in kept} >= _needed(last) else files
 
     def arrange(self, batch: int, places: Sequence[int | None]) -> None:
         """Writes the offsets of a batch anew: the source at each place is the one that was at the given place before."""
         lines = self._lines(batch)
         before = lines[2:]
         after = [NOTHING_READ if p is None else before[p] for p in places]
-        path = self.folder / "offsets" / str(batch)
-        _without_checksum(path)
-        put_safely(path, ["\n".join([*lines[:2], *after]).encode()])
-
-    def arrange_sources(self, places: Sequence[int | None]) -> None:
-        """Moves what each source has noted to its new place."""
-        folder, aside = self.folder / "sources", self.folder / "sources.before"
-        if not folder.exists():
-            return
-        folder.rename(aside)
-        for new, old in enumerate(places):
-            if old is not None and (aside / str(old)).exists():
-                folder.mkdir(exist_ok=True)
-                (aside / str(old)).rename(folder / str(new))
-        shutil.rmtree(aside)
+        self.storage.write(f"offsets/{batch}", "\n".join([*lines[:2], *after]).encode())
 
     def move_paths(self, before: Path, after: Path) -> None:
         """Files inside the checkpoint are known by their whole path: those under `before` are now under `after`."""
         if before == after:
             return
-        for path in sorted((self.folder / "sources").glob("*/*")):
-            if path.is_file() and not path.name.startswith("."):
-                _rewrite(path, lambda line: _moved(line, uri(before), uri(after)))
+        for name in names_under(self.storage, "sources/"):
+            if name.count("/") == 2:
+                self._rewrite(name, lambda line: _moved(line, uri(before), uri(after)))
+
+    def _rewrite(self, name: str, change: Callable[[str], str]) -> None:
+        """Writes an object of lines anew, if any changes; another name of the same file keeps what it has."""
+        before = self.storage.read(name).decode()
+        after = "\n".join(map(change, before.split("\n")))
+        if after != before:
+            self.storage.write(name, after.encode())
 
 
 _FIX = "restore it, start from a savepoint (--from), or start afresh with --fresh"
@@ -139,6 +164,29 @@ def log_offset(offset: str) -> int | None:
     """
     found = _parsed(offset)
     return found.get("logOffset") if isinstance(found, dict) else None
+
+
+def entry_of(name: str) -> int | None:
+    """The number of an entry in Spark's log of a source of files; None for what is no entry.
+
+    >>> entry_of("sources/0/7"), entry_of("sources/0/9.compact"), entry_of("sources/0/metadata")
+    (7, 9, None)
+    """
+    number = name.rpartition("/")[2].split(".")[0]
+    return int(number) if number.isdigit() else None
+
+
+def placed(name: str, places: Sequence[int | None]) -> str | None:
+    """Where an object of Spark's log goes when sources move: the source at each place is the one that was at the given place before.
+
+    >>> placed("sources/1/7", (1, None)), placed("sources/0/7", (1, None)), placed("offsets/7", (1, None))
+    ('sources/0/7', None, 'offsets/7')
+    """
+    part, _, rest = name.partition("/")
+    old, _, inner = rest.partition("/")
+    if part != "sources" or not old.isdigit():
+        return name
+    return f"sources/{places.index(int(old))}/{inner}" if int(old) in places else None
 
 
 def _needed(last: int) -> set[str]:
@@ -160,10 +208,6 @@ def uri(folder: Path) -> str:
     return f"file://{quote(str(folder), safe=_PLAIN)}/"
 
 
-def _numbers(folder: Path) -> list[int]:
-    return sorted(int(p.name) for p in folder.glob("*") if p.name.isdigit()) if folder.exists() else []
-
-
 def _moved(line: str, before: str, after: str) -> str:
     if not line.startswith("{"):
         return line
@@ -174,33 +218,10 @@ def _moved(line: str, before: str, after: str) -> str:
     return json.dumps({**entry, "path": after + path.removeprefix(before)}, separators=(",", ":"))
 
 
-def _rewrite(path: Path, change: Callable[[str], str]) -> None:
-    """Writes a file of lines anew, if any changes; another name of the same file keeps what it has."""
-    before = path.read_text()
-    after = "\n".join(map(change, before.split("\n")))
-    if after != before:
-        _without_checksum(path)
-        put_safely(path, [after.encode()])
-
-
-def _check_entries(path: Path) -> None:
-    """An entry of a source: a version, then lines of JSON. Spark would fail on a truncated one in its own words."""
-    try:
-        _check_checksum(path)
-        first, *lines = path.read_text().lstrip("\0").rstrip("\n").split("\n")
-        if len(first) <= 4:  # a version; what another source writes in a form of its own is not ours to judge
-            int(first.removeprefix("v"))
-            json.loads(lines[-1])
-    except IndexError:
-        raise CheckpointError(f"{path} is damaged (it is cut off); {_FIX}") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is damaged ({error}); {_FIX}") from None
-
-
-def _check_checksum(path: Path) -> None:
+def _check_checksum(path: Path | None) -> None:
     """Hadoop notes a CRC-32 of each chunk in a file beside (a mark, the size of a chunk, the sums); where it is, it must fit."""
-    beside = path.with_name(f".{path.name}.crc")
-    if not beside.exists():
+    beside = None if path is None else path.with_name(f".{path.name}.crc")
+    if path is None or beside is None or not beside.exists():
         return
     sums, data = beside.read_bytes(), path.read_bytes()
     size = int.from_bytes(sums[4:8], "big")
@@ -209,8 +230,3 @@ def _check_checksum(path: Path) -> None:
     found = b"".join(zlib.crc32(data[at : at + size]).to_bytes(4, "big") for at in range(0, len(data), size))
     if found != sums[8:]:
         raise ValueError(f"its checksum in {beside.name} does not fit")
-
-
-def _without_checksum(path: Path) -> None:
-    """Hadoop keeps a checksum beside a file; it would not fit any more."""
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)

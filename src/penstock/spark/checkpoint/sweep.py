@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,8 +17,9 @@ from urllib.parse import unquote
 from penstock.connectors.process.feed import FeedSource
 from penstock.errors import PenstockError
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.sparklog import SparkLog, log_offset
+from penstock.spark.checkpoint.sparklog import SparkLog, entry_of, log_offset
 from penstock.state.store import StateStore
+from penstock.storage import NotFound, names_under, open_storage
 
 log = logging.getLogger("penstock")
 EVERY = 10
@@ -58,7 +59,7 @@ class Sweeper:
 
     def oldest(self) -> int:
         """The oldest batch after which the flow could begin again; -1 when that is its beginning."""
-        through = [n for n in self.log.committed() if (self.log.folder / "offsets" / str(n)).exists()]
+        through = [n for n in self.log.committed() if self.log.has_offsets(n)]
         kept = through if self.store is None else self.store.versions()
         return max(through[0], kept[0]) if through and kept else -1
 
@@ -71,21 +72,26 @@ class Sweeper:
     def _read(self, place: int, last: int) -> set[str]:
         """The names of the files that a source had read up to an entry of its log, as far as the log still tells."""
         try:
-            texts = [p.read_text() for p in _pieces(self.log.folder / "sources" / str(place), last)]
-        except FileNotFoundError:  # Spark has put its log together meanwhile
+            texts = [self.log.storage.read(name).decode() for name in _pieces(self.log.noted(place), last)]
+        except NotFound:  # Spark has put its log together meanwhile
             return set()
         return {name for text in texts for name in _names(text, last)}
 
 
-def _pieces(folder: Path, last: int) -> list[Path]:
-    """The pieces of Spark's log of files that tell of the entries up to one: Spark puts older pieces together now and then."""
-    whole = sorted((int(p.stem), p) for p in folder.glob("*.compact") if p.stem.isdigit())
-    later = [p for n, p in whole if n >= last]
+def _pieces(names: Sequence[str], last: int) -> list[str]:
+    """The pieces of Spark's log of files that tell of the entries up to one: Spark puts older pieces together now and then.
+
+    >>> _pieces(["sources/0/9.compact", "sources/0/10", "sources/0/11", "sources/0/12"], 11)
+    ['sources/0/9.compact', 'sources/0/10', 'sources/0/11']
+    """
+    entries = [(number, name) for name in names if (number := entry_of(name)) is not None]
+    compact = sorted((number, name) for number, name in entries if name.endswith(".compact"))
+    later = [name for number, name in compact if number >= last]
     if later:
         return later[:1]
-    end = whole[-1][0] if whole else -1
-    single = (p for p in folder.glob("*") if p.name.isdigit() and end < int(p.name) <= last)
-    return [*(p for _, p in whole[-1:]), *single]
+    end = compact[-1][0] if compact else -1
+    single = [name for number, name in entries if "." not in name.rpartition("/")[2] and end < number <= last]
+    return [*(name for _, name in compact[-1:]), *single]
 
 
 def _names(text: str, last: int) -> Iterator[str]:
@@ -97,6 +103,6 @@ def _names(text: str, last: int) -> Iterator[str]:
 
 def _remove(folder: Path, names: set[str]) -> None:
     """Removes files; the newest stays, because the number of the next one follows from it."""
-    for path in sorted(folder.glob("*.parquet"))[:-1]:
-        if path.name in names:
-            path.unlink(missing_ok=True)
+    storage = open_storage(folder)
+    written = [name for name in names_under(storage, "") if name.endswith(".parquet")]
+    storage.delete(*(name for name in written[:-1] if name in names))

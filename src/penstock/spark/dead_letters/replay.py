@@ -1,7 +1,7 @@
 """Replay of dead letters: records go back to the step that failed on them, with the next batch.
 
-`penstock dlq replay` puts requests into a folder. A batch claims what is there by moving it under its own number, so that it has
-the same records when it runs again.
+`penstock dlq replay` puts requests under `pending`. A batch claims what is there by putting it into one object of its own number, so that it has
+the same records when it runs again; what it has claimed waits no more.
 """
 
 from __future__ import annotations
@@ -14,77 +14,103 @@ from pathlib import Path
 from typing import Any
 
 from penstock.kernels.errors.payload import read_payload
-from penstock.state.file import put_safely
+from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
 Replayed = dict[tuple[str, int], list[Any]]
 """Records by the step that takes them and the number of its input."""
 RAW = -1
 """The input at which a source takes records again that it could not read."""
+PENDING = "pending/"
+CLAIMED = "claimed/"
 
 
 @dataclass(frozen=True)
 class Replays:
-    """The folder of requests."""
+    """The requests of a flow, in a folder."""
 
     folder: Path
 
     @property
-    def pending(self) -> Path:
-        """Where requests wait."""
-        return self.folder / "pending"
+    def storage(self) -> Storage:
+        """What keeps them."""
+        return open_storage(self.folder)
 
     def ask(self, letters: Iterable[dict[str, Any]]) -> int:
         """Asks for dead letters to be replayed, but for those that wait already; returns how many wait more."""
-        waiting = self._ids(self.pending.glob("*.json"))
+        waiting = self._ids(PENDING)
         wanted = [
             {"id": m["id"], "step": m["step"], "place": 0, "payload": m["payload"]}
             for m in letters
             if m["id"] not in waiting
         ]
         if wanted:
-            put_safely(self.pending / f"{uuid.uuid4().hex}.json", [json.dumps(wanted).encode()])
+            self.storage.put_if_absent(f"{PENDING}{uuid.uuid4().hex}.json", json.dumps(wanted).encode())
         return len(wanted)
 
     def withdraw(self, ids: Collection[str]) -> None:
         """Takes back requests that still wait for a batch: their dead letters have been changed or dropped."""
-        for path in sorted(self.pending.glob("*.json")):
-            asked = json.loads(path.read_text())
-            kept = [each for each in asked if each["id"] not in ids]
-            if not kept:
-                path.unlink()
-            elif kept != asked:
-                put_safely(path, [json.dumps(kept).encode()])
+        for name in names_under(self.storage, PENDING):
+            try:
+                self._withdraw(name, ids)
+            except (NotFound, Conflict):  # a batch has taken them meanwhile
+                continue
+
+    def _withdraw(self, name: str, ids: Collection[str]) -> None:
+        content, version = self.storage.read_versioned(name)
+        asked = json.loads(content)
+        kept = [each for each in asked if each["id"] not in ids]
+        if not kept:
+            self.storage.delete(name)
+        elif kept != asked:
+            self.storage.compare_and_swap(name, version, json.dumps(kept).encode())
 
     def claim(self, batch: int) -> Replayed:
-        """The records that a batch replays."""
-        mine = self.folder / str(batch)
-        if not mine.exists() and self.pending.exists() and any(self.pending.glob("*.json")):
-            self.pending.rename(mine)
+        """The records that a batch replays: those that it has claimed before, else all that wait."""
+        claimed = self._claimed(batch)
         made: Replayed = {}
-        for path in sorted(mine.glob("*.json")) if mine.exists() else []:
-            for each in json.loads(path.read_text()):
-                found = read_payload(each["payload"])
-                if found.raw is None:
-                    made.setdefault((each["step"], each["place"]), []).append(found.row)
-                else:
-                    made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
+        for each in claimed["requests"]:
+            found = read_payload(each["payload"])
+            if found.raw is None:
+                made.setdefault((each["step"], each["place"]), []).append(found.row)
+            else:
+                made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
+        return made
+
+    def _claimed(self, batch: int) -> dict[str, Any]:
+        """What a batch has claimed, with the names of what waited. To wait no more comes last: a crash before that finds the claim."""
+        name = f"{CLAIMED}{batch}.json"
+        waiting = names_under(self.storage, PENDING)
+        if waiting:
+            requests = [each for found in waiting for each in self._requests(found)]
+            self.storage.put_if_absent(name, json.dumps({"names": waiting, "requests": requests}).encode())
+        try:
+            claimed: dict[str, Any] = json.loads(self.storage.read(name))
+        except NotFound:
+            return {"names": [], "requests": []}
+        self.storage.delete(*claimed["names"])
+        return claimed
+
+    def _requests(self, name: str) -> list[dict[str, Any]]:
+        found = json.loads(self.storage.read(name))
+        made: list[dict[str, Any]] = found if isinstance(found, list) else found["requests"]
         return made
 
     def give_back(self, batch: int, steps: set[str]) -> None:
         """Takes the requests for some steps out of what a batch has claimed; their letters can be asked for again."""
-        for path in sorted((self.folder / str(batch)).glob("*.json")) if steps else []:
-            asked = json.loads(path.read_text())
-            put_safely(path, [json.dumps([each for each in asked if each["step"] not in steps]).encode()])
+        claimed = self._claimed(batch)
+        left = [each for each in claimed["requests"] if each["step"] not in steps]
+        if left != claimed["requests"]:
+            self.storage.write(f"{CLAIMED}{batch}.json", json.dumps({**claimed, "requests": left}).encode())
 
     @property
     def has_pending(self) -> bool:
         """Whether requests wait for a batch."""
-        return self.pending.exists() and any(self.pending.glob("*.json"))
+        return bool(self.storage.children(PENDING))
 
     def done(self) -> set[str]:
         """The ids of all letters that a batch has taken; what still waits for one is not among them."""
-        return self._ids(path for path in self.folder.glob("*/*.json") if path.parent != self.pending)
+        return self._ids(CLAIMED)
 
-    @staticmethod
-    def _ids(files: Iterable[Path]) -> set[str]:
-        return {each["id"] for path in files for each in json.loads(path.read_text())}
+    def _ids(self, prefix: str) -> set[str]:
+        names = names_under(self.storage, prefix)
+        return {each["id"] for name in names for each in self._requests(name)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import REFUSED, Refusal, Staged
@@ -21,7 +20,7 @@ from penstock.kernels.base import short
 from penstock.kernels.errors.guard import Letter
 from penstock.kernels.errors.payload import payload_of
 from penstock.spark.failures import as_run_error
-from penstock.state.file import put_safely
+from penstock.storage import Storage, exists, names_under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,12 +33,15 @@ Stage = Callable[["DataFrame"], Staged]
 
 @dataclass(frozen=True)
 class Refusals:
-    """The rows of one batch that a sink refuses. `stage` stages some rows, `note` is where the letters are kept until the batch is through."""
+    """The rows of one batch that a sink refuses. `stage` stages some rows; `note` is the object of `notes` that keeps the letters until the batch is
+    through.
+    """
 
     sink: Sink
     schema: Schema
     stage: Stage
-    note: Path
+    notes: Storage
+    note: str
 
     def staged(self, frame: DataFrame) -> tuple[Staged, list[Letter]]:
         """The batch, staged without the rows that are refused, and those as letters."""
@@ -95,8 +97,8 @@ class Refusals:
             made.abort()
 
     def _is_through(self, made: Staged) -> bool:
-        """Whether the sink holds the batch already. Then the trials did not find rows that only the complete table refuses; the note has them."""
-        if self.note.exists():
+        """Whether the sink holds the batch already. Then the trials told nothing of rows that only the whole table refuses; the note does."""
+        if exists(self.notes, self.note):
             made.rehearse()
         return made.through
 
@@ -114,13 +116,13 @@ class Refusals:
 
     def _write(self, letters: list[Letter]) -> None:
         """Notes the letters; those of batches before are through by now."""
-        put_safely(self.note, [json.dumps([asdict(made) for made in letters]).encode()])
-        for old in self.note.parent.iterdir():
-            if old.name != self.note.name:
-                old.unlink(missing_ok=True)
+        self.notes.write(self.note, json.dumps([asdict(made) for made in letters]).encode())
+        self.notes.delete(*(name for name in names_under(self.notes, "") if name != self.note))
 
     def _noted(self) -> list[Letter]:
-        return [Letter(**made) for made in json.loads(self.note.read_bytes())] if self.note.exists() else []
+        if not exists(self.notes, self.note):
+            return []
+        return [Letter(**made) for made in json.loads(self.notes.read(self.note))]
 
 
 def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:

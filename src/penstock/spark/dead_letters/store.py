@@ -14,7 +14,7 @@ from typing import Any
 from penstock.connectors.base import Staged
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
-from penstock.state.file import put_safely
+from penstock.storage import Storage, names_under, open_storage
 
 BOX = "dead-letters"
 """Where they are in a checkpoint directory."""
@@ -26,21 +26,26 @@ class LetterBox:
 
     folder: Path
 
+    @property
+    def storage(self) -> Storage:
+        """What keeps it."""
+        return open_storage(self.folder)
+
     def stage(self, rows: list[Any], batch: int) -> Staged:
         """Keeps the letters of a batch when it is committed."""
-        return StagedLetters(self.folder / f"{batch:010d}.jsonl", rows)
+        return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
     def hand_over(self, place: Path) -> None:
         """Adds the letters of a bounded run to another box, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
         letters = [letter | {"id": f"{run}-{at}"} for at, letter in enumerate(self.letters())]
         if letters:
-            _write(place / f"{run}.jsonl", letters)
+            _write(open_storage(place), f"{run}.jsonl", letters)
 
     def letters(self) -> Iterator[dict[str, Any]]:
         """All letters, oldest first."""
-        for path in self._files():
-            yield from _read(path)
+        for name in self._files():
+            yield from _read(self.storage, name)
 
     def edit(self, letter: str, payload: Mapping[str, object]) -> None:
         """Puts another payload in the place of a letter's own; raises BadPayload for one that cannot be replayed."""
@@ -55,29 +60,30 @@ class LetterBox:
         return before - sum(1 for _ in self.letters())
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
-        for path in self._files():
-            before = list(_read(path))
+        for name in self._files():
+            before = list(_read(self.storage, name))
             after = [made for made in map(change, before) if made is not None]
             if not after:
-                path.unlink()
+                self.storage.delete(name)
             elif after != before:
-                _write(path, after)
+                _write(self.storage, name, after)
 
-    def _files(self) -> list[Path]:
-        return sorted(self.folder.glob("*.jsonl")) if self.folder.exists() else []
+    def _files(self) -> list[str]:
+        return [name for name in names_under(self.storage, "") if name.endswith(".jsonl")]
 
 
 @dataclass
 class StagedLetters(Staged):
     """Letters that wait for the commit of their batch."""
 
-    path: Path
+    storage: Storage
+    name: str
     taken: list[Any]
 
     def commit(self) -> None:
         """Writes them."""
         if self.taken:
-            _write(self.path, [plain(dict(zip(DEAD.names, row, strict=True))) for row in self.taken])
+            _write(self.storage, self.name, [plain(dict(zip(DEAD.names, row, strict=True))) for row in self.taken])
 
 
 def plain(letter: dict[str, Any]) -> dict[str, Any]:
@@ -85,9 +91,9 @@ def plain(letter: dict[str, Any]) -> dict[str, Any]:
     return letter | {"time": letter["time"].isoformat(), "payload": json.loads(letter["payload"])}
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    return map(json.loads, path.read_text().splitlines())
+def _read(storage: Storage, name: str) -> Iterator[dict[str, Any]]:
+    return map(json.loads, storage.read(name).splitlines())
 
 
-def _write(path: Path, letters: list[dict[str, Any]]) -> None:
-    put_safely(path, ["\n".join([*map(json.dumps, letters), ""]).encode()])
+def _write(storage: Storage, name: str, letters: list[dict[str, Any]]) -> None:
+    storage.write(name, "\n".join([*map(json.dumps, letters), ""]).encode())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.spark.live.report import BatchReport
-from penstock.state.file import put_safely
+from penstock.storage import open_storage
 
 FIRST = 1_000
 """What the first batch of a run takes at most, of each source."""
@@ -72,5 +72,5 @@ class Pace:
         """Notes the number for a source, between its bounds."""
         bounded = max(LEAST, rows) if self.most is None else min(max(LEAST, rows), self.most)
         if self.rows.get(source) != bounded:
-            put_safely(self.folder / source / "pace", [str(bounded).encode()])
+            open_storage(self.folder / source).write("pace", str(bounded).encode())
             self.rows[source] = bounded

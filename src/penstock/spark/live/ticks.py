@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.compiler.times import Timeline
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER
-from penstock.state.file import put_safely
-from penstock.storage.private import make_private
+from penstock.storage import make_directory, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,10 +37,10 @@ class Ticks:
 
     def put(self) -> None:
         """Makes Spark run a batch."""
-        put_safely(self.folder / f"tick-{time.time_ns():020d}", [b"tick\n"])
+        open_storage(self.folder).write(f"tick-{time.time_ns():020d}", b"tick\n")
 
     def stream(self, spark: SparkSession) -> DataFrame:
         """The ticks as a streaming frame; those that have been read are removed."""
-        make_private(self.folder)
+        make_directory(self.folder)
         reader = spark.readStream.format("text").option("cleanSource", "delete")
         return reader.load(str(self.folder))
