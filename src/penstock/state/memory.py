@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import Layout
-from penstock.graph.state.table import places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
+from penstock.state.runs import Runs
 
 
 class MemoryState:
@@ -55,11 +54,16 @@ class MemoryState:
 
 
 class MemoryTable:
-    """A table in memory; what the local runtime and bounded runs use."""
+    """A table in memory; what the local runtime and bounded runs use. What is read costs what is found, not what is kept."""
 
     def __init__(self, rows: pa.Table | None = None, horizon: int = NEVER) -> None:
-        self.rows, self.horizon = rows, horizon
+        self.kept, self.horizon = Runs(rows), horizon
         self.new: list[pa.RecordBatch] = []
+
+    @property
+    def rows(self) -> pa.Table | None:
+        """All rows; None when there are none."""
+        return self.span(NEVER, FOREVER)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Keeps rows."""
@@ -69,19 +73,17 @@ class MemoryTable:
     def span(self, begin: int, end: int) -> pa.Table | None:
         """The rows of a span of time."""
         self._gather()
-        if self.rows is None:
-            return None
-        return some(self.rows, within(times_of(self.rows), max(begin, self.horizon), end))
+        return _together(run.span(max(begin, self.horizon), end) for run in self.kept)
 
     def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
-        """The rows at some places in a span of time."""
-        found = self.span(begin, end)
-        return None if found is None else some(found, np.isin(places_of(found), places))
+        """The rows of some key hashes in a span of time."""
+        self._gather()
+        return _together(run.at(places, max(begin, self.horizon), end) for run in self.kept)
 
     def first(self, begin: int) -> int:
         """The earliest time at or after `begin`."""
-        found = self.span(begin, FOREVER)
-        return FOREVER if found is None else int(times_of(found).min())
+        self._gather()
+        return self.kept.first(max(begin, self.horizon))
 
     def forget(self, before: int) -> None:
         """Drops rows by their time."""
@@ -89,13 +91,12 @@ class MemoryTable:
 
     def replace(self, rows: pa.Table | None) -> None:
         """Puts other rows in the place of all."""
-        self.rows, self.new = rows, []
+        self.kept, self.new = Runs(rows), []
 
     def settle(self) -> None:
         """The end of a batch: what was forgotten is gone."""
         self._gather()
-        if self.rows is not None:
-            self.rows = some(self.rows, times_of(self.rows) >= self.horizon)
+        self.kept.forget(self.horizon)
 
     def snapshot(self) -> bytes:
         """The rows, and how far rows are forgotten."""
@@ -104,12 +105,17 @@ class MemoryTable:
 
     def restore(self, snapshot: bytes) -> None:
         """Takes the rows of a snapshot."""
-        self.rows, self.horizon = pickle.loads(snapshot)
-        self.new = []
+        rows, self.horizon = pickle.loads(snapshot)
+        self.replace(rows)
 
     def _gather(self) -> None:
         """Puts what was added to the rest."""
         if self.new:
-            kept = [] if self.rows is None else [self.rows]
-            both = [*kept, *(pa.Table.from_batches([batch]) for batch in self.new)]
-            self.new, self.rows = [], pa.concat_tables(both)
+            new, self.new = pa.Table.from_batches(self.new), []
+            self.kept.add(new)
+
+
+def _together(parts: Iterable[pa.Table]) -> pa.Table | None:
+    """Rows of several runs as one table; None when there are none."""
+    found = [part for part in parts if part.num_rows]
+    return pa.concat_tables(found) if found else None
