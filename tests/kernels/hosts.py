@@ -12,11 +12,12 @@ from typing import Any
 
 from penstock.compiler.times import Timeline
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Port
+from penstock.graph.nodes import JoinStatic, Node, Port
 from penstock.graph.state.timers import CLOCKS, EVENT
 from penstock.graph.times import FOREVER, NEVER, Times, to_moment
-from penstock.kernels.base import Context
+from penstock.kernels.base import Context, Kernel
 from penstock.kernels.build import kernel_of
+from penstock.kernels.joins.static import JoinKernel
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
 from penstock.local.program import compiled
@@ -46,7 +47,7 @@ class Host:
     def open(self) -> None:
         """Opens new kernels over what is kept."""
         ports = [p for s in self.graph.sinks for p in s.inputs]
-        self.pipeline = Pipeline([kernel_of(n, self.graph) for n in self.program.steps], ports)
+        self.pipeline = Pipeline([self.kernel(n) for n in self.program.steps], ports)
         self.pipeline.open(
             Context(
                 state=lambda name: self.states.setdefault(name, MemoryState()),
@@ -56,6 +57,13 @@ class Host:
             )
         )
         self.begin()
+
+    def kernel(self, node: Node) -> Kernel:
+        """The kernel of a step; a static table is read from the items of its endpoint."""
+        if isinstance(node, JoinStatic):
+            rows = node.table.options["rows"]
+            return JoinKernel(node, self.graph.output(node.inputs[0]).schema, lambda: rows)
+        return kernel_of(node, self.graph)
 
     def times(self, step: str) -> Times:
         """The times of a step."""
@@ -110,15 +118,18 @@ def in_one_batch(graph: Graph, records: Sequence[Record], end: int, now: int) ->
     return host
 
 
-def hostile(graph: Graph, records: Sequence[Record], end: int, now: int, seed: int) -> Host:
-    """The same in pieces, with time that moves between them and kernels that are opened anew."""
+def hostile(graph: Graph, records: Sequence[Record], end: int, now: int, seed: int, late: int = 0) -> Host:
+    """The same in pieces, with time that moves between them and kernels that are opened anew.
+
+    Time moves up to the earliest record that is still to come, so that none is late; with `late` it moves so many seconds further.
+    """
     rolled, host, at = random.Random(seed), Host(graph), 0
     while at < len(records):
         size = rolled.choice((1, 1, 1, 2, 5, 30))
         host.take(records[at : at + size])
         at += size
         if rolled.random() < 0.4:
-            ahead = min((time for _, _, time in records[at:]), default=0) * SECOND
+            ahead = (min((time for _, _, time in records[at:]), default=0) + late) * SECOND
             host.advance(min(ahead, end), rolled.randint(host.now, now))
             if rolled.random() < 0.3:
                 host.advance(host.watermark, host.now)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 import penstock as ps
@@ -77,6 +79,57 @@ async def same_record(row: Any) -> Any:
     return row
 
 
+class Counting(ps.Bolt):
+    """A bolt with state of its own: how often it has seen each key."""
+
+    outputs = "k string, n bigint"
+
+    def prepare(self, context: Any) -> None:
+        self.counts: dict[str, int] = {}
+
+    def process(self, tup: Any) -> Iterator[Any]:
+        self.counts[tup.k] = self.counts.get(tup.k, 0) + 1
+        yield tup.k, self.counts[tup.k]
+
+
+class Split(ps.Bolt):
+    """A bolt without state, with two streams."""
+
+    outputs = {"low": "k string", "high": "k string, v int"}
+    stateful = False
+
+    def process(self, tup: Any) -> None:
+        if tup.v < 5:
+            self.emit((tup.k,), stream="low")
+        else:
+            self.emit((tup.k, tup.v), stream="high")
+
+
+class Above(ps.BroadcastProcess):
+    """Events above the newest limit of their key."""
+
+    def on_rule(self, rule: Any) -> Any:
+        return rule
+
+    def on_event(self, row: Any, rules: Mapping[Any, Any]) -> Iterator[Any]:
+        if row.k in rules and row.v > rules[row.k].v:
+            yield row.k, row.v
+
+
+def doubled_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(2, "v", pa.compute.multiply(batch.column(2), pa.scalar(2, pa.int32())))
+
+
+NAMES = ps.items([("a", "Ada"), ("b", "Bo"), ("b", "Bob")], "k string, name string")
+
+
+def branched(s: Any) -> Any:
+    parts = s.branch("parts", low="v < 3", middle=lambda r: r.v < 6)
+    low = parts.low.select("l", "k", "v", "'low' as part")
+    rest = parts.otherwise.select("o", "k", "v", "'rest' as part")
+    return low.union("x", rest, parts.middle.select("m", "k", "v", "'middle' as part"))
+
+
 Make = Callable[[Any], Any]
 """A step behind a stream with event time."""
 
@@ -100,6 +153,14 @@ RECORDS: dict[str, Make] = {
     "filter": lambda s: s.filter("x", lambda r: r.v > 3),
     "select": lambda s: s.select("x", "k", "v * 2 as w"),
     "where": lambda s: s.where("x", "v > 3"),
+    "map_batches": lambda s: s.map_batches("x", doubled_batch),
+    "branch and union": branched,
+    "static join": lambda s: s.join("x", NAMES, on="k"),
+    "static join, left": lambda s: s.join("x", NAMES, on="k", how="left"),
+    "repartition": lambda s: s.repartition("x", 3, "k"),
+    "update_state": lambda s: s.key_by("k").update_state(
+        "x", lambda r, n: ((n or 0) + 1, [(n or 0) + 1]), schema="n bigint"
+    ),
     "explode": lambda s: s.explode("x", "n", "array(v, v + 1)"),
     "process": lambda s: s.key_by("k").process("x", Totals, schema="text string"),
     "process with timers": lambda s: s.key_by("k").process("x", Alarms, schema="text string"),
@@ -141,8 +202,65 @@ TABLES: dict[str, Make] = {
     "updates over a table": lambda s: (
         updated(s).key_by("k").window(ps.sliding("20s", "5s"), mode="update").aggregate("x", t="sum(n)")
     ),
+    "window with early results by records": lambda s: (
+        s.key_by("k").window(ps.tumbling("10s"), early=ps.every_records(3)).aggregate("x", t="sum(v)")
+    ),
+    "window with early results by time": lambda s: (
+        s.key_by("k").window(ps.tumbling("20s"), early=ps.every_interval("3s")).aggregate("x", t="sum(v)")
+    ),
+    "totals without a key": lambda s: s.aggregate("x", n="count(*)", t="sum(v)"),
     "window by the clock": lambda s: (
         s.key_by("k").window(ps.tumbling("1000s"), clock="processing").aggregate("x", n="count(*)")
+    ),
+}
+
+
+CHANGES: dict[str, Make] = {
+    "changes of totals": lambda s: s.key_by("k").aggregate("n", n="count(*)", t="sum(v)"),
+    "where over totals": lambda s: s.key_by("k").sum("n", "v", into="t").where("x", "t % 200 > 100"),
+    "select over totals": lambda s: s.key_by("k").count("n", into="n").select("x", "k", "n div 10 as tens"),
+    "totals of totals": lambda s: (
+        s.key_by("k", "v").count("n", into="n").key_by("n").aggregate("x", m="count(*)", top="max(v)", low="min(v)")
+    ),
+    "totals of totals without a key": lambda s: s.key_by("k").sum("n", "v", into="t").aggregate("x", all="sum(t)"),
+    "top of totals": lambda s: s.key_by("k", "v").count("n", into="n").key_by("k").top("x", 2, "n desc, v"),
+    "distinct of totals": lambda s: s.key_by("k", "v").count("n", into="n").key_by("n").distinct("x"),
+    "union of totals": lambda s: (
+        s.key_by("k").count("n", into="n").union("x", s.key_by("k").aggregate("m", n="sum(v)"))
+    ),
+    "explode over totals": lambda s: s.key_by("k").count("n", into="n").explode("x", "part", "array(n, n div 2)"),
+    "map over totals": lambda s: (
+        s.key_by("k").count("n", into="n").map("x", lambda r: {"k": r.k, "m": r.n % 7}, schema="k string, m bigint")
+    ),
+    "branch over totals": lambda s: s.key_by("k").count("n", into="n").branch("x", odd="n % 2 = 1").odd,
+    "static join of totals": lambda s: s.key_by("k").count("n", into="n").join("x", NAMES, on="k", how="left"),
+    "join of totals": lambda s: (
+        s.key_by("k").count("n", into="n").join("x", s.key_by("k").aggregate("m", most="max(v)"), on="k", how="full")
+    ),
+    "join of totals with records": lambda s: (
+        s.key_by("k").count("n", into="n").join("x", s.select("r", "k as other", "v"), on={"k": "other"})
+    ),
+    "a table of changes": lambda s: s.key_by("k").count("n", into="n").changelog("log").as_table("x", "k"),
+    "totals of a table of changes": lambda s: (
+        s.key_by("k", "v")
+        .count("n", into="n")
+        .changelog("log")
+        .as_table("table", ("k", "v"))
+        .key_by("k")
+        .aggregate("x", t="sum(n)")
+    ),
+    "changes of a top": lambda s: s.key_by("k").top("x", 3, "v desc, ts"),
+    "changes of sessions": lambda s: s.key_by("k").window(ps.session("2s"), mode="update").aggregate("x", n="count(*)"),
+}
+"""Tables whose rows change; what they come to is what their changelog comes to."""
+LATE: dict[str, Make] = {
+    "tumbling": lambda s: s.key_by("k").window(ps.tumbling("10s"), lateness="30s").aggregate("x", t="sum(v)"),
+    "sliding": lambda s: s.key_by("k").window(ps.sliding("20s", "5s"), lateness="30s").aggregate("x", n="count(*)"),
+    "tumbling with early results": lambda s: (
+        s.key_by("k").window(ps.tumbling("10s"), lateness="30s", early=ps.every_records(2)).aggregate("x", n="count(*)")
+    ),
+    "of a reduce": lambda s: (
+        s.select("y", "k", "ts", "v").key_by("k").window(ps.tumbling("10s"), lateness="30s").reduce("x", max)
     ),
 }
 
@@ -172,9 +290,28 @@ def flow_of(make: Make) -> Graph:
     return flow.graph
 
 
-def both(graph: Graph, sources: str, seed: int) -> tuple[Host, Host]:
+def both(graph: Graph, sources: str, seed: int, late: int = 0) -> tuple[Host, Host]:
     records = records_of(random.Random(seed), sources, 150)
-    return in_one_batch(graph, records, END, NOW), hostile(graph, records, END, NOW, seed)
+    return in_one_batch(graph, records, END, NOW), hostile(graph, records, END, NOW, seed, late)
+
+
+SIGNS = {"insert": 1, "update_after": 1, "update_before": -1, "delete": -1}
+
+
+def total(changes: Iterable[tuple[Any, ...]]) -> Counter[Any]:
+    """What changes come to."""
+    made: Counter[Any] = Counter()
+    for op, *row in changes:
+        made[tuple(row)] += SIGNS[op]
+    return Counter({row: n for row, n in made.items() if n})
+
+
+def last_rows(graph: Graph, host: Host) -> dict[tuple[Any, ...], Any]:
+    """The last row of each key."""
+    output = graph.output(graph.sinks[0].inputs[0])
+    updates = output.schema.names if output.updates is None else output.updates
+    keys = [output.schema.names.index(k) for k in updates]
+    return {tuple(r[k] for k in keys): r for r in host.out["out"]}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -189,10 +326,78 @@ def test_records_come_out_whatever_the_host_does(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_end_the_same_whatever_the_host_does(name: str, seed: int) -> None:
     graph = flow_of(TABLES[name])
-    output = graph.output(graph.sinks[0].inputs[0])
-    keys = [output.schema.names.index(k) for k in output.updates or output.schema.names]
-    whole, pieces = ({tuple(r[k] for k in keys): r for r in h.out["out"]} for h in both(graph, "a", seed))
+    whole, pieces = (last_rows(graph, host) for host in both(graph, "a", seed))
     assert pieces == whole
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_come_to_the_same_whatever_the_host_does(name: str, seed: int) -> None:
+    graph = flow_of(lambda s: CHANGES[name](s).changelog("changes"))
+    whole, pieces = (total(host.out["out"]) for host in both(graph, "a", seed))
+    assert pieces == whole
+    assert whole, "there is something to compare"
+    assert min(whole.values()) > 0, "nothing is taken back that was not there"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", LATE)
+def test_late_records_correct_windows_that_are_kept(name: str, seed: int) -> None:
+    """Time moves up to eight seconds past records that are still to come; windows are kept for thirty."""
+    graph = flow_of(LATE[name])
+    by = [graph.output(graph.sinks[0].inputs[0]).schema.names.index(n) for n in ("k", "window_start")]
+    whole, pieces = ({tuple(r[i] for i in by): r for r in h.out["out"]} for h in both(graph, "a", seed, late=8))
+    assert pieces == whole
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_early_results_of_sessions_end_with_the_sessions(seed: int) -> None:
+    def sessions(early: Any) -> Make:
+        return lambda s: s.key_by("k").window(ps.session("2s"), early=early).aggregate("x", n="count(*)")
+
+    plain = both(flow_of(sessions(None)), "a", seed)[0].out["out"]
+    for host in both(flow_of(sessions(ps.every_records(2))), "a", seed):
+        assert Counter(plain) - Counter(row[: len(plain[0])] for row in host.out["out"]) == Counter()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_record_is_in_a_window_or_late(seed: int) -> None:
+    flow = ps.Flow("f")
+    source = flow.source("a", ps.items([], SCHEMA), event_time="ts")
+    counted = source.key_by("k").window(ps.tumbling("10s")).aggregate("x", n="count(*)")
+    counted.sink("out", ps.console())
+    counted.side("late").sink("late", ps.console())
+    host = both(flow.graph, "a", seed, late=8)[1]
+    assert host.out["late"]
+    names = flow.graph.output(flow.graph.sinks[0].inputs[0]).schema.names
+    assert sum(row[names.index("n")] for row in host.out["out"]) + len(host.out["late"]) == 150
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bolts_emit_the_same_whatever_the_host_does(seed: int) -> None:
+    top = ps.Topology("t")
+    top.spout("a", ps.items([], SCHEMA))
+    top.bolt("split", Split, parallelism=2).shuffle("a")
+    top.bolt("count", Counting, parallelism=3).fields("split", "k", stream="low")
+    top.bolt("again", Counting, parallelism=2).fields("split", "k", stream="high")
+    for name in ("count", "again"):
+        top.sink(f"{name}-out", ps.console(), from_=name)
+    whole, pieces = both(top.graph, "a", seed)
+    for name in ("count-out", "again-out"):
+        assert Counter(pieces.out[name]) == Counter(whole.out[name])
+        assert whole.out[name]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_broadcast_rules_hold_for_what_follows_them(seed: int) -> None:
+    flow = ps.Flow("f")
+    rules, events = (flow.source(n, ps.items([], SCHEMA)) for n in "ab")
+    events.with_broadcast("x", rules, Above, "k string, v int", key="k").sink("out", ps.console())
+    rolled = random.Random(seed)
+    records = [*records_of(rolled, "a", 12), *records_of(rolled, "b", 120)]
+    whole, pieces = in_one_batch(flow.graph, records, END, NOW), hostile(flow.graph, records, END, NOW, seed)
+    assert Counter(pieces.out["out"]) == Counter(whole.out["out"])
+    assert whole.out["out"]
 
 
 @pytest.mark.parametrize("seed", range(3))

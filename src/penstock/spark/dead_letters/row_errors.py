@@ -97,7 +97,7 @@ class Refusals:
             made.abort()
 
     def _is_through(self, made: Staged) -> bool:
-        """Whether the sink holds the batch already. Then the trials told nothing of rows that only the whole table refuses; the note does."""
+        """Whether the sink holds the batch already. Then the trials did not find rows that only the complete table refuses; the note has them."""
         if exists(self.notes, self.note):
             made.rehearse()
         return made.through
