@@ -84,7 +84,8 @@ def _spread(begin: IntArray, sizes: IntArray) -> IntArray:
     """
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begin - (ends - sizes), sizes)
+    made: IntArray = np.arange(total) + np.repeat(begin - (ends - sizes), sizes)
+    return made
 
 
 class Runs:
