@@ -262,3 +262,30 @@ def test_another_grouping_of_a_bolt_is_refused() -> None:
         "its grouping of in was fields(k), and is now fields(k, n)"
     ]
     assert bolt(2).compatible_with(bolt(2, "shuffle")) == ["its grouping of in was shuffle, and is now fields(k)"]
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        {"spec": ps.tumbling("10s")},
+        {"spec": ps.session("10s")},
+        {"spec": ps.session("10s"), "lateness": "5s"},
+        {"spec": ps.session(ps.col("n"))},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("live", [True, False])
+def test_reading_late_records_does_not_change_what_a_window_keeps(windows: dict[str, Any], *, live: bool) -> None:
+    """Nor does the compiler: the step as it was written keeps the same."""
+    made = []
+    for is_read in (False, True):
+        flow = ps.Flow("f")
+        source = flow.source("one", ps.items([], LEFT), event_time="ts")
+        counted = source.key_by("k").window(**windows).count("s")
+        counted.sink("out", ps.console())
+        if is_read:
+            counted.side("late").sink("late", ps.console())
+        plan = compile_graph(flow.graph, live=live)
+        assert plan.graph.node("s").stores == flow.graph.node("s").stores
+        made.append(schemas_of(plan.graph))
+    assert made[0] == made[1]

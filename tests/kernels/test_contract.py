@@ -361,16 +361,19 @@ def test_early_results_of_sessions_end_with_the_sessions(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_record_is_in_a_window_or_late(seed: int) -> None:
+@pytest.mark.parametrize("windows", [ps.tumbling("10s"), ps.session("1s")], ids=repr)
+def test_a_record_is_in_a_window_or_late(windows: Any, seed: int) -> None:
     flow = ps.Flow("f")
     source = flow.source("a", ps.items([], SCHEMA), event_time="ts")
-    counted = source.key_by("k").window(ps.tumbling("10s")).aggregate("x", n="count(*)")
+    counted = source.key_by("k").window(windows).aggregate("x", n="count(*)", t="sum(v)")
     counted.sink("out", ps.console())
     counted.side("late").sink("late", ps.console())
     host = both(flow.graph, "a", seed, late=8)[1]
-    assert host.out["late"]
-    names = flow.graph.output(flow.graph.sinks[0].inputs[0]).schema.names
-    assert sum(row[names.index("n")] for row in host.out["out"]) + len(host.out["late"]) == 150
+    late = [row[2] for row in host.out["late"]]
+    assert late
+    records = [values[2] for _, values, _ in records_of(random.Random(seed), "a", 150)]
+    assert sum(row[3] for row in host.out["out"]) + len(late) == len(records)
+    assert sum(row[4] for row in host.out["out"]) + sum(late) == sum(records)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -38,15 +38,21 @@ def window_parts(plan: Plan) -> Plan:
     """The plan of a graph in which windows of native aggregates have a `parts` step before them."""
     graph = plan.graph
     split = [n for n in graph.nodes if isinstance(n, Window) and _splits(graph, n)]
-    moved = {Port(n.name, LATE): Port(child(n.name, "parts"), LATE) for n in split}
+    moved = {Port(n.name, LATE): Port(child(n.name, "parts"), LATE) for n in split if not _is_session(n)}
     nodes = [_rewired(made, moved) for node in graph.nodes for made in _split(graph, node)]
     return Plan(Graph(graph.name, tuple(nodes)), plan.stages)
 
 
 def _splits(graph: Graph, node: Window) -> bool:
-    """Whether a step is split. Which records of a session are late shows only after the shuffle, if they are asked for."""
-    asked = isinstance(node.spec, SessionWindow) and bool(graph.readers(Port(node.name, LATE)))
-    return node.native and not node.parts and not asked
+    """Whether a step is split. Which records of a session are late shows only after the shuffle: where they are read, only sessions that are
+    emitted once are made of parts, of a record each.
+    """
+    asked = _is_session(node) and bool(graph.readers(Port(node.name, LATE)))
+    return node.native and not node.parts and (node.once or not asked)
+
+
+def _is_session(node: Window) -> bool:
+    return isinstance(node.spec, SessionWindow)
 
 
 def _rewired(node: Node, moved: dict[Port, Port]) -> Node:
@@ -63,7 +69,8 @@ def _split(graph: Graph, node: Node) -> list[Node]:
     read = Port(before[-1].name) if before else node.inputs[0]
     counted = not graph.readers(Port(node.name, LATE))
     first = WindowParts(child(node.name, "parts"), (read,), node, counted, line=node.line)
-    rest = replace(node, inputs=(Port(first.name),), outputs=node.outputs[:1], parts=True)
+    outputs = node.outputs if first.by_record else node.outputs[:1]
+    rest = replace(node, inputs=(Port(first.name),), outputs=outputs, parts=True)
     return [*before, first, rest]
 
 

@@ -46,8 +46,8 @@ from penstock.graph.windows import (
 WINDOW_START, WINDOW_END, WINDOW_NUMBER = "window_start", "window_end", "window"
 ROW = "__row"
 """The field of a ranked record, before its own fields are taken out of it."""
-PANE, START, END, GAP = "__pane", "__start", "__end", "__gap"
-"""The fields of parts: where a pane begins; from when to when a piece of a session is; the gap of a record."""
+PANE, START, END, GAP, RECORD = "__pane", "__start", "__end", "__gap", "__record"
+"""The fields of parts: where a pane begins; from when to when a piece of a session is; the gap of a record; the record itself."""
 APPEND, UPDATE, COMPLETE = "append", "update", "complete"
 EVENT, PROCESSING = "event", "processing"
 
@@ -272,13 +272,23 @@ class Window(Aggregating):
         bounds = self.windows.bounds()
         schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
         timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
-        late = Output(self._late(given[0].schema), LATE, event_time=given[0].event_time)
         of_table = given[0].changes is not None
+        late = None if of_table else self._late_output(given[0])
         if self.counted:
             main = Output(counted(schema), OUT, None, timed)
         else:
             main = self.finished(Output(schema, OUT, self._changes(of_table), timed))
-        return (main,) if self.time is None or self.parts or of_table else (main, late)
+        return (main,) if late is None else (main, late)
+
+    def _late_output(self, given: Output) -> Output | None:
+        """The late records, where records can be late; of parts, where these have their records with them."""
+        if self.time is None or (self.parts and RECORD not in given.schema):
+            return None
+        if not self.parts:
+            return Output(self._late(given.schema), LATE, event_time=given.event_time)
+        record = given.schema.field(RECORD).type
+        assert isinstance(record, t.Struct)
+        return Output(Schema(record.fields), LATE, event_time=self.time)
 
     def _late(self, schema: Schema) -> Schema:
         """Late records as they were read, without the hidden key."""
@@ -314,13 +324,13 @@ class Window(Aggregating):
 
     @property
     def once(self) -> bool:
-        """Whether parts come in and each window is given once, when event time ends it: then nothing need be looked up."""
+        """Whether each window is emitted once, when event time ends it, and is made of parts: then nothing need be looked up."""
         late = bool(self.early or self.lateness) or self.time is None
-        return self.parts and self.mode == APPEND and not late
+        return self.native and self.mode == APPEND and not late
 
     @property
     def stores(self) -> dict[str, str]:
-        """Rows in time for windows that are given once; else a value for each key."""
+        """Rows in time for windows that are emitted once; else a value for each key. How the plan splits the step makes no difference."""
         return {self.name: "rows" if self.once else "values"}
 
     @property
@@ -353,14 +363,21 @@ class WindowParts(Node):
     """Whether late records come as parts too, to be counted; else they have an output of their own."""
     kind: ClassVar[str] = "parts"
 
+    @property
+    def by_record(self) -> bool:
+        """Whether each record is a piece of its own, and comes along: which records of a session are late shows only after the shuffle."""
+        return isinstance(self.of.spec, SessionWindow) and not self.counted
+
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The key, where the pane or the piece of a session is, the parts, and how many records they were made of; and the late records."""
         bounds = (START, END) if isinstance(self.of.spec, SessionWindow) else (PANE,)
         parts = (f for a in self.of.aggregates for f in a.part_fields)
         times = (t.Field(b, t.BIGINT) for b in bounds)
-        schema = Schema((*self.of.key_fields(given), *times, *parts, t.Field(ROWS, t.BIGINT)), internal=True)
+        fields = (*self.of.key_fields(given), *times, *parts, t.Field(ROWS, t.BIGINT))
         late = tuple(o for o in self.of.outputs if o.name == LATE)
-        return (Output(schema), *late)
+        if self.by_record:
+            return (Output(Schema((*fields, t.Field(RECORD, t.Struct(late[0].schema.fields))), internal=True)),)
+        return (Output(Schema(fields, internal=True)), *late)
 
 
 def _with_bounds(keys: tuple[t.Field, ...], bounds: tuple[t.Field, ...], results: tuple[t.Field, ...]) -> Schema:

@@ -13,9 +13,9 @@ from penstock.kernels.windows.window import WindowKernel
 
 
 def window_kernel(node: Window, graph: Graph) -> Kernel:
-    """By count, in columns where windows are given once, or a key at a time."""
+    """By count, in columns where windows are emitted once, or a key at a time; the oracle takes all windows over time a key at a time."""
     if isinstance(node.spec, CountWindow):
         return CountWindowKernel(node, graph)
-    if not node.once:
+    if not (node.parts and node.once):
         return WindowKernel(node, graph)
     return PanesKernel(node, graph) if isinstance(node.spec, TimeWindow) else SessionsKernel(node, graph)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, Window, WindowParts
-from penstock.graph.nodes.window import END, GAP, PANE, START
+from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START
 from penstock.graph.schema import Schema
 from penstock.graph.times import Times
 from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
@@ -19,6 +19,7 @@ from penstock.kernels.base import Kernel, Out
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.group import PartGroups, grouped
 from penstock.kernels.keyed.part_columns import Array, PartColumns
+from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import evaluated
 from penstock.kernels.windows.window import checked_gap
@@ -97,11 +98,23 @@ class SessionsGroupKernel(Kernel):
         times, known = self.times_of(chunk, self.times.now)
         gaps = self.gaps_of(chunk)
         rows = self.columns.table(chunk)
+        if self.node.by_record:
+            yield from self._each(chunk, rows, _masked(times, known), _masked(times + gaps, known))
+            return
         made = {_BUCKET: times - times % gaps, _OWN_GAP: gaps, START: times, END: times + gaps}
         for name, values in made.items():
             rows = rows.append_column(name, _masked(values, known))
         self.groups.add(rows)
-        return ()
+
+    def _each(self, chunk: Chunk, rows: pa.Table, start: Array, end: Array) -> Out:
+        """A piece for each record, with the record."""
+        schema = self.node.output().schema
+        kind = arrow_type(schema.field(RECORD).type)
+        batch = chunk.batch()
+        record = pa.StructArray.from_arrays([batch.column(f.name).cast(f.type) for f in kind], fields=list(kind))
+        made = rows.append_column(START, start).append_column(END, end).append_column(RECORD, record)
+        for part in made.select(list(schema.names)).combine_chunks().to_batches():
+            yield "out", Chunk(schema, batch=part)
 
     def advance(self, times: Times) -> Out:
         """The parts of each key and piece."""

@@ -16,10 +16,13 @@ import pyarrow.compute as pc
 
 from penstock.graph.aggregates import ROWS
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.nodes.window import END, START
+from penstock.graph.graph import Graph
+from penstock.graph.nodes import LATE, Window
+from penstock.graph.nodes.window import END, RECORD, START
 from penstock.graph.state.table import PLACE, TIME, column, places_of, some
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Out
+from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.windows.panes import PartsKernel
 from penstock.kernels.windows.rows import concat
@@ -28,13 +31,19 @@ _SESSION = "__session"
 
 
 class SessionsKernel(PartsKernel):
-    """Session windows."""
+    """Session windows. Where late records are read each piece is a record, which comes along as long as it may turn out to be late."""
+
+    def __init__(self, node: Window, graph: Graph) -> None:
+        super().__init__(node, graph)
+        self.has_records = len(node.outputs) > 1
 
     def advance(self, times: Times) -> Out:
         """Emits the sessions that are over, and keeps the pieces of the others."""
         self.move(times)
         new, mark = self.taken(), times.watermark
         new = None if new is None else new.append_column(TIME, new.column(END))
+        if new is not None and self.has_records:
+            new = yield from self._without_late(new)
         open_ = None if new is None else some(new, column(new, TIME) > mark)
         if mark > NEVER:
             moved = yield from self._ended(new, mark)
@@ -69,6 +78,51 @@ class SessionsKernel(PartsKernel):
             which = column(made, _SESSION)
             yield from self.give(made, begin[which], end[which])
         return self._kept(some(pieces, old_ones & ~ended & ~late), end)
+
+    def _without_late(self, new: pa.Table) -> Generator[tuple[str, Chunk], None, pa.Table]:
+        """Emits late records: those whose own window is over, and which fall into no session that was open when they came."""
+        flags = column(new, END) > self.times.late
+        if not flags.all():
+            flags = self._accepted(new, flags)
+            yield LATE, self._records(some(new, ~flags))
+        return new.filter(pa.array(flags)).drop_columns([RECORD])
+
+    def _accepted(self, new: pa.Table, on_time: BoolArray) -> BoolArray:
+        """Which records belong to a session that is open, one after the other; few are late, so only their keys are looked at."""
+        hashes = places_of(new)
+        places = np.unique(hashes[~on_time])
+        kept, accepted = self.table.at(places, self.times.late + 1), on_time.copy()
+        pieces = concat([kept, new.drop_columns([RECORD]).filter(pa.array(np.isin(hashes, places)))])
+        assert pieces is not None
+        numbers, first = self._key_numbers(pieces), 0 if kept is None else kept.num_rows
+        spans = zip(numbers.tolist(), column(pieces, START).tolist(), column(pieces, END).tolist(), strict=True)
+        open_: dict[int, list[tuple[int, int]]] = {}
+        at = np.flatnonzero(np.isin(hashes, places))
+        for number, (key, start, end) in enumerate(spans):
+            mine = open_.setdefault(key, [])
+            if number < first:
+                mine.append((start, end))
+            elif end > self.times.late or any(start < e and s < end for s, e in mine):
+                mine.append((start, end))
+                accepted[at[number - first]] = True
+        return accepted
+
+    def _records(self, rows: pa.Table | None) -> Chunk:
+        """The records of some pieces, as they were."""
+        schema = self.node.output(LATE).schema
+        if rows is None:
+            return Chunk(schema, rows=[])
+        columns = rows.column(RECORD).combine_chunks().flatten()
+        return Chunk(schema, batch=pa.record_batch(columns, schema=arrow_schema(schema)))
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Keeps pieces; a record that does not say when it happened is late at once."""
+        yield from super().take(chunk, source)
+        if self.has_records:
+            batch = pa.Table.from_batches([chunk.batch()])
+            unknown = np.asarray(batch.column(START).is_null())
+            yield LATE, self._records(some(batch, unknown))
+            self.counters.late -= int(unknown.sum())
 
     def _touching(self, old: pa.Table, open_: pa.Table | None, mark: int) -> pa.Table | None:
         """The open pieces of the keys that have old ones."""

@@ -9,8 +9,8 @@ from pyspark.sql import functions as f
 from penstock.graph.aggregates import ROWS
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, Port, Window, WindowParts
-from penstock.graph.nodes.window import END, GAP, PANE, START
-from penstock.graph.types import quote
+from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START
+from penstock.graph.types import Struct, quote
 from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.sql import part_sql, to_sql
@@ -18,7 +18,7 @@ from penstock.spark.lower.sql import part_sql, to_sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_AT, _BUCKET, _OWN_GAP = "__at", "__bucket", "__own_gap"
+_AT, _BUCKET, _OWN_GAP, _NUMBER = "__at", "__bucket", "__own_gap", "__number"
 
 
 def window_parts(at: Lowering, node: WindowParts) -> None:
@@ -36,7 +36,20 @@ def window_parts(at: Lowering, node: WindowParts) -> None:
         timed = timed.where(f"not {late}")
     if isinstance(of.spec, SessionWindow):
         timed = timed.repartition(at.tasks_of(of), *map(quote, of.keys))
-    at.give(Port(node.name), _grouped(timed, node))
+    at.give(Port(node.name), _by_record(timed, node) if node.by_record else _grouped(timed, node))
+
+
+def _by_record(frame: DataFrame, node: WindowParts) -> DataFrame:
+    """A piece for each record, with the record."""
+    kind = node.output().schema.field(RECORD).type
+    assert isinstance(kind, Struct)
+    record = f"struct({', '.join(quote(x.name) for x in kind.fields)})"
+    numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {_NUMBER}", f"{record} as {RECORD}")
+    parts = [sql for a in node.of.aggregates for sql in part_sql(a)]
+    bounds = [f"min({_AT}) as {START}", f"min({_AT} + {_OWN_GAP}) as {END}"]
+    rest = [f"count(*) as {ROWS}", f"first({RECORD}) as {RECORD}"]
+    made = numbered.groupBy(*map(quote, node.of.keys), _NUMBER).agg(*map(f.expr, [*bounds, *parts, *rest]))
+    return made.selectExpr(*map(quote, node.output().schema.names))
 
 
 def _timed(frame: DataFrame, of: Window, now: int) -> DataFrame:
