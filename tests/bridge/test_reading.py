@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.bridge.answers import Refused
 from penstock.bridge.records import BadInput, pieces
 from penstock.bridge.request import Head, read_head
-from penstock.bridge.seen import Known, Seen
+from penstock.bridge.seen import Known, KnownKeys
 from penstock.bridge.socket import Lines
 from penstock.log import Log
 
@@ -83,7 +83,7 @@ def test_keys_are_found_again_behind_damage(log: Log) -> None:
     data[len(data) // 2] ^= 1
     segment.write_bytes(data)
     with Log(log.path) as again:
-        seen = Seen(1, 100)
+        seen = KnownKeys(1, 100)
         seen.load(again, "t")
     assert seen.get(b"k1", 0) is None
     assert seen.get(b"k2", 0) == Known(2, b"")

@@ -23,8 +23,8 @@ from penstock.testing.verify import (
     Glance,
     Plan,
     Reader,
-    Seen,
     Sent,
+    SinkRow,
     Tally,
     Target,
     schedule,
@@ -35,11 +35,11 @@ from penstock.testing.verify import (
 
 SENT = Sent([[0, 2, 4], [1, 3, 5]], {i: "even" if i % 2 == 0 else "odd" for i in range(6)})
 ENDS = [[1, 1], [2, 2], [3, 3]]
-ROWS = [Seen("even" if i % 2 == 0 else "odd", i // 2 + 1, i) for i in range(6)]
+ROWS = [SinkRow("even" if i % 2 == 0 else "odd", i // 2 + 1, i) for i in range(6)]
 GLANCES = [{0: Glance()}, {0: Glance(2, 1)}, {0: Glance(4, 6)}, {0: Glance(6, 15)}]
 
 
-def judged(rows: list[Seen] = ROWS, glances: list[dict[int, Glance]] = GLANCES, *, ordered: bool = True) -> Tally:
+def judged(rows: list[SinkRow] = ROWS, glances: list[dict[int, Glance]] = GLANCES, *, ordered: bool = True) -> Tally:
     return tally(SENT, ENDS, {0: rows}, glances, ordered=ordered)
 
 
@@ -58,7 +58,7 @@ def test_a_doubled_row_is_found() -> None:
 
 
 def test_a_row_nobody_sent_is_found() -> None:
-    assert judged([*ROWS, Seen("odd", 4, 7)]).wrong["strange"] == 1
+    assert judged([*ROWS, SinkRow("odd", 4, 7)]).wrong["strange"] == 1
 
 
 def test_rows_out_of_order_are_found() -> None:
@@ -68,7 +68,7 @@ def test_rows_out_of_order_are_found() -> None:
 
 
 def test_a_state_that_went_back_is_found_where_the_sink_has_no_order() -> None:
-    again = [*ROWS[:4], Seen("even", 2, 4), ROWS[5]]
+    again = [*ROWS[:4], SinkRow("even", 2, 4), ROWS[5]]
     assert judged(again, ordered=False).wrong["reordered"] == 1
 
 
@@ -154,8 +154,8 @@ class _Lines(Following):
         super().__init__()
         self.lines = path.open()
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
-        yield 0, [Seen.of(json.loads(line)) for line in self.lines.readlines() if line.endswith("\n")]
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
+        yield 0, [SinkRow.of(json.loads(line)) for line in self.lines.readlines() if line.endswith("\n")]
 
     def close(self) -> None:
         self.lines.close()

@@ -16,7 +16,7 @@ from penstock.bridge.answers import Refused, answer
 from penstock.bridge.guard import Guard
 from penstock.bridge.intake import Closing
 from penstock.bridge.limits import Limits
-from penstock.bridge.records import BadInput, Given, Keys, pieces
+from penstock.bridge.records import BadInput, Keys, Submission, pieces
 from penstock.bridge.request import Head, read_head
 from penstock.bridge.server import Reader, Server, Writer, complain
 from penstock.bridge.sorting import KeyReused, Stored
@@ -35,7 +35,7 @@ class Taking:
     key_field: str = ""
     keep_headers: Sequence[str] = ()
 
-    def given(self, head: Head, body: bytes) -> Given:
+    def given(self, head: Head, body: bytes) -> Submission:
         """The records of a request."""
         kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
         key = self._key(head)
@@ -46,7 +46,7 @@ class Taking:
         keys = [k if key is None else key for k, _ in pairs] if self.key_header or self.key_field else None
         ident = _ident(head)
         digest = _digest(kind.encode(), key or b"", body) if ident else b""
-        return Given([value for _, value in pairs], keys, self._kept(head), ident, digest)
+        return Submission([value for _, value in pairs], keys, self._kept(head), ident, digest)
 
     def _key(self, head: Head) -> bytes | None:
         if not self.key_header:

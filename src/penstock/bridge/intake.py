@@ -11,8 +11,8 @@ from functools import partial
 from itertools import count
 
 from penstock.bridge.limits import Limits, Room
-from penstock.bridge.records import BadInput, Given
-from penstock.bridge.seen import Known, Seen
+from penstock.bridge.records import BadInput, Submission
+from penstock.bridge.seen import Known, KnownKeys
 from penstock.bridge.sorting import PendingBatch, Sorting, Stored, Waiting
 from penstock.log import Log
 
@@ -32,7 +32,7 @@ class Intake:
         self.count = 0
         self.failing: Exception | None = None
         self._partitions = len(log.offsets(topic))
-        self._seen = Seen(self._partitions, limits.remember)
+        self._seen = KnownKeys(self._partitions, limits.remember)
         self._seen.load(log, topic)
         self._producer = log.producer()
         self._turn = count()
@@ -43,7 +43,7 @@ class Intake:
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="penstock-bridge", daemon=True).start()
 
-    async def put(self, given: Given) -> list[Stored]:
+    async def put(self, given: Submission) -> list[Stored]:
         """Store a request; on disk on return."""
         if self._closing:
             raise Closing

@@ -17,7 +17,7 @@ class BadInput(Exception):
 
 
 @dataclass(frozen=True)
-class Given:
+class Submission:
     """What a client hands over at once, and is answered for as a whole.
 
     `headers` go with every record. `ident` is the name by which it is known when it comes again, and `digest` tells it from

@@ -21,7 +21,7 @@ class Known(NamedTuple):
     digest: bytes
 
 
-class Seen:
+class KnownKeys:
     """The newest keys of each partition; the oldest are forgotten first."""
 
     def __init__(self, partitions: int, most: int) -> None:
@@ -39,7 +39,7 @@ class Seen:
     def put(self, ident: bytes, partition: int, known: Known) -> None:
         """Remember a key.
 
-        >>> seen = Seen(1, most=1)
+        >>> seen = KnownKeys(1, most=1)
         >>> seen.put(b"a", 0, Known(7, b"")); seen.put(b"b", 0, Known(8, b""))
         >>> seen.get(b"a", 0), seen.get(b"b", 0).offset
         (None, 8)

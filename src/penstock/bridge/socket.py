@@ -9,7 +9,7 @@ from contextlib import suppress
 from penstock.bridge.guard import Guard
 from penstock.bridge.intake import Closing
 from penstock.bridge.limits import Limits
-from penstock.bridge.records import BadInput, Given, Keys
+from penstock.bridge.records import BadInput, Keys, Submission
 from penstock.bridge.server import Reader, Server, Writer, complain
 from penstock.log import Log
 
@@ -163,14 +163,14 @@ class SocketBridge(Server):
             rows.append(number)
             keys.append(key)
             values.append(value)
-        went = not rows or await self._put(Given(values, keys if self.keys.wanted else None), rows, answers)
+        went = not rows or await self._put(Submission(values, keys if self.keys.wanted else None), rows, answers)
         self.refused += sum(text.startswith("error") for text in answers.values())
         if self.acks:
             said = "".join(f"{' '.join(answers[n].split())}\n" for n in range(len(lines)) if n in answers)
             await self.send(writer, said.encode(errors="replace"))
         return went
 
-    async def _put(self, given: Given, rows: list[int], answers: dict[int, str]) -> bool:
+    async def _put(self, given: Submission, rows: list[int], answers: dict[int, str]) -> bool:
         try:
             for stored in await self.intake.put(given):
                 for at, row in enumerate(stored.rows):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from penstock.bridge.records import Given
-from penstock.bridge.seen import Seen, headers_of
+from penstock.bridge.records import Submission
+from penstock.bridge.seen import KnownKeys, headers_of
 from penstock.log.produce.partitioner import partition_for
 
 
@@ -48,7 +48,7 @@ class Share:
 class Waiting:
     """A request that waits to be stored."""
 
-    given: Given
+    given: Submission
     answer: asyncio.Future[list[Stored]]
     shares: list[Share] = field(default_factory=list)
     error: Exception | None = None
@@ -72,9 +72,9 @@ class PendingBatch:
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] = []
         self.headers: list[tuple[tuple[str, bytes], ...]] = []
-        self.shares: list[tuple[Share, int, Given]] = []
+        self.shares: list[tuple[Share, int, Submission]] = []
 
-    def add(self, share: Share, given: Given) -> None:
+    def add(self, share: Share, given: Submission) -> None:
         """Put a share into the batch; its first record keeps the idempotency key."""
         self.shares.append((share, len(self.values), given))
         self.values += [given.values[row] for row in share.rows]
@@ -86,7 +86,7 @@ class PendingBatch:
 class Sorting:
     """Spreads the requests of a group over the partitions; what is stored already is only looked up."""
 
-    def __init__(self, seen: Seen, partitions: int, turn: int) -> None:
+    def __init__(self, seen: KnownKeys, partitions: int, turn: int) -> None:
         self._seen, self._partitions, self._turn = seen, partitions, turn
         self._pending: dict[bytes, tuple[bytes, dict[int, Share]]] = {}
         self.pending: dict[int, PendingBatch] = {}
@@ -102,11 +102,11 @@ class Sorting:
             if not (given.ident and self._known(given, share)):
                 self.pending.setdefault(share.partition, PendingBatch()).add(share, given)
 
-    def _reused(self, given: Given) -> bool:
+    def _reused(self, given: Submission) -> bool:
         digest, _ = self._pending.get(given.ident, (given.digest, None))
         return digest != given.digest or not self._seen.agrees(given.ident, given.digest)
 
-    def _spread(self, given: Given) -> dict[int, Sequence[int]]:
+    def _spread(self, given: Submission) -> dict[int, Sequence[int]]:
         """The rows for each partition. For a request with an idempotency key it is the same whenever it comes."""
         other = partition_for(given.ident, self._partitions) if given.ident else self._turn
         if given.keys is None:
@@ -116,7 +116,7 @@ class Sorting:
             found.setdefault(other if key is None else partition_for(key, self._partitions), []).append(row)
         return dict(found)
 
-    def _known(self, given: Given, share: Share) -> bool:
+    def _known(self, given: Submission, share: Share) -> bool:
         """Whether a share is stored, or waits already under the same key."""
         _, twins = self._pending.setdefault(given.ident, (given.digest, {}))
         known = self._seen.get(given.ident, share.partition)

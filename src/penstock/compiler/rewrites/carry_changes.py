@@ -18,6 +18,7 @@ from penstock.graph.nodes import (
     AsRecords,
     AsTable,
     Branch,
+    BufferedStep,
     Changelog,
     Distinct,
     DistinctInTime,
@@ -26,7 +27,6 @@ from penstock.graph.nodes import (
     Filter,
     FlatMap,
     Fold,
-    Held,
     JoinStatic,
     Keyed,
     Map,
@@ -317,7 +317,7 @@ def _looks_at_settled_rows(node: Node) -> bool:
     """Whether a step answers for a row only when event time has passed it."""
     if isinstance(node, StreamJoin):
         return not isinstance(node, TableJoin)
-    return isinstance(node, Held) or (isinstance(node, Distinct) and node.within is not None)
+    return isinstance(node, BufferedStep) or (isinstance(node, Distinct) and node.within is not None)
 
 
 def _staying(node: Node, made: dict[str, Node]) -> Node:

@@ -16,7 +16,7 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, Aggregating, Combine, Fold, Keyed, Parts, Process, Reduce
-from penstock.graph.nodes.ordering import AsTable, Changelog, Distinct, DistinctInTime, Held, Sort, Top
+from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
@@ -35,7 +35,7 @@ from penstock.graph.nodes.stateless import (
     WithColumns,
 )
 from penstock.graph.nodes.time import BAD, EventTime
-from penstock.graph.nodes.topology import Bolt, Given, Route
+from penstock.graph.nodes.topology import Bolt, ExternalStep, Route
 from penstock.graph.nodes.window import Window, WindowParts, Windows
 from penstock.graph.order import Term
 
@@ -69,9 +69,9 @@ __all__ = [
     "Filter",
     "FlatMap",
     "Fold",
-    "Given",
+    "ExternalStep",
     "Grouping",
-    "Held",
+    "BufferedStep",
     "Inputs",
     "IntervalJoin",
     "JoinStatic",

@@ -15,7 +15,7 @@ from penstock.graph.duration import shown
 from penstock.graph.nodes.base import COUNT, LATE, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted
 from penstock.graph.nodes.join import LEFT, RIGHT, Sourced, StreamJoin, without_computed
 from penstock.graph.nodes.keyed import Aggregating, Fold, Keyed, Reduce
-from penstock.graph.nodes.ordering import Held
+from penstock.graph.nodes.ordering import BufferedStep
 from penstock.graph.nodes.window import Window
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
@@ -156,7 +156,7 @@ class WindowChanges(Keyed):
 
 
 @dataclass(frozen=True)
-class Settle(Held):
+class Settle(BufferedStep):
     """Rows of a table as records, when event time has passed them: none of them can come or go any more then.
 
     What comes or goes after that is late. `keys` are fields by which equal rows meet.

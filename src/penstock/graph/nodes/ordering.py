@@ -97,7 +97,7 @@ class Distinct(Keyed):
 
 
 @dataclass(frozen=True)
-class Held(Keyed):
+class BufferedStep(Keyed):
     """The base of steps that hold records until event time has passed them, then look at them in order of time."""
 
     timed_by: Timed = field(default=Timed(""), kw_only=True)
@@ -125,7 +125,7 @@ class Held(Keyed):
 
 
 @dataclass(frozen=True)
-class DistinctInTime(Held):
+class DistinctInTime(BufferedStep):
     """The earliest record of each key, by event time; with `within`, again when so much event time lies between."""
 
     within: int | None = field(default=None, kw_only=True)
@@ -152,7 +152,7 @@ class DistinctInTime(Held):
 
 
 @dataclass(frozen=True)
-class Sort(Held):
+class Sort(BufferedStep):
     """The records of each key in order: of event time, or within spans of event time by `by` alone. Without a key, all in one task."""
 
     by: tuple[Term, ...] = field(default=(), kw_only=True)

@@ -130,11 +130,11 @@ class Route(Node):
 
 
 @dataclass(frozen=True)
-class Given(Node):
+class ExternalStep(Node):
     """A step that runs elsewhere; only its outputs are known."""
 
     known: tuple[Output, ...] = field(default=())
-    kind: ClassVar[str] = "given"
+    kind: ClassVar[str] = "external"
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """What is known."""

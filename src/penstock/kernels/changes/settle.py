@@ -13,11 +13,11 @@ from penstock.graph.schema import Schema
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.changes.base import negative
 from penstock.kernels.changes.rows import NegativeCount, consolidated
-from penstock.kernels.ordering.sort import HeldKernel, given
+from penstock.kernels.ordering.sort import BufferKernel, given
 from penstock.kernels.records.chunk import Chunk
 
 
-class SettleKernel(HeldKernel):
+class SettleKernel(BufferKernel):
     """Holds changes until event time has passed their rows; what they add up to then are the records."""
 
     node: Settle

@@ -13,7 +13,7 @@ from penstock.kernels.base import Kernel, RecordFailed
 from penstock.kernels.errors.payload import payload_of
 from penstock.kernels.records.chunk import Chunk
 
-Given = list[tuple[str, Chunk]]
+Outputs = list[tuple[str, Chunk]]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Guard:
     policy: OnError
     letters: list[Letter] = field(default_factory=list)
 
-    def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Given:
+    def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Outputs:
         """What the kernel gives for the records it can take."""
         try:
             return list(kernel.take(chunk, place))
@@ -48,20 +48,20 @@ class Guard:
                 return self._go_on(kernel, chunk, place, failed)
             return [given for one in singles(chunk) for given in self._one(kernel, one, place)]
 
-    def _go_on(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Given:
+    def _go_on(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Outputs:
         """A keyed step has taken the records before the one that failed, and must not take them twice."""
         assert failed.at is not None
         bad, rest = piece(chunk, failed.at, failed.at + 1), piece(chunk, failed.at + 1, len(chunk))
         given = self._again(kernel, bad, place, failed)
         return [*(failed.made or []), *given, *(self.take(kernel, rest, place) if len(rest) else [])]
 
-    def _one(self, kernel: Kernel, chunk: Chunk, place: int) -> Given:
+    def _one(self, kernel: Kernel, chunk: Chunk, place: int) -> Outputs:
         try:
             return list(kernel.take(chunk, place))
         except RecordFailed as failed:
             return self._again(kernel, chunk, place, failed)
 
-    def _again(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Given:
+    def _again(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Outputs:
         for pause in self._pauses():
             time.sleep(pause)
             try:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.nodes import LATE, Distinct, DistinctInTime, Held, Sort, Term, Timed
+from penstock.graph.nodes import LATE, BufferedStep, Distinct, DistinctInTime, Sort, Term, Timed
 from penstock.graph.schema import Schema
 from penstock.graph.state.table import PLACE, TIME, TimeTable, column, places_of, some, times_of
 from penstock.graph.times import FOREVER, NEVER, Times
@@ -145,13 +145,13 @@ class DistinctKernel(Kernel):
         return ()
 
 
-class HeldKernel(Kernel):
+class BufferKernel(Kernel):
     """The base: keeps records until event time has passed them, and gives them in order then."""
 
-    node: Held
+    node: BufferedStep
     order: tuple[Term, ...] = (Term(TIME),)
 
-    def __init__(self, node: Held, schema: Schema) -> None:
+    def __init__(self, node: BufferedStep, schema: Schema) -> None:
         super().__init__(node)
         self.schema = schema
         self.fresh: list[Any] = []
@@ -213,7 +213,7 @@ class HeldKernel(Kernel):
         return rows
 
 
-class SortKernel(HeldKernel):
+class SortKernel(BufferKernel):
     """All records, in order."""
 
     node: Sort
@@ -239,7 +239,7 @@ class SortKernel(HeldKernel):
         return sorted_by(spans, (Term("__span"), *self.node.by, Term(TIME)), self.schema.names)
 
 
-class DistinctInTimeKernel(HeldKernel):
+class DistinctInTimeKernel(BufferKernel):
     """The earliest of each key."""
 
     node: DistinctInTime

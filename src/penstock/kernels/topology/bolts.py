@@ -112,8 +112,8 @@ def hidden(chunk: Chunk, name: str) -> list[Any] | None:
     return chunk.columns()[names.index(name)] if name in names else None
 
 
-class Given(NamedTuple):
-    """A stream that a bolt gives: its output, the user's part of the schema, and the columns of Penstock's own."""
+class EmittedStream(NamedTuple):
+    """A stream that a bolt emits: its output, the user's part of the schema, and the columns of Penstock's own."""
 
     output: str
     schema: Schema
@@ -121,9 +121,9 @@ class Given(NamedTuple):
     beside: tuple[str, ...]
 
 
-def _given(output: Output) -> Given:
+def _emitted_stream(output: Output) -> EmittedStream:
     fields = visible(output.schema)
-    return Given(output.name, output.schema, fields, output.schema.names[len(fields.names) :])
+    return EmittedStream(output.name, output.schema, fields, output.schema.names[len(fields.names) :])
 
 
 class Task:
@@ -132,7 +132,7 @@ class Task:
     def __init__(self, node: Bolt, number: int) -> None:
         self.node, self.number = node, number
         shown = [o for o in node.outputs if visible_fields(o.schema)]
-        self.streams = {DEFAULT if o.name == "out" else o.name: _given(o) for o in shown}
+        self.streams = {DEFAULT if o.name == "out" else o.name: _emitted_stream(o) for o in shown}
         direct = [s for s, g in self.streams.items() if TASK.name in g.beside]
         rooted = any(ROOTS.name in g.beside for g in self.streams.values())
         self.collector = Collector(self.streams, direct, rooted)
@@ -160,13 +160,13 @@ class Task:
     def run(self, tuples: Iterable[Any], at: Callable[[], int]) -> None:
         """Hands tuples to the instance; `at` says the place of the one at hand, should it fail."""
         self.touched = True
-        seen = _Seen()
+        seen = _CurrentTuple()
         try:
             self._run_plain(tuples, seen) if self.plain else self._run(tuples, seen)
         except Exception as error:
             raise RecordFailed(self.node, seen.tup, at(), error) from error
 
-    def _run_plain(self, tuples: Iterable[Any], seen: _Seen) -> None:
+    def _run_plain(self, tuples: Iterable[Any], seen: _CurrentTuple) -> None:
         """The quick way, when nothing but records of one stream must be kept apart."""
         process, append, add = self.logic.process, self.collector.records[DEFAULT].append, self.collector.add
         for seen.tup in tuples:
@@ -178,7 +178,7 @@ class Task:
                     else:
                         append(record)
 
-    def _run(self, tuples: Iterable[Any], seen: _Seen) -> None:
+    def _run(self, tuples: Iterable[Any], seen: _CurrentTuple) -> None:
         collector = self.collector
         process, add = self.logic.process, collector.add
         for seen.tup in tuples:
@@ -198,7 +198,7 @@ class Task:
                 yield given.output, self._chunk(given, leaving, *self.collector.taken(stream))
 
     def _chunk(
-        self, given: Given, leaving: bool, records: list[Any], tasks: list[int], roots: list[bytes | None]
+        self, given: EmittedStream, leaving: bool, records: list[Any], tasks: list[int], roots: list[bytes | None]
     ) -> Chunk:
         try:
             made = Chunk.of(given.fields, records, leaving=leaving and not given.beside)
@@ -210,7 +210,7 @@ class Task:
         return TaskChunk(given.schema, self.number, [*made.columns(), *(beside[n] for n in given.beside)])
 
 
-class _Seen:
+class _CurrentTuple:
     """The tuple at hand."""
 
     __slots__ = ("tup",)

@@ -18,7 +18,7 @@ from penstock.kernels.windows.window import Folding, Parts, Reducing
 
 
 @dataclass(slots=True)
-class Filling:
+class CountState:
     """What a key keeps: the panes of its open windows, and how many records it has had."""
 
     records: int = 0
@@ -39,7 +39,7 @@ class CountWindowKernel(KeyedKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The windows that these records fill."""
-        rows, made, near = chunk.rows(), list[Any](), dict[Key, Filling]()
+        rows, made, near = chunk.rows(), list[Any](), dict[Key, CountState]()
         for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
                 filling = near.get(key) or near.setdefault(key, self._filling(key))
@@ -50,11 +50,11 @@ class CountWindowKernel(KeyedKernel):
             self.state.put(key, filling)
         yield "out", shaped(self, "out", made)
 
-    def _filling(self, key: Key) -> Filling:
-        found: Filling = self.state.get(key) or Filling()
+    def _filling(self, key: Key) -> CountState:
+        found: CountState = self.state.get(key) or CountState()
         return found
 
-    def _one(self, key: Key, filling: Filling, parts: Parts) -> Iterator[Any]:
+    def _one(self, key: Key, filling: CountState, parts: Parts) -> Iterator[Any]:
         spec, merge = self.spec, self.folding.merge
         if filling.records % spec.pane == 0:
             filling.panes.append(None)

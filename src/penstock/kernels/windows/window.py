@@ -41,7 +41,7 @@ Parts = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class Held:
+class OpenWindow:
     """An open window of a key: its parts, of how many records, and how many of them are new since it was emitted."""
 
     parts: Parts | None
@@ -123,7 +123,7 @@ class WindowKernel(KeyedKernel):
         schema = graph.output(node.inputs[0]).schema
         super().__init__(node, schema)
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
-        self.near: dict[Key, dict[Span, Held]] = {}
+        self.near: dict[Key, dict[Span, OpenWindow]] = {}
         self.back: list[tuple[Key, Span, Parts | None]] = []
         self.spans_of = spans_of(node, schema)
 
@@ -194,7 +194,7 @@ class WindowKernel(KeyedKernel):
     def _bounds(self) -> int:
         return 1 if isinstance(self.node.spec, TimeWindow) else 2
 
-    def windows(self, key: Key) -> dict[Span, Held]:
+    def windows(self, key: Key) -> dict[Span, OpenWindow]:
         """The open windows of a key."""
         if key not in self.near:
             kept = self.state.get(key)
@@ -204,25 +204,27 @@ class WindowKernel(KeyedKernel):
     def put(self, key: Key, span: Span, parts: Parts, rows: int) -> None:
         """Puts parts into a window; sessions that overlap become one."""
         windows = self.windows(key)
-        held = Held(parts, rows, rows)
+        held = OpenWindow(parts, rows, rows)
         if isinstance(self.node.spec, SessionWindow):
             span, held = self._joined(key, windows, span, held)
         elif span in windows:
             held = self._both(windows[span], held)
         windows[span] = held
 
-    def _both(self, one: Held, other: Held) -> Held:
+    def _both(self, one: OpenWindow, other: OpenWindow) -> OpenWindow:
         parts = self.folding.merge(one.parts, other.parts)
-        return Held(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
+        return OpenWindow(parts, one.rows + other.rows, one.fresh + other.fresh, one.given)
 
-    def _joined(self, key: Key, windows: dict[Span, Held], span: Span, held: Held) -> tuple[Span, Held]:
+    def _joined(
+        self, key: Key, windows: dict[Span, OpenWindow], span: Span, held: OpenWindow
+    ) -> tuple[Span, OpenWindow]:
         met = sorted(s for s in windows if overlap(s, span))
         whole = (min([span[0], *(s[0] for s in met)]), max([span[1], *(s[1] for s in met)]))
         for each in met:
             before = windows.pop(each)
             if before.given and self.node.accumulate and each != whole:
                 self.back.append((key, each, before.parts))
-            held = self._both(Held(before.parts, before.rows, before.fresh, before.given and each == whole), held)
+            held = self._both(OpenWindow(before.parts, before.rows, before.fresh, before.given and each == whole), held)
         return whole, held
 
     def advance(self, times: Times) -> Out:
@@ -265,7 +267,7 @@ class WindowKernel(KeyedKernel):
                 held.fresh, held.given = 0, True
                 yield self._record(key, span, held.parts)
 
-    def _given(self, key: Key, windows: dict[Span, Held], mark: int) -> Iterator[Any]:
+    def _given(self, key: Key, windows: dict[Span, OpenWindow], mark: int) -> Iterator[Any]:
         for span in sorted(windows):
             held = windows[span]
             if held.fresh and self._triggered(span, held, mark):
@@ -274,7 +276,7 @@ class WindowKernel(KeyedKernel):
                 held.fresh, held.given = 0, True
                 held.parts = held.parts if self.node.accumulate else None
 
-    def _triggered(self, span: Span, held: Held, mark: int) -> bool:
+    def _triggered(self, span: Span, held: OpenWindow, mark: int) -> bool:
         if self.node.mode == UPDATE or span[1] <= mark:
             return True
         early = self.node.early
@@ -287,7 +289,7 @@ class WindowKernel(KeyedKernel):
         results = self.folding.nothing() if parts is None else self.folding.results(parts)
         return (*key, *bounds, *results, *((many,) if self.node.counted else ()))
 
-    def _settle(self, key: Key, windows: dict[Span, Held], mark: int) -> None:
+    def _settle(self, key: Key, windows: dict[Span, OpenWindow], mark: int) -> None:
         """Forgets the windows whose time is over, and keeps the others."""
         for span in [s for s in windows if s[1] + self.node.lateness <= mark or s[1] == mark == FOREVER]:
             del windows[span]
@@ -310,7 +312,7 @@ class WindowKernel(KeyedKernel):
         else:
             self.waits.delete(key, PROCESSING)
 
-    def _next_tick(self, windows: dict[Span, Held]) -> int:
+    def _next_tick(self, windows: dict[Span, OpenWindow]) -> int:
         early = self.node.early
         if isinstance(early, EveryInterval) and any(h.fresh for h in windows.values()):
             return (self.times.now // early.interval + 1) * early.interval

@@ -32,7 +32,7 @@ MOST_LETTERS = 10_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class SourceNotes:
     """What Spark notes of a source while its records pass."""
 
     node: Source
@@ -76,7 +76,7 @@ def readable(at: Lowering, port: Port) -> DataFrame:
 
 def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
     names = [quote(n) for n in node.output().schema.names]
-    seen = Seen(node, Observation())
+    seen = SourceNotes(node, Observation())
     at.unread[node.name] = seen
     whole = f"struct({', '.join(names)})"
     if node.error_action == SKIP:

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from penstock.compiler.plan import Plan, Stage
 from penstock.errors import CaptureError
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Given, Node
+from penstock.graph.nodes import ExternalStep, Node
 from penstock.spark.tasks.worker import Work
 
 
@@ -68,4 +68,4 @@ def _part(graph: Graph, stage: Stage) -> Graph:
 
 
 def _bare(node: Node) -> Node:
-    return Given(node.name, (), node.outputs)
+    return ExternalStep(node.name, (), node.outputs)

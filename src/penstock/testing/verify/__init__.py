@@ -6,7 +6,7 @@
 """
 
 from penstock.testing.verify.tally import Sent, Tally, tally
-from penstock.testing.verify.targets import TARGETS, Following, Glance, Reader, Seen, Target, target_of
+from penstock.testing.verify.targets import TARGETS, Following, Glance, Reader, SinkRow, Target, target_of
 from penstock.testing.verify.verify import Plan, verify
 from penstock.testing.verify.windows import WINDOWS, Kill, Window, schedule
 
@@ -18,7 +18,7 @@ __all__ = [
     "Kill",
     "Plan",
     "Reader",
-    "Seen",
+    "SinkRow",
     "Sent",
     "Tally",
     "Target",

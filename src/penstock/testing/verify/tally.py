@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from penstock.testing.verify.targets import Glance, Seen
+from penstock.testing.verify.targets import Glance, SinkRow
 
 Glances = list[dict[int, Glance]]
 
@@ -70,7 +70,7 @@ class Sent:
 
 
 def tally(
-    sent: Sent, ends: list[list[int]], rows: Mapping[int, list[Seen]], glances: Glances, *, ordered: bool
+    sent: Sent, ends: list[list[int]], rows: Mapping[int, list[SinkRow]], glances: Glances, *, ordered: bool
 ) -> Tally:
     """Compares what was sent with what is there and with what was seen."""
     there = Counter(row.id for part in rows.values() for row in part)
@@ -88,18 +88,18 @@ def tally(
     )
 
 
-def _reordered(rows: Iterable[Seen], sent: Sent, *, ordered: bool) -> int:
+def _reordered(rows: Iterable[SinkRow], sent: Sent, *, ordered: bool) -> int:
     """Rows whose number is not their position among those of their key, or that stand before an earlier one."""
-    last: dict[str, Seen] = {}
+    last: dict[str, SinkRow] = {}
     wrong = 0
     for row in rows if ordered else sorted(rows):
-        before = last.get(row.key, Seen(row.key, 0, -1))
+        before = last.get(row.key, SinkRow(row.key, 0, -1))
         wrong += not (row.nth > before.nth and row.id > before.id and sent.keys.get(row.id) == row.key)
         last[row.key] = row
     return wrong
 
 
-def _wholes(rows: list[Seen], batch_of: Mapping[int, int]) -> set[Glance]:
+def _wholes(rows: list[SinkRow], batch_of: Mapping[int, int]) -> set[Glance]:
     """What a reader may see of a part: nothing, or all of the first so many batches."""
     sizes: dict[int, Glance] = {}
     for row in rows:

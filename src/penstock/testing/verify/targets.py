@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 @dataclass(frozen=True, order=True)
-class Seen:
+class SinkRow:
     """A row of the sink."""
 
     key: str
@@ -33,7 +33,7 @@ class Seen:
     id: int
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Seen:
+    def of(cls, row: Mapping[str, Any]) -> SinkRow:
         """A row from its fields, which may be text."""
         return cls(str(row["key"]), int(row["nth"]), int(row["id"]))
 
@@ -45,7 +45,7 @@ class Glance:
     rows: int = 0
     total: int = 0
 
-    def with_rows(self, rows: list[Seen]) -> Glance:
+    def with_rows(self, rows: list[SinkRow]) -> Glance:
         """The same with more rows."""
         return Glance(self.rows + len(rows), self.total + sum(row.id for row in rows))
 
@@ -79,7 +79,7 @@ class Reader:
         """What is there now, by part."""
         raise NotImplementedError
 
-    def rows(self) -> dict[int, list[Seen]]:
+    def rows(self) -> dict[int, list[SinkRow]]:
         """All rows, by part, in the order of the sink if it has one."""
         raise NotImplementedError
 
@@ -91,10 +91,10 @@ class Reader:
 class Following(Reader):
     """The base of readers that only ever read what is new."""
 
-    found: dict[int, list[Seen]] = field(default_factory=dict)
+    found: dict[int, list[SinkRow]] = field(default_factory=dict)
     _glances: dict[int, Glance] = field(default_factory=dict)
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The rows that are new since the last time, by part."""
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class Following(Reader):
             self._glances[part] = self._glances.get(part, Glance()).with_rows(rows)
         return dict(self._glances)
 
-    def rows(self) -> dict[int, list[Seen]]:
+    def rows(self) -> dict[int, list[SinkRow]]:
         """All rows so far."""
         self.glance()
         return self.found
@@ -143,13 +143,13 @@ class LogReader(Following):
         super().__init__()
         self.log, self.at = Log(path), dict.fromkeys(range(PARTITIONS), 0)
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The records between the last end and this one."""
         for part, (_, end) in self.log.offsets("out").items():
             if end > self.at[part]:
                 values = self.log.read_arrow("out", part, self.at[part], end).column("value").to_pylist()
                 self.at[part] = end
-                yield part, [Seen.of(json.loads(v)) for v in values]
+                yield part, [SinkRow.of(json.loads(v)) for v in values]
 
     def close(self) -> None:
         """Closes the log."""
@@ -182,7 +182,7 @@ class FilesReader(Following):
         super().__init__()
         self.folder, self.read = folder, set[str]()
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The rows of the manifests that are new."""
         from penstock.connectors.files.manifests import manifests_of
 
@@ -191,13 +191,13 @@ class FilesReader(Following):
                 self.read.add(path)
                 yield 0, [row for f in manifest["files"] for row in self._rows(f)]
 
-    def _rows(self, file: dict[str, Any]) -> list[Seen]:
+    def _rows(self, file: dict[str, Any]) -> list[SinkRow]:
         """The rows of a file, which may be moved there just now."""
         import pyarrow.parquet as pq
 
         for name in (file["aside"], file["name"], file["aside"]):
             try:
-                return [Seen.of(row) for row in pq.read_table(self.folder / name, partitioning=None).to_pylist()]
+                return [SinkRow.of(row) for row in pq.read_table(self.folder / name, partitioning=None).to_pylist()]
             except FileNotFoundError:
                 continue
         raise FileNotFoundError(self.folder / file["name"])
@@ -252,9 +252,9 @@ class PostgresReader(Reader):
         [(rows, total)] = self._ask("count(*), coalesce(sum(id), 0)")
         return {0: Glance(rows, int(total))}
 
-    def rows(self) -> dict[int, list[Seen]]:
+    def rows(self) -> dict[int, list[SinkRow]]:
         """All rows."""
-        return {0: [Seen(*row) for row in self._ask("key, nth, id")]}
+        return {0: [SinkRow(*row) for row in self._ask("key, nth, id")]}
 
     def close(self) -> None:
         """Ends the connection."""
@@ -301,12 +301,12 @@ class RedisReader(Following):
         super().__init__()
         self.client, self.name, self.last = redis.Redis.from_url(url, decode_responses=True), name, "-"
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The entries since the last one."""
         entries: Any = self.client.xrange(self.name, min=self.last)
         if entries:
             self.last = f"({entries[-1][0]}"
-            yield 0, [Seen.of(fields) for _, fields in entries]
+            yield 0, [SinkRow.of(fields) for _, fields in entries]
 
     def close(self) -> None:
         """Ends the connection."""
@@ -363,7 +363,7 @@ class KafkaReader(Following):
         self.waiting: dict[int, list[Any]] = {p: [] for p in range(PARTITIONS)}
         self.consumer.assign(self.partitions)
 
-    def more(self) -> Iterator[tuple[int, list[Seen]]]:
+    def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The records up to the ends as they are now; what comes later waits for the next time."""
         wanted = {p.partition: self.consumer.get_watermark_offsets(p, timeout=30)[1] for p in self.partitions}
         while any(self.at[part] < end for part, end in wanted.items()):
@@ -372,7 +372,7 @@ class KafkaReader(Following):
         for part, end in wanted.items():
             now = [m for m in self.waiting[part] if m.offset() < end]
             self.waiting[part] = self.waiting[part][len(now) :]
-            yield part, [Seen.of(json.loads(m.value())) for m in now]
+            yield part, [SinkRow.of(json.loads(m.value())) for m in now]
 
     def _take(self, message: Message) -> None:
         part, record = message.partition(), message.error() is None
