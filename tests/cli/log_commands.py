@@ -14,7 +14,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.log import Log
 
 COMMAND = [sys.executable, "-m", "penstock.cli.main"]
@@ -29,7 +29,7 @@ class Commands:
 
     def __call__(self, *arguments: object, code: int = 0) -> Result:
         """Run a command here; it must end with this code and without a traceback."""
-        done = CliRunner().invoke(app, list(map(str, arguments)), env=self.environment)
+        done = CliRunner().invoke(make_app(), list(map(str, arguments)), env=self.environment)
         assert done.exit_code == code, done.output
         assert "Traceback" not in done.output
         return done

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from penstock.cli.main import COMMANDS, make_app
 from penstock.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,21 +22,37 @@ runner = CliRunner()
 
 
 def test_the_help_lists_every_command() -> None:
-    out = runner.invoke(app, ["--help"]).output
-    for command in ("run", "demo", "describe", "doctor", "bench", "version"):
-        assert command in out
+    out = runner.invoke(make_app(), ["--help"]).output
+    for command in COMMANDS:
+        assert f" {command} " in out
 
 
-@pytest.mark.parametrize("command", ["run", "demo", "describe", "doctor", "bench", "version"])
+def test_a_command_imports_no_other() -> None:
+    program = "import sys\nfrom penstock.cli import main\nsys.argv = ['penstock', 'version']\n"
+    program += "try:\n    main.main()\nfinally:\n    print([m for m in sys.modules if m.startswith('penstock.cli.')])"
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "penstock.cli.tools.version" in out
+    assert "penstock.cli.flows" not in out
+
+
+def test_a_misspelt_command_is_refused_beside_all_the_others() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock.cli.main", "rnu"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "No such command 'rnu'" in done.stderr
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_has_help(command: str) -> None:
-    done = runner.invoke(app, [command, "--help"])
+    done = runner.invoke(make_app(), [command, "--help"])
     assert done.exit_code == 0
     assert "Usage" in done.output
 
 
 def test_the_version_is_told() -> None:
-    assert runner.invoke(app, ["--version"]).output.strip() == f"penstock {__version__}"
-    assert f"penstock {__version__}" in runner.invoke(app, ["version"]).output
+    assert runner.invoke(make_app(), ["--version"]).output.strip() == f"penstock {__version__}"
+    assert f"penstock {__version__}" in runner.invoke(make_app(), ["version"]).output
 
 
 @pytest.mark.parametrize(
@@ -62,7 +78,7 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
     arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    done = runner.invoke(app, arguments)
+    done = runner.invoke(make_app(), arguments)
     assert done.exit_code == 2, done.output
     assert says in " ".join(done.output.split())
     assert "Traceback" not in done.output
@@ -71,14 +87,14 @@ def test_wrong_usage_ends_with_2_and_says_what_is_wrong(
 @pytest.mark.parametrize("name", ["PENSTOCK_RUN_FOR", "PENSTOCK_RUN_DURATION"])
 def test_an_option_can_come_from_the_environment(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "soon")
-    done = runner.invoke(app, ["run", WORD_COUNT])
+    done = runner.invoke(make_app(), ["run", WORD_COUNT])
     assert done.exit_code == 2
     assert "'soon' is not a span of time" in done.output
 
 
 def test_an_option_is_named_in_the_environment_as_on_the_command_line() -> None:
     """Only `--json`, `--open` and `--log` are not: many commands share them."""
-    odd = {wanted for wanted, name in _environment(typer.main.get_command(app), "PENSTOCK") if name != wanted}
+    odd = {wanted for wanted, name in _environment(typer.main.get_command(make_app()), "PENSTOCK") if name != wanted}
     assert {name.rsplit("_", 1)[-1] for name in odd} == {"JSON", "LOG", "OPEN", "VERSION"}
 
 
@@ -96,7 +112,7 @@ def _environment(command: Any, path: str) -> Iterator[tuple[str, str]]:
 def test_a_wrong_flow_ends_with_2_and_the_users_own_traceback(tmp_path: Path) -> None:
     file = tmp_path / "wrong.py"
     file.write_text("import penstock as ps\nboom = [][1]\n")
-    done = runner.invoke(app, ["run", str(file)])
+    done = runner.invoke(make_app(), ["run", str(file)])
     assert done.exit_code == 2
     assert "This flow cannot run" in done.output
     assert "IndexError: list index out of range" in done.output
@@ -112,14 +128,14 @@ def test_with_json_logs_an_error_is_an_event(tmp_path: Path) -> None:
 
 
 def test_describe_shows_the_stages_and_starts_no_spark() -> None:
-    program = "import sys\nfrom penstock.cli.main import app\n"
-    program += f"app(['describe', {WORD_COUNT!r}], standalone_mode=False)\nprint('pyspark' in sys.modules)"
+    program = "import sys\nfrom penstock.cli.main import make_app\n"
+    program += f"make_app()(['describe', {WORD_COUNT!r}], standalone_mode=False)\nprint('pyspark' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "split" in out
     assert out.rstrip().endswith("False")
 
 
 def test_bench_lists_what_there_is() -> None:
-    out = runner.invoke(app, ["bench"]).output
+    out = runner.invoke(make_app(), ["bench"]).output
     for name in ("native", "python", "overhead", "build", "fan-out"):
         assert name in out

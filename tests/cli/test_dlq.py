@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.graph.schema import schema_of
 from penstock.kernels.errors.dead_letters import letter_rows
 from penstock.kernels.errors.guard import Letter
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def dlq(*words: Any, code: int = 0, stdin: str = "") -> str:
-    done = runner.invoke(app, ["dlq", *map(str, words)], env={"COLUMNS": "300"}, input=stdin)
+    done = runner.invoke(make_app(), ["dlq", *map(str, words)], env={"COLUMNS": "300"}, input=stdin)
     assert done.exit_code == code, done.output
     return done.output
 

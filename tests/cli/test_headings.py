@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.cli.output.progress import Tally, _headline, summary
 from penstock.cli.tools.verify import shown
 from penstock.spark.jvm.noise import quiet
@@ -22,7 +22,7 @@ runner = CliRunner()
 
 
 def run(*words: object, code: int) -> str:
-    done = runner.invoke(app, list(map(str, words)), env={"COLUMNS": "300"})
+    done = runner.invoke(make_app(), list(map(str, words)), env={"COLUMNS": "300"})
     assert done.exit_code == code, done.output
     return done.output
 
@@ -56,7 +56,7 @@ def test_verify_without_the_extra_says_which_is_missing(
 def test_a_port_that_is_taken_is_told_in_words(kind: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        runner.invoke(app, ["topics", "create", "words", "--log", str(tmp_path / "log")])
+        runner.invoke(make_app(), ["topics", "create", "words", "--log", str(tmp_path / "log")])
         token = ["--open"] if kind == "http" else []
         out = run("bridge", kind, "--topic", "words", "--log", tmp_path / "log", "--port", port, *token, code=1)
     assert f"cannot listen at 127.0.0.1:{port}: address already in use" in out

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.jobs.metrics import Metrics
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -23,7 +23,7 @@ def leaves(command: Any, name: str = "") -> dict[str, Any]:
     return {n: c for found in inner for n, c in found.items()}
 
 
-COMMANDS = leaves(typer.main.get_command(app))
+COMMANDS = leaves(typer.main.get_command(make_app()))
 
 
 def section(name: str) -> str:

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock.state as ps_state
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.errors import StateError
 from penstock.graph.state.layout import Column, Layout
 from penstock.state.reader import OpenState, as_array
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def penstock(*arguments: Any, code: int = 0) -> str:
-    done = runner.invoke(app, [str(a) for a in arguments])
+    done = runner.invoke(make_app(), [str(a) for a in arguments])
     assert done.exit_code == code, done.output
     return done.output
 
@@ -193,7 +193,7 @@ def test_a_changed_flow_is_refused_before_spark_starts(folder: Path, tmp_path: P
 
 def test_a_run_over_bounded_data_begins_from_nothing(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(FLOW)
-    out = runner.invoke(app, ["run", str(tmp_path / "flow.py"), "--batch", "--from", "x"])
+    out = runner.invoke(make_app(), ["run", str(tmp_path / "flow.py"), "--batch", "--from", "x"])
     assert out.exit_code == 2
     assert "--from" in out.output
 

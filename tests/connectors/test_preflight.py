@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.connectors import preflight
 from penstock.connectors.preflight import check_outside
 from penstock.errors import SetupError
@@ -127,7 +127,7 @@ flow.source("in", ps.topic("orders", "n bigint", path="log")).sink("out", ps.con
 def test_a_start_that_fails_starts_no_spark_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "flow.py").write_text(FLOW)
-    done = CliRunner().invoke(app, ["run", "flow.py", "--progress", "plain"], env={"COLUMNS": "300"})
+    done = CliRunner().invoke(make_app(), ["run", "flow.py", "--progress", "plain"], env={"COLUMNS": "300"})
     assert done.exit_code == 1, done.output
     assert "The run could not start" in done.output
     assert "penstock topics create orders --log log" in done.output

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.jobs import kafka as tools
 from penstock.jobs.broker import free_port
 from tests.kafka.conftest import Kafka
@@ -17,7 +17,7 @@ runner = CliRunner()
 
 
 def run(*words: Any, stdin: str = "", code: int = 0) -> str:
-    done = runner.invoke(app, ["kafka", *map(str, words)], input=stdin, env={"COLUMNS": "300"})
+    done = runner.invoke(make_app(), ["kafka", *map(str, words)], input=stdin, env={"COLUMNS": "300"})
     assert done.exit_code == code, done.output
     return done.output
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.jobs import postgres
 
 psycopg = pytest.importorskip("psycopg")
@@ -18,7 +18,7 @@ runner = CliRunner()
 
 
 def run(*words: Any, code: int = 0) -> str:
-    done = runner.invoke(app, ["postgres", *map(str, words)], env={"COLUMNS": "300"})
+    done = runner.invoke(make_app(), ["postgres", *map(str, words)], env={"COLUMNS": "300"})
     assert done.exit_code == code, done.output
     return done.output
 

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import SetupError
 from penstock.spark.jvm import java as subject
-from penstock.spark.jvm.java import cache_dir, find_java, use_java
+from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.java import find_java, use_java
 
 ANSWERS = """\
 #!/bin/sh

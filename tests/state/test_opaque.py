@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import state
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.spark.checkpoint.changes import Wanted
@@ -59,7 +59,7 @@ def test_a_crafted_checkpoint_runs_nothing(tmp_path: Path, command: list[str]) -
     mark, folder = tmp_path / "created", tmp_path / "flow"
     keep(folder, 0, {"a": Bomb(mark), "b": [1, 2]})
     more = ["-o", str(tmp_path / "out.json")] if command[0] == "export" else []
-    done = CliRunner().invoke(app, ["state", command[0], str(folder), *command[1:], *more])
+    done = CliRunner().invoke(make_app(), ["state", command[0], str(folder), *command[1:], *more])
     assert done.exit_code == 0, done.output
     text = done.output if command[0] != "export" else (tmp_path / "out.json").read_text()
     assert command[0] == "list" or "<pickled, " in text

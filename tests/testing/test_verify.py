@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import app
+from penstock.cli.main import make_app
 from penstock.connectors.base import Batch, Staged
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import Impossible, UnknownName
@@ -170,7 +170,7 @@ class _Lines(Following):
     ],
 )
 def test_a_wrong_word_is_told_before_anything_starts(given: list[str], said: str) -> None:
-    result = CliRunner().invoke(app, ["verify", *given], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(make_app(), ["verify", *given], env={"COLUMNS": "200"})
     assert result.exit_code == 2
     assert said in result.output
 
@@ -182,7 +182,8 @@ def test_a_sink_that_only_says_so_is_found_out(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("PYTHONPATH", str(here.parent))
     monkeypatch.syspath_prepend(here.parent)
     result = CliRunner().invoke(
-        app, ["verify", f"{here.stem}:ForgetfulTarget", "--records", "600", "--kills", "1", "--window", "F5", "--json"]
+        make_app(),
+        ["verify", f"{here.stem}:ForgetfulTarget", "--records", "600", "--kills", "1", "--window", "F5", "--json"],
     )
     assert result.exit_code == 1, result.output
     found = json.loads(result.stdout.splitlines()[-1])

@@ -1,38 +1,69 @@
-"""The command line: `penstock run`, `state`, `savepoint`, `topics`, `produce`, `consume`, `groups`, `bridge`, `demo`, `describe`, `doctor`, `bench`, `verify`, `version`."""
+"""The command line: `penstock run`, `describe`, `state` and the other commands."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
+import importlib
+import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from penstock.cli.flows.describe import describe
-from penstock.cli.flows.dlq import app as dlq
-from penstock.cli.flows.run import run
-from penstock.cli.flows.savepoint import savepoint
-from penstock.cli.flows.state import app as state
-from penstock.cli.log import consume, produce
-from penstock.cli.log.bridge import app as bridge
-from penstock.cli.log.groups import app as groups
-from penstock.cli.log.topics import app as topics
-from penstock.cli.tools.bench import bench
-from penstock.cli.tools.demo import demo
-from penstock.cli.tools.doctor import doctor
-from penstock.cli.tools.kafka import app as kafka
-from penstock.cli.tools.postgres import app as postgres
-from penstock.cli.tools.verify import verify
 from penstock.version import __version__
 
-app = typer.Typer(
-    name="penstock",
-    help="Distributed stream processing for Python, on Apache Spark.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PENSTOCK"},
-)
+COMMANDS = {
+    "run": "flows.run",
+    "savepoint": "flows.savepoint",
+    "demo": "tools.demo",
+    "describe": "flows.describe",
+    "doctor": "tools.doctor",
+    "bench": "tools.bench",
+    "verify": "tools.verify",
+    "version": "tools.version",
+    "produce": "log.produce",
+    "consume": "log.consume",
+    "dlq": "flows.dlq",
+    "state": "flows.state",
+    "topics": "log.topics",
+    "groups": "log.groups",
+    "bridge": "log.bridge",
+    "kafka": "tools.kafka",
+    "postgres": "tools.postgres",
+}
+"""The module of each command under `penstock.cli`. A module is imported when its command is called: together they take a second."""
+
+
+def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands, by default with all of them.
+
+    Args:
+        names: Names of commands; see `COMMANDS`.
+
+    Returns:
+        The application that `penstock` calls.
+    """
+    app = typer.Typer(
+        name="penstock",
+        help="Distributed stream processing for Python, on Apache Spark.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "PENSTOCK"},
+    )
+    app.callback()(_root)
+    for name in names:
+        _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    """Adds a command: a group of its module, or the function of its name."""
+    module = importlib.import_module(f"penstock.cli.{COMMANDS[name]}")
+    group = getattr(module, "group", None)
+    if isinstance(group, typer.Typer):
+        app.add_typer(group)
+    else:
+        app.command(epilog=getattr(module, "EXAMPLES", None))(getattr(module, name))
 
 
 def _show_version(asked: bool) -> None:
@@ -41,7 +72,6 @@ def _show_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
@@ -50,32 +80,10 @@ def _root(
     """Distributed stream processing for Python, on Apache Spark."""
 
 
-def version() -> None:
-    """Show the versions of Penstock, Python and Spark."""
-    typer.echo(f"penstock {__version__}")
-    typer.echo(f"python   {platform.python_version()}")
-    for package in ("pyspark", "pyarrow"):
-        typer.echo(f"{package:8} {_version_of(package)}")
-
-
-def _version_of(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
-for _command in (run, savepoint, demo, describe, doctor, bench, verify, version):
-    app.command()(_command)
-for _group in (dlq, state, topics, groups, bridge, kafka, postgres):
-    app.add_typer(_group)
-for _module in (produce, consume):
-    _module.register(app)
-
-
 def main() -> None:
     """What the `penstock` script calls."""
-    app()
+    named = sys.argv[1] if len(sys.argv) > 1 else ""
+    make_app([named] if named in COMMANDS else COMMANDS)()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import SetupError
-from penstock.spark.jvm.java import Java, cache_dir, find_java
+from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.java import Java, find_java
 
 PACKAGES = (
     *("pyspark", "pandas", "pyarrow", "numpy", "python-dateutil", "py4j"),

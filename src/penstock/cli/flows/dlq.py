@@ -23,7 +23,7 @@ from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, Bad
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import BOX, LetterBox
 
-app = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
+group = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 
 Target = Annotated[
     str,
@@ -40,7 +40,7 @@ AsJson = Annotated[bool, option("--json", help="Print JSON, for programs.")]
 Letter = dict[str, Any]
 
 
-@app.command("list")
+@group.command("list")
 def list_(
     target: Target,
     checkpoint: Kept = None,
@@ -62,7 +62,7 @@ def list_(
             typer.echo(f"... and {count(len(letters) - limit, 'older one')} (--limit)")
 
 
-@app.command()
+@group.command()
 def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show a dead letter whole, with its payload and the traceback."""
     with handled(debug=debug, runs=False):
@@ -76,7 +76,7 @@ def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = 
         typer.echo(found["traceback"])
 
 
-@app.command()
+@group.command()
 def edit(
     target: Target,
     letter: Id,
@@ -106,7 +106,7 @@ def edit(
         typer.echo(f"changed: {letter}; send it back with: penstock dlq replay {target} {letter}")
 
 
-@app.command()
+@group.command()
 def drop(
     target: Target,
     letters: Ids = None,
@@ -127,7 +127,7 @@ def drop(
         typer.echo(f"dropped: {count(many, 'dead letter')}")
 
 
-@app.command()
+@group.command()
 def export(
     target: Target,
     letters: Ids = None,
@@ -150,7 +150,7 @@ def export(
         typer.echo(f"exported: {count(len(chosen), 'dead letter')} to {output}")
 
 
-@app.command()
+@group.command()
 def replay(
     target: Target,
     letters: Ids = None,

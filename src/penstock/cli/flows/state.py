@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.state.reader import Store
 
-app = typer.Typer(name="state", help="Look at what the steps of a flow keep, while it runs.", no_args_is_help=True)
+group = typer.Typer(name="state", help="Look at what the steps of a flow keep, while it runs.", no_args_is_help=True)
 
 Target = Annotated[
     str,
@@ -39,7 +39,7 @@ Key = Annotated[str, option(help="Only this key; its parts with commas between."
 Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
 
 
-@app.command("list")
+@group.command("list")
 def list_(
     target: Target,
     checkpoint: Checkpoint = None,
@@ -66,7 +66,7 @@ def _described(store: Store) -> dict[str, object]:
     return {**vars(store), "schema": schema, "form": str(store.schema or "")}
 
 
-@app.command("show")
+@group.command("show")
 def show(
     target: Target,
     step: Step = "",
@@ -87,7 +87,7 @@ def show(
             typer.echo(f"{some.num_rows} of {found.num_rows:,} entries; --limit 0 shows all", err=True)
 
 
-@app.command("export")
+@group.command("export")
 def export(
     target: Target,
     output: Annotated[Path, option("--output", "-o", help="The file to write.", show_default=False)],

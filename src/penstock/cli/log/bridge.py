@@ -26,7 +26,7 @@ from penstock.errors import SetupError
 from penstock.jobs.signals import stop_signals
 from penstock.log import Log
 
-app = typer.Typer(name="bridge", help="Take records over the network into the log.", no_args_is_help=True)
+group = typer.Typer(name="bridge", help="Take records over the network into the log.", no_args_is_help=True)
 GRACE = 9.0
 
 Topic = Annotated[str, option(metavar="TOPIC", help="The topic that records go to.", show_default=False)]
@@ -42,7 +42,7 @@ MaxWaiting = Annotated[int, option(metavar="N", min=1, help="Requests that may w
 MaxConnections = Annotated[int, option(metavar="N", min=1, help="Connections at once.")]
 
 
-@app.command(
+@group.command(
     epilog=examples(
         "penstock bridge http --topic orders",
         "penstock bridge http --topic hooks --host 0.0.0.0 --port 9000 --token-env HOOK_TOKEN",
@@ -81,7 +81,7 @@ def http(  # noqa: PLR0913 - each is an option of the command
     _run(log, made, host, port, f"http://{{}}/topics/{topic}", debug=debug)
 
 
-@app.command(
+@group.command(
     epilog=examples(
         "penstock bridge socket --topic lines",
         "printf '%s\\n' one two | nc -N 127.0.0.1 8901",

@@ -145,11 +145,6 @@ def _abandoned(out: BinaryIO) -> bool:
         return False
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(epilog=EXAMPLES)(consume)
-
-
 def consume(  # noqa: PLR0913 - each is an option of the command
     topic: TopicName,
     from_beginning: Annotated[

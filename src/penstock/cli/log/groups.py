@@ -13,11 +13,11 @@ from penstock.cli.options import option
 from penstock.cli.output.listing import count, show, show_json
 from penstock.log import GroupInfo, LogError, TopicPartition
 
-app = typer.Typer(name="groups", help="Consumer groups of the log: offsets, lag, members.", no_args_is_help=True)
+group = typer.Typer(name="groups", help="Consumer groups of the log: offsets, lag, members.", no_args_is_help=True)
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group.", show_default=False)]
 
 
-@app.command("list", epilog=examples("penstock groups list"))
+@group.command("list", epilog=examples("penstock groups list"))
 def list_(log: LogDir = DEFAULT, as_json: AsJson = False, debug: Debug = False) -> None:
     """List the groups: what they read, how many members live, and the lag over all partitions."""
     with opened(log, debug=debug) as found:
@@ -33,7 +33,7 @@ def _summary(info: GroupInfo) -> dict[str, Any]:
     return {"group": info.name, "topics": topics, "members": len(info.members), "lag": info.lag}
 
 
-@app.command(epilog=examples("penstock groups describe billing", "penstock groups describe billing --json"))
+@group.command(epilog=examples("penstock groups describe billing", "penstock groups describe billing --json"))
 def describe(group: GroupName, log: LogDir = DEFAULT, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show a group: the committed offset, end, lag and member of each partition."""
     with opened(log, debug=debug) as found:
@@ -51,7 +51,7 @@ def _offset_row(offset: dict[str, Any], lag: int) -> dict[str, Any]:
     return {**{name: offset[name] for name in names}, "lag": lag, "member": offset["owner"]}
 
 
-@app.command(
+@group.command(
     "reset-offsets",
     epilog=examples(
         "penstock groups reset-offsets billing orders --to-beginning",
@@ -118,7 +118,7 @@ def _show_move(
     typer.echo(f"{group} was moved" if executed else "nothing was changed; --execute does it", err=True)
 
 
-@app.command(epilog=examples("penstock groups delete billing"))
+@group.command(epilog=examples("penstock groups delete billing"))
 def delete(group: GroupName, log: LogDir = DEFAULT, debug: Debug = False) -> None:
     """Forget a group that has no live member, with its committed offsets."""
     with opened(log, debug=debug) as found:

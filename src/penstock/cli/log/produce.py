@@ -62,11 +62,6 @@ class Sender:
         return f"{self.topic}: {count(self.count, 'record')} on disk{f', last offsets {offsets}' if offsets else ''}"
 
 
-def register(app: typer.Typer) -> None:
-    """Adds the command."""
-    app.command(epilog=EXAMPLES)(produce)
-
-
 def produce(  # noqa: PLR0913 - each is an option of the command
     topic: TopicName,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to read.", show_default="standard input")] = "-",

@@ -15,7 +15,7 @@ from penstock.cli.options import option
 from penstock.cli.output.listing import count, show, show_json, size, span
 from penstock.log import Log, TopicConfig, TopicInfo
 
-app = typer.Typer(name="topics", help="The topics of the log: create, list, describe, delete.", no_args_is_help=True)
+group = typer.Typer(name="topics", help="The topics of the log: create, list, describe, delete.", no_args_is_help=True)
 _UNITS = {"": 1, "b": 1} | {f"{p}b": 1000**n for n, p in enumerate("kmgt", 1)}
 _UNITS |= {f"{p}ib": 1024**n for n, p in enumerate("kmgt", 1)}
 
@@ -32,7 +32,7 @@ def byte_count(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
-@app.command(
+@group.command(
     epilog=examples(
         "penstock topics create orders",
         "penstock topics create orders --partitions 4 --retention 7d",
@@ -76,7 +76,7 @@ def create(  # noqa: PLR0913 - each is an option of the command
         typer.echo(f"created {topic}: {_settings(made.config)}")
 
 
-@app.command("list", epilog=examples("penstock topics list", "penstock topics list --json | jq -r '.[].topic'"))
+@group.command("list", epilog=examples("penstock topics list", "penstock topics list --json | jq -r '.[].topic'"))
 def list_(log: LogDir = DEFAULT, as_json: AsJson = False, debug: Debug = False) -> None:
     """List the topics."""
     with opened(log, debug=debug) as found:
@@ -108,7 +108,7 @@ def _retention(ms: int | None, most: int | None) -> str:
     )
 
 
-@app.command(epilog=examples("penstock topics describe orders"))
+@group.command(epilog=examples("penstock topics describe orders"))
 def describe(topic: TopicName, log: LogDir = DEFAULT, as_json: AsJson = False, debug: Debug = False) -> None:
     """Show the settings of a topic, the offsets and sizes of its partitions, and damage that was found."""
     with opened(log, debug=debug) as found:
@@ -133,7 +133,7 @@ def _partition(info: dict[str, Any]) -> dict[str, Any]:
     return {**{k: v for k, v in info.items() if k != "damage"}, "bytes": size(info["bytes"])}
 
 
-@app.command(epilog=examples("penstock topics clean", "penstock topics clean prices"))
+@group.command(epilog=examples("penstock topics clean", "penstock topics clean prices"))
 def clean(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default="all")] = "",
     log: LogDir = DEFAULT,
@@ -150,7 +150,7 @@ def _cleaned(log: Log, topic: str) -> str:
     return f"{count(log.clean(topic), 'record' if compacted else 'segment')} removed"
 
 
-@app.command(epilog=examples("penstock topics delete orders --yes"))
+@group.command(epilog=examples("penstock topics delete orders --yes"))
 def delete(
     topic: TopicName,
     yes: Annotated[bool, option("--yes", "-y", help="Do not ask.")] = False,

@@ -19,7 +19,7 @@ from penstock.jobs.broker import Broker, at
 from penstock.jobs.kafka import KafkaTools
 from penstock.spark.jvm.jars import get_jars
 
-app = typer.Typer(
+group = typer.Typer(
     name="kafka", help="Kafka: a broker for development, topics and records by hand.", no_args_is_help=True
 )
 
@@ -36,7 +36,7 @@ Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_d
 _SERVERS = f"127.0.0.1:{PORT}"
 
 
-@app.command()
+@group.command()
 def start(
     folder: Folder = _FOLDER,
     port: Annotated[int, option(help="Where it listens on 127.0.0.1; 0 takes a free port.")] = PORT,
@@ -53,7 +53,7 @@ def start(
         typer.echo(f"started: {broker.address} (process {broker.pid}, log {broker.log})")
 
 
-@app.command()
+@group.command()
 def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Stop the broker; its data stays."""
     with handled(debug=debug, runs=False):
@@ -65,7 +65,7 @@ def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
         typer.echo(f"stopped: process {running.pid}")
 
 
-@app.command()
+@group.command()
 def status(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Say whether a broker runs, and where. Ends with 1 when none does."""
     with handled(debug=debug, runs=False):
@@ -76,14 +76,14 @@ def status(folder: Folder = _FOLDER, debug: Debug = False) -> None:
         typer.echo(f"runs: {running.address} (process {running.pid}, data {folder / 'data'})")
 
 
-@app.command()
+@group.command()
 def jars(debug: Debug = False) -> None:
     """Fetch the JARs of Spark's Kafka connector and print where they are, for spark-submit --jars."""
     with handled(debug=debug, runs=False):
         typer.echo(",".join(map(str, get_jars(kafka_jars()))))
 
 
-@app.command()
+@group.command()
 def topics(
     create: Annotated[str, option(metavar="TOPIC", help="Make a topic.", show_default=False)] = "",
     partitions: Annotated[int, option(min=1, help="How many partitions it has.")] = 1,
@@ -111,7 +111,7 @@ def topics(
             )
 
 
-@app.command()
+@group.command()
 def produce(
     topic: Topic,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to read.", show_default="standard input")] = "-",
@@ -130,7 +130,7 @@ def produce(
         typer.echo(f"{topic}: {count(many, 'record')} stored", err=True)
 
 
-@app.command()
+@group.command()
 def consume(
     topic: Topic,
     latest: Annotated[

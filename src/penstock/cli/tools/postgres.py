@@ -11,7 +11,7 @@ from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.jobs import postgres
 
-app = typer.Typer(name="postgres", help="A PostgreSQL on this machine, for development.", no_args_is_help=True)
+group = typer.Typer(name="postgres", help="A PostgreSQL on this machine, for development.", no_args_is_help=True)
 
 PORT = 5432
 Folder = Annotated[Path, option(help="Where it keeps its data.")]
@@ -19,7 +19,7 @@ Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
 _FOLDER = Path(".penstock") / "postgres"
 
 
-@app.command()
+@group.command()
 def start(
     folder: Folder = _FOLDER,
     port: Annotated[int, option(min=0, max=65535, help="Where it listens on 127.0.0.1; 0 takes a free port.")] = PORT,
@@ -35,7 +35,7 @@ def start(
         typer.echo(f"started: {made.url} (process {made.pid}, log {made.folder / 'server.log'})")
 
 
-@app.command()
+@group.command()
 def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Stop it; its data stays."""
     with handled(debug=debug, runs=False):
@@ -47,7 +47,7 @@ def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
         typer.echo(f"stopped: process {running.pid}")
 
 
-@app.command()
+@group.command()
 def status(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Say whether one runs, and where. Ends with 1 when none does."""
     with handled(debug=debug, runs=False):

@@ -11,7 +11,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from penstock.spark.jvm.java import Java, cache_dir
+from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.java import Java
 
 KEEP = 2
 """How many archives stay; each takes about 170 MB."""
@@ -37,7 +38,7 @@ def archive_options(java: Java, jars: Path, given: str = "") -> tuple[str, ...]:
     if os.environ.get(SWITCH, "").lower() == "off" or any(word in given for word in OWN):
         return ()
     directory = cache_dir() / "classes"
-    file = directory / f"{_fingerprint(java, jars)}.jsa"
+    file = directory / f"{fingerprint(java, jars)}.jsa"
     quiet = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
     if file.is_file():
         _touch(file)
@@ -49,7 +50,7 @@ def archive_options(java: Java, jars: Path, given: str = "") -> tuple[str, ...]:
     return (f"-XX:ArchiveClassesAtExit={file}", *quiet)
 
 
-def _fingerprint(java: Java, jars: Path) -> str:
+def fingerprint(java: Java, jars: Path) -> str:
     """A name that changes with the Java and with the JARs: their names, sizes and times."""
     release = java.home / "release"
     parts = [java.text, release.read_text() if release.is_file() else "", str(jars)]

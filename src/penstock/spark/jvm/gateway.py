@@ -18,8 +18,10 @@ from pathlib import Path
 
 from penstock.errors import SetupError
 from penstock.spark.jvm.archive import archive_options
-from penstock.spark.jvm.java import cache_dir, use_java
+from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.noise import NOISE, quiet
+from penstock.spark.jvm.process import PORT, JvmEnded, launch, spark_home
 from penstock.spark.jvm.warm import import_meanwhile
 from penstock.storage.private import make_private
 
@@ -53,30 +55,24 @@ def spark_log() -> Path | None:
 
 def jvm_is_up() -> bool:
     """Whether this process has a JVM already: started earlier, or by spark-submit."""
-    from pyspark import SparkContext
-
-    return SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+    if PORT in os.environ:
+        return True
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._gateway is not None
 
 
 def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
     """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it."""
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkRuntimeError
-    from pyspark.java_gateway import launch_gateway
-
-    conf = SparkConf(loadDefaults=False)
-    for key, value in _with_archive(_with_log(settings, log_level)).items():
-        conf.set(key, value)
+    made = _with_archive(_with_log(settings, log_level))
     errors = _Errors()
     import_meanwhile()
     try:
-        gateway = launch_gateway(conf, {"stderr": errors.write_end, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
-    except PySparkRuntimeError as error:
+        launch(made, errors.write_end)
+    except JvmEnded as error:
         raise SetupError(not_started(errors.all(), str(error))) from None
     finally:
         os.close(errors.write_end)
     errors.up.set()
-    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 
 def _with_log(settings: Mapping[str, str], level: str) -> dict[str, str]:
@@ -94,10 +90,8 @@ def _with_log(settings: Mapping[str, str], level: str) -> dict[str, str]:
 
 def _with_archive(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings, with the driver's JVM sharing class data with earlier ones."""
-    import pyspark
-
     given = settings.get("spark.driver.extraJavaOptions", "")
-    options = archive_options(use_java(), Path(pyspark.__file__).parent / "jars", given)
+    options = archive_options(use_java(), spark_home() / "jars", given)
     return {**settings, "spark.driver.extraJavaOptions": " ".join((*options, given)).strip()}
 
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
-from penstock.spark.jvm.java import cache_dir, use_java
+from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.java import use_java
 from penstock.storage.private import make_private
 
 if TYPE_CHECKING:

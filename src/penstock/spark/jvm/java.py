@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from penstock.errors import SetupError
+from penstock.spark.jvm.cache import cache_dir, recall, remember
 from penstock.storage.private import make_private
 
 OLDEST = 17
@@ -93,14 +94,6 @@ def use_java() -> Java:
     return _used
 
 
-def cache_dir() -> Path:
-    """Where Penstock keeps what can be made again: `PENSTOCK_CACHE`, or `penstock` in the user's cache folder."""
-    named = os.environ.get("PENSTOCK_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser().absolute() / "penstock"
-
-
 def _candidates(notes: list[str]) -> Iterator[tuple[Origin, Path]]:
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -128,7 +121,7 @@ def _bundled() -> Path | None:
 
 def _look(origin: Origin, command: Path, notes: list[str]) -> Java | None:
     try:
-        runtime = _ask(command, command.stat().st_mtime_ns)
+        runtime = _known(command, command.stat().st_mtime_ns)
         if runtime.version < OLDEST:
             raise SetupError(f"{command} is Java {runtime.full_version}; Spark needs {OLDEST} or newer")
         home = runtime.home if runtime.vector else _shim(runtime.home)
@@ -140,8 +133,19 @@ def _look(origin: Origin, command: Path, notes: list[str]) -> Java | None:
 
 
 @functools.cache
-def _ask(command: Path, _changed: int) -> _Runtime:
-    """What the Java at `command` is; asked once per process and version of the file."""
+def _known(command: Path, changed: int) -> _Runtime:
+    """What the Java at `command` is; asked once per version of the file, and kept in the cache directory."""
+    about = hashlib.sha256(f"{command.resolve()} {changed}".encode()).hexdigest()[:16]
+    match recall(f"java/{about}.json"):
+        case [str(home), str(version), bool(vector)] if (Path(home) / "bin" / "java").is_file():
+            return _Runtime(Path(home), version, vector)
+    runtime = _ask(command)
+    remember(f"java/{about}.json", [str(runtime.home), runtime.full_version, runtime.vector])
+    return runtime
+
+
+def _ask(command: Path) -> _Runtime:
+    """What the Java at `command` says it is."""
     said = _run(command, "-XshowSettings:properties", "--list-modules")
     home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
     version = re.search(r"^\s*java\.version = (\S+)$", said, re.MULTILINE)

@@ -60,9 +60,7 @@ def session(
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    from pyspark.sql import SparkSession
-
-    active = SparkSession.getActiveSession()
+    active = _active()
     if active is not None:
         return active
     given = {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
@@ -76,10 +74,21 @@ def session(
         if _is_local(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
         start_jvm(made, log_level)
+    from pyspark.sql import SparkSession
+
     spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
     if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _active() -> SparkSession | None:
+    """The session that is there already; pyspark is not imported for it, because the JVM can start meanwhile."""
+    if "pyspark.sql" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
 
 
 def _own_log_settings(given: Mapping[str, str]) -> bool:
