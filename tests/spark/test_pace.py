@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.connectors.log.source import TASKS, Slice, bundled, paced
 from penstock.connectors.sharing import shares
-from penstock.spark.live.pace import FIRST, LEAST, Pace
+from penstock.spark.live.pace import FIRST, FIRST_NATIVE, LEAST, Pace
 from penstock.spark.live.report import BatchReport
 
 
@@ -45,6 +45,14 @@ def test_a_slow_step_shows_its_first_records_soon(tmp_path: Path) -> None:
     assert done[0][0] == FIRST
     assert max(seconds for _, seconds in done) < 14
     assert all(seconds < 3.5 for _, seconds in done[5:])
+
+
+def test_a_native_flow_is_at_full_speed_at_once(tmp_path: Path) -> None:
+    pace = Pace(tmp_path, ("a",), first=FIRST_NATIVE)
+    pace.begin()
+    done = run(pace, 2_000_000, lambda rows: 0.5 + rows / 1_000_000, warm=1.0)
+    assert done[0][0] == FIRST_NATIVE
+    assert all(rows >= 2 * FIRST_NATIVE for rows, _ in done[1:-1])
 
 
 def test_a_quick_flow_is_at_full_speed_after_three_batches(tmp_path: Path) -> None:

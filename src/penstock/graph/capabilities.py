@@ -29,6 +29,7 @@ class Capabilities:
         row_errors: How a sink tells which row of a batch it refuses.
         table_rows: What a sink does with the rows of a table that may go.
         is_paced: A source takes as much for a batch as the driver says.
+        is_bulk: A sink takes rows by the ten thousand; the first batches for it need not be small.
         can_shed: A source can leave out its oldest records and say how many.
         hides_backlog: A batch of a source may take less than there is, and Spark does not tell.
         can_watch: Files of this machine, whose change can be seen.
@@ -52,6 +53,7 @@ class Capabilities:
     row_errors: RowErrors = "none"
     table_rows: TableRows = "added"
     is_paced: bool = False
+    is_bulk: bool = False
     can_shed: bool = False
     hides_backlog: bool = False
     can_watch: bool = False
@@ -77,5 +79,5 @@ SOURCE = Capabilities(reads=True)
 """A source with no capability beyond being read."""
 SINK = Capabilities(writes=True, deliveries=WEAKER)
 """A sink that keeps no ledger."""
-LEDGER_SINK = Capabilities(writes=True, deliveries=DELIVERIES)
+LEDGER_SINK = Capabilities(writes=True, deliveries=DELIVERIES, is_bulk=True)
 """A sink that keeps a ledger, and so holds exactly_once."""

@@ -246,7 +246,7 @@ def console(rows: int = 20) -> Endpoint:
 
 def nothing() -> Endpoint:
     """Takes all records and keeps none, for benchmarks."""
-    return Endpoint("nothing", capabilities=replace(_SHOWN, weakness="it keeps nothing"))
+    return Endpoint("nothing", capabilities=replace(_SHOWN, weakness="it keeps nothing", is_bulk=True))
 
 
 def write_files(path: str | Path, format: str = "") -> Endpoint:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from pathlib import Path
 
 from penstock.spark.jvm.cache import cache_dir
 from penstock.spark.jvm.java import Java
 
-KEEP = 2
+KEEP = 4
 """How many archives stay; each takes about 170 MB."""
+IN_USE = 24 * 3600.0
+"""An archive that was used in so many seconds is not removed for another: environments that take turns would write theirs at every end."""
 AUTOMATIC = 19
 """From this Java on a JVM writes and replaces its archive itself."""
 OWN = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
@@ -73,9 +76,8 @@ def _claim(directory: Path, file: Path) -> bool:
     claim = file.with_suffix(".pid")
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if claim.is_file() and _runs(claim.read_text()):
+        if (claim.is_file() and _runs(claim.read_text())) or not _made_room(directory):
             return False
-        _prune(directory)
         claim.write_text(str(os.getpid()))
     except OSError:
         return False
@@ -90,7 +92,11 @@ def _runs(pid: str) -> bool:
     return True
 
 
-def _prune(directory: Path) -> None:
-    """Removes the archives that were used longest ago."""
-    for old in sorted(directory.glob("*.jsa"), key=lambda f: f.stat().st_mtime)[: -(KEEP - 1)]:
-        old.unlink(missing_ok=True)
+def _made_room(directory: Path) -> bool:
+    """Whether there is room for one more archive, once those that were used longest ago are gone."""
+    used = sorted((file.stat().st_mtime, file) for file in directory.glob("*.jsa"))
+    old = [file for at, file in used if at < time.time() - IN_USE]
+    for file in old[: max(0, len(used) - KEEP + 1)]:
+        file.unlink(missing_ok=True)
+        file.with_suffix(".pid").unlink(missing_ok=True)
+    return len(list(directory.glob("*.jsa"))) < KEEP

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-DRIVER_MODULES = ("pyarrow.compute", "pyspark.sql.streaming", "penstock.spark.run")
-"""What the driver imports before its first batch anyhow."""
+DRIVER_MODULES = ("pyspark.sql", "pyspark.testing.utils", "pyspark.sql.streaming", "penstock.spark.run")
+"""What the driver imports before its first batch anyhow, in the order in which it is needed; pyspark's first call needs its `testing`."""
 WORKER_MODULE = "penstock.spark.tasks.worker"
 
 
@@ -60,5 +60,5 @@ def _run_job(spark: SparkSession) -> None:
 
 
 def _import_in_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    importlib.import_module(WORKER_MODULE)
+    importlib.import_module(WORKER_MODULE).prepare()
     yield from batches

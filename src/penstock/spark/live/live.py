@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
 from penstock.faults import passing
+from penstock.graph.graph import Graph
 from penstock.graph.nodes import Source
 from penstock.graph.run import RunSpec
 from penstock.spark.batch.batch import BatchRunner
@@ -30,7 +31,7 @@ from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
 from penstock.spark.live import machine as m
 from penstock.spark.live.backlog import Backlog
-from penstock.spark.live.pace import Pace
+from penstock.spark.live.pace import FIRST, FIRST_NATIVE, Pace
 from penstock.spark.live.progress import Progress, completed
 from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.status import RunStatus, rows_of, tasks_of
@@ -72,12 +73,7 @@ class LiveRun:
         self.failure: PenstockError | None = None
         self.reports: dict[int, BatchReport] = {}
         self.last: BatchReport | None = None
-        self.pace = Pace(
-            sources.folder / "sources",
-            tuple(n.name for n in sources.nodes if isinstance(n, Source) and n.endpoint.capabilities.is_paced),
-            spec.batch_seconds,
-            spec.max_rows,
-        )
+        self.pace = _pace(sources, runner.plan.graph, spec)
         self.pace.begin()
         self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
@@ -344,6 +340,16 @@ class LiveRun:
         with contextlib.ExitStack() as closing:
             for part in (self.checkpoint, self.sources, self.runner):
                 closing.callback(part.close)
+
+
+def _pace(sources: Sources, graph: Graph, spec: RunSpec) -> Pace:
+    """The pace of a run: careful where code of the user's runs, of which nobody knows how long it takes."""
+    paced = tuple(n.name for n in sources.nodes if isinstance(n, Source) and n.endpoint.capabilities.is_paced)
+    is_native = not any(node.runs_python or node.keyed for node in graph.nodes)
+    is_native &= all(sink.endpoint.capabilities.is_bulk for sink in graph.sinks)
+    return Pace(
+        sources.folder / "sources", paced, spec.batch_seconds, spec.max_rows, FIRST_NATIVE if is_native else FIRST
+    )
 
 
 def _course(spec: RunSpec, *, has_ticks: bool) -> m.Course:

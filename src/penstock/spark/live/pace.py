@@ -1,8 +1,9 @@
 """How much a batch takes: as much as the flow gets through in the time that a batch should last.
 
 A run starts slowly: its first batch is small, so that something is seen soon however slow a step is, and the next ones grow as fast as the
-time they take allows. A slow sink makes batches long, so the next ones take less; the backlog after an outage comes in pieces instead of
-at once. Sources that adapt read the number from a file.
+time they take allows. Where all steps are Spark's own a row takes microseconds whatever is in it, and the first batch may be large. A slow
+sink makes batches long, so the next ones take less; the backlog after an outage comes in pieces instead of at once. Sources that adapt read
+the number from a file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from penstock.storage import open_storage
 
 FIRST = 1_000
 """What the first batch of a run takes at most, of each source."""
+FIRST_NATIVE = 250_000
+"""The same where no code of the user's runs: about a second's work."""
 LEAST = 500
 GROWTH = 16
 """How many times larger than the one before a batch may be. From the first to a million rows it takes three batches."""
@@ -29,6 +32,7 @@ class Pace:
     Attributes:
         seconds: how long a batch should last.
         most: a bound on the rows of a batch, of each source, that is never passed.
+        first: how many rows the first batch takes at most, of each source.
         rows: how many rows each source may take for the next batch.
     """
 
@@ -36,6 +40,7 @@ class Pace:
     sources: tuple[str, ...]
     seconds: float = 2.0
     most: int | None = None
+    first: int = FIRST
     rows: dict[str, int] = field(default_factory=dict)
     _overhead: float | None = None
     """The time of a batch that has next to nothing to do: the shortest so far, but for the first."""
@@ -44,7 +49,7 @@ class Pace:
     def begin(self) -> None:
         """Before anything is known, the first batch takes little."""
         for source in self.sources:
-            self._set(source, FIRST)
+            self._set(source, self.first)
 
     def learn(self, report: BatchReport) -> None:
         """Takes in how long a batch took. One that was neither full nor too long says nothing."""

@@ -33,6 +33,7 @@ from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
+from penstock.spark.tasks.lazy_pandas import put_off_pandas
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.notes import TaskWakes
@@ -83,8 +84,12 @@ class Stage:
 
 
 @lru_cache(maxsize=1)
-def show_stacks_on_signal() -> None:
-    """Has this process write its Python stacks to standard error when it gets SIGUSR1: the driver sends it where nothing moves."""
+def prepare() -> None:
+    """Makes this process a worker: without pandas until a step wants it, and one that shows where it is when it is asked.
+
+    It writes its Python stacks to standard error when it gets SIGUSR1, which the driver sends where nothing moves.
+    """
+    put_off_pandas()
     with contextlib.suppress(AttributeError, OSError, ValueError):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
 
@@ -104,10 +109,10 @@ class _Task:
     def __init__(self, stage: Stage) -> None:
         from pyspark import TaskContext
 
-        self.stage, self.work = stage, _unpacked(stage)
         context = TaskContext.get()
         if context:
-            show_stacks_on_signal()
+            prepare()
+        self.stage, self.work = stage, _unpacked(stage)
         self.partition = context.partitionId() if context else 0
         self.stores = {name: kind for n in self.work.nodes for name, kind in n.stores.items()}
         self.states: dict[str, Any] = {s: self._opened(s, f) for s, f in stage.states.items()}
