@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import make_app
 from penstock.graph.schema import schema_of
-from penstock.kernels.errors.dead_letters import letter_rows
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.dead_letters import dead_letter_rows
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import payload_of, raw_payload
 from penstock.spark.dead_letters.replay import RAW, Replays
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import DeadLetterStore
 
 runner = CliRunner()
 TEXT = schema_of("text string, n bigint")
@@ -24,10 +24,12 @@ TEXT = schema_of("text string, n bigint")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """What a bounded run leaves: letters of a step and of a source, and no note that a live flow has begun."""
-    values = [Letter("number", "ValueError: no number", "the traceback", "Row(text='x')", payload_of(("x", 1), TEXT))]
-    values += [Letter("source", "not JSON", "", "{oops", raw_payload(b"{oops", {}, TEXT))]
-    LetterBox(tmp_path / "run").stage(letter_rows(values, "parse", "bounded", 0, 0), 0).commit()
-    LetterBox(tmp_path / "run").hand_over(tmp_path / "kept" / "dead-letters")
+    values = [
+        DeadLetter("number", "ValueError: no number", "the traceback", "Row(text='x')", payload_of(("x", 1), TEXT))
+    ]
+    values += [DeadLetter("source", "not JSON", "", "{oops", raw_payload(b"{oops", {}, TEXT))]
+    DeadLetterStore(tmp_path / "run").stage(dead_letter_rows(values, "parse", "bounded", 0, 0), 0).commit()
+    DeadLetterStore(tmp_path / "run").hand_over(tmp_path / "kept" / "dead-letters")
     return tmp_path / "kept"
 
 

@@ -18,7 +18,7 @@ from penstock.graph.row import row_class
 from penstock.graph.run import RunSpec
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_bounded, run_live
 from tests.http.conftest import Desk
 
@@ -171,7 +171,7 @@ def test_refused_rows_become_letters(desk: Desk, penstock_spark: Any, tmp_path: 
     options = RunSpec(checkpoint=tmp_path, mode="once")
     run_live(flow.graph, penstock_spark, options, observers=(reports.append,)).wait(0.02)
     assert sorted(body["id"] for body, status in desk.answered if status == 200) == [1, 3]
-    (letter,) = LetterBox(tmp_path / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "dead-letters").letters()
     assert (letter["step"], letter["record"]) == ("out", "Row(id=2, word='bad')")
     assert "answered 422" in letter["cause"]
     assert "geheim" not in str(letter)
@@ -200,7 +200,7 @@ def test_a_letter_goes_to_the_server_again(desk: Desk, penstock_spark: Any, tmp_
     run_live(flow_of(desk, given, on_error="dead_letter").graph, penstock_spark, options).wait(0.02)
     refusing(desk)
     desk.answered.clear()
-    Replays(tmp_path / "replay").ask(list(LetterBox(tmp_path / "dead-letters").letters()))
+    Replays(tmp_path / "replay").ask(list(DeadLetterStore(tmp_path / "dead-letters").letters()))
     flow = flow_of(desk, [*given, (3, "c"), (4, "d")], 2, on_error="dead_letter")
     run_live(flow.graph, penstock_spark, options).wait(0.02)
     assert sorted((body["id"], status) for body, status in desk.answered) == [(2, 200), (3, 200), (4, 200)]

@@ -17,7 +17,7 @@ from penstock.graph.endpoints.kafka import kafka as endpoint
 from penstock.graph.run import RunSpec
 from penstock.kernels.errors.payload import read_payload
 from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import LetterBox
+from penstock.spark.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected
@@ -39,7 +39,7 @@ def kept(source: Any, spark: Any, folder: Path) -> tuple[list[Any], list[Any]]:
     flow = ps.Flow("unread")
     flow.source("in", source, on_error="dead_letter").sink("out", ps.callback(lambda more, batch: rows.extend(more)))
     run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(0.02)
-    return rows, sorted(LetterBox(folder / "dead-letters").letters(), key=lambda m: str(m["position"]))
+    return rows, sorted(DeadLetterStore(folder / "dead-letters").letters(), key=lambda m: str(m["position"]))
 
 
 @pytest.mark.parametrize("via", ["spark", "python"])
@@ -97,7 +97,7 @@ def test_a_registry_that_is_down_is_no_fault_of_the_records(kafka: Kafka, pensto
     made = endpoint(topic, "n bigint", servers=kafka.servers, format="avro", registry="http://127.0.0.1:9")
     with pytest.raises(RunError, match="does not answer"):
         kept(made, penstock_spark, tmp_path)
-    assert list(LetterBox(tmp_path / "dead-letters").letters()) == []
+    assert list(DeadLetterStore(tmp_path / "dead-letters").letters()) == []
 
 
 def test_a_value_that_cannot_be_read_is_shown_with_its_place(

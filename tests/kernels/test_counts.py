@@ -6,7 +6,7 @@ import pickle
 
 import penstock as ps
 from penstock.kernels.counts import PassCounts, StepCounts
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.testing.driver import Driver
 
 
@@ -19,8 +19,8 @@ def test_counts_of_several_tasks_add_up_by_step_and_field() -> None:
 
 
 def test_a_letter_of_a_task_that_ran_twice_counts_once() -> None:
-    letter = Letter("a", "cause", "", "1", "", number="partition 0 of a, dead letter 0")
-    other = Letter("a", "cause", "", "2", "", number="partition 1 of a, dead letter 0")
+    letter = DeadLetter("a", "cause", "", "1", "", number="partition 0 of a, dead letter 0")
+    other = DeadLetter("a", "cause", "", "2", "", number="partition 1 of a, dead letter 0")
     assert (PassCounts(letters=[letter]) + PassCounts(letters=[letter, other])).letters == [letter, other]
 
 

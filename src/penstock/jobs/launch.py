@@ -176,10 +176,10 @@ class Launch:
             raise as_run_error(error) from error
 
     def _bounded(self, spark: SparkSession) -> None:
-        from penstock.spark.dead_letters.store import BOX
+        from penstock.spark.dead_letters.store import DEAD_LETTERS
         from penstock.spark.run import run_bounded
 
-        spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / BOX)
+        spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / DEAD_LETTERS)
         try:
             run_bounded(self.graph, spark, spec, observers=self._observers)
         except PenstockError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.kernels.errors.guard import Letter
+    from penstock.kernels.errors.guard import DeadLetter
 
 
 @dataclass
@@ -54,7 +54,7 @@ class PassCounts:
     """
 
     steps: dict[str, StepCounts] = field(default_factory=dict)
-    letters: list[Letter] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
 
     def __add__(self, other: PassCounts) -> PassCounts:
         """Two passes together; a dead letter of a task that ran twice counts once."""
@@ -88,5 +88,5 @@ class PassCounts:
         return {step: c.skipped for step, c in self.steps.items() if c.skipped}
 
 
-def _once(letters: Iterable[Letter]) -> list[Letter]:
+def _once(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
     return list({(letter.step, letter.number): letter for letter in letters}.values())

@@ -10,7 +10,7 @@ from penstock.graph.nodes.policy import FAIL
 from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.counts import PassCounts, StepCounts
-from penstock.kernels.errors.guard import Guard, Letter
+from penstock.kernels.errors.guard import DeadLetter, Guard
 from penstock.kernels.records.chunk import Chunk
 
 
@@ -102,7 +102,7 @@ class Pipeline:
         """What each step has counted so far."""
         return PassCounts({k.node.name: k.counters for k in self.kernels})
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[DeadLetter]:
         """The records that steps have put aside since they were last asked for."""
         made = [letter for guard in self.guards.values() for letter in guard.letters]
         for guard in self.guards.values():

@@ -34,8 +34,8 @@ from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
-from penstock.kernels.errors.dead_letters import letter_rows, unread_letter
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.dead_letters import dead_letter_rows, unread_letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.static import JoinKernel
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
@@ -112,7 +112,7 @@ class LocalRun:
         self.keeper.restore(kept.times)
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
-        self.unread: list[Letter] = []
+        self.unread: list[DeadLetter] = []
         self.looped: dict[str, list[Record]] = {}
         self.pipeline = self._opened()
         self._begin()
@@ -328,7 +328,7 @@ class LocalRun:
 
     def _deliver_letters(self) -> None:
         letters, self.unread = [*self.unread, *self.pipeline.letters()], []
-        rows = letter_rows(letters, self.graph.name, "local", self.batches, self.now)
+        rows = dead_letter_rows(letters, self.graph.name, "local", self.batches, self.now)
         for node in self.graph.sinks:
             if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
                 self.results[node.name] += rows

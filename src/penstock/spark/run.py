@@ -31,7 +31,7 @@ from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
-from penstock.spark.dead_letters.store import BOX, LetterBox
+from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
 from penstock.spark.jvm.session import power_of_two
@@ -111,7 +111,7 @@ def run_bounded(
             return _Bounded(graph, spark, spec, Path(folder), observers).run()
         finally:
             if spec.dead_letters is not None:
-                LetterBox(Path(folder) / BOX).hand_over(spec.dead_letters)
+                DeadLetterStore(Path(folder) / DEAD_LETTERS).hand_over(spec.dead_letters)
 
 
 class _Bounded:

@@ -21,7 +21,7 @@ from penstock.graph.schema import schema_of
 from penstock.graph.types import STRING
 from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, BadPayload, read_payload
 from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import BOX, LetterBox
+from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 
 group = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Which one; `penstock dlq list` shows the ids.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Which ones.", show_default="all")]
 AsJson = Annotated[bool, option("--json", help="Print JSON, for programs.")]
-Letter = dict[str, Any]
+DeadLetter = dict[str, Any]
 
 
 @group.command("list")
@@ -99,7 +99,7 @@ def edit(
         folder = _folder(target, checkpoint)
         (found,) = _chosen(folder, [letter])
         try:
-            LetterBox(folder / BOX).edit(letter, _edited(found["payload"], fields or [], raw, file))
+            DeadLetterStore(folder / DEAD_LETTERS).edit(letter, _edited(found["payload"], fields or [], raw, file))
         except BadPayload as error:
             raise OptionError(f"dead letter {letter!r} stays as it was: {error}") from None
         Replays(folder / "replay").withdraw({letter})
@@ -123,7 +123,7 @@ def drop(
         chosen = _chosen(folder, letters, step)
         gone = {m["id"] for m in chosen}
         Replays(folder / "replay").withdraw(gone)
-        many = LetterBox(folder / BOX).drop(gone)
+        many = DeadLetterStore(folder / DEAD_LETTERS).drop(gone)
         typer.echo(f"dropped: {count(many, 'dead letter')}")
 
 
@@ -170,19 +170,19 @@ def replay(
 
 def _folder(target: str, checkpoint: Path | None) -> Path:
     """The directory of a flow; one that ran over bounded data only has nothing but its dead letters there."""
-    return checkpoint_of(target, checkpoint, holds=(BEGUN, BOX))
+    return checkpoint_of(target, checkpoint, holds=(BEGUN, DEAD_LETTERS))
 
 
-def _letters(folder: Path, step: str) -> list[Letter]:
-    letters = list(LetterBox(folder / BOX).letters())
+def _letters(folder: Path, step: str) -> list[DeadLetter]:
+    letters = list(DeadLetterStore(folder / DEAD_LETTERS).letters())
     steps = {m["step"] for m in letters}
     if step and step not in steps:
         raise OptionError(f"--step: no dead letters of a step {step!r}; {nearest(step, steps)}")
     return [m for m in letters if step in ("", m["step"])]
 
 
-def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[Letter]:
-    """The letters with some ids, or all."""
+def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[DeadLetter]:
+    """The dead letters with some ids, or all."""
     found = {m["id"]: m for m in _letters(folder, step)}
     unknown = [i for i in ids or () if i not in found]
     if unknown:
@@ -190,7 +190,7 @@ def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[Let
     return [found[i] for i in ids or found]
 
 
-def _edited(payload: Letter, fields: list[str], raw: str | None, file: str) -> Letter:
+def _edited(payload: DeadLetter, fields: list[str], raw: str | None, file: str) -> DeadLetter:
     """The payload with what was asked for."""
     if file:
         return _parsed(sys.stdin.read() if file == "-" else _text_of(file))
@@ -206,7 +206,7 @@ def _edited(payload: Letter, fields: list[str], raw: str | None, file: str) -> L
     return made | ({RECORD: made.get(RECORD, {}) | _values(fields, made.get(SCHEMA, ""))} if fields else {})
 
 
-def _values(fields: list[str], schema: str) -> Letter:
+def _values(fields: list[str], schema: str) -> DeadLetter:
     pairs = [text.partition("=") for text in fields]
     wrong = [name for name, equals, _ in pairs if not name or not equals]
     if wrong:
@@ -223,7 +223,7 @@ def _value(text: str) -> object:
         return text
 
 
-def _parsed(text: str) -> Letter:
+def _parsed(text: str) -> DeadLetter:
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -243,7 +243,7 @@ def _cut(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
-def _row(letter: Letter) -> Letter:
+def _row(letter: DeadLetter) -> DeadLetter:
     made = {"id": letter["id"], "time": letter["time"][:19], "step": letter["step"]}
     replayed = "yes" if letter["replayed"] else ""
     return {**made, "cause": _cut(letter["cause"]), "record": _cut(letter["record"]), "replayed": replayed}

@@ -8,18 +8,18 @@ from typing import Any
 from penstock.graph.nodes import DEAD, Source
 from penstock.graph.row import row_class
 from penstock.graph.times import to_moment
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import raw_payload
 from penstock.kernels.records.reading import Unread
 
 
-def unread_letter(source: Source, unread: Unread, beside: Mapping[str, Any] | None = None) -> Letter:
+def unread_letter(source: Source, unread: Unread, beside: Mapping[str, Any] | None = None) -> DeadLetter:
     """The dead letter of a record that a source could not read. Its payload is what arrived: the bytes, and what stood beside them."""
     payload = raw_payload(unread.raw, beside or {}, source.output().schema)
-    return Letter(source.name, unread.cause, "", unread.text, payload, number=unread.position)
+    return DeadLetter(source.name, unread.cause, "", unread.text, payload, number=unread.position)
 
 
-def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:
+def dead_letter_rows(letters: Iterable[DeadLetter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:
     """Rows of the schema `DEAD`; the id is the same when the batch runs again."""
     make = row_class(DEAD.names)
     ordered = sorted(letters, key=lambda made: (made.step, made.number, made.record))
@@ -29,7 +29,7 @@ def letter_rows(letters: Iterable[Letter], flow: str, lineage: str, batch: int, 
     ]
 
 
-def _values(made: Letter, number: str, flow: str, batch: int, now: int) -> tuple[Any, ...]:
+def _values(made: DeadLetter, number: str, flow: str, batch: int, now: int) -> tuple[Any, ...]:
     where = f"batch {batch}, {made.number}" if made.number else f"batch {batch}"
     about = (made.step, made.cause, made.traceback, made.record)
     return (number, to_moment(now), flow, *about, where, batch, made.payload)

@@ -17,7 +17,7 @@ Outputs = list[tuple[str, Chunk]]
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetter:
     """A record that a step failed on: what broke, and the values from which it can be replayed."""
 
     step: str
@@ -37,7 +37,7 @@ class Guard:
     """The policy of one kernel at work."""
 
     policy: OnError
-    letters: list[Letter] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
 
     def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Outputs:
         """What the kernel gives for the records it can take."""
@@ -85,11 +85,11 @@ class Guard:
             kernel.counters.skipped += 1
 
 
-def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> Letter:
+def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> DeadLetter:
     """The dead letter of a chunk of one record."""
     failure = failed.failure("")
     values = next(iter(chunk.values()))
-    return Letter(
+    return DeadLetter(
         node.name, failure.error, failure.traceback, failure.record, payload_of(values, chunk.shape.schema), place
     )
 

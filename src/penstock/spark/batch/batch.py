@@ -20,15 +20,15 @@ from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
 from penstock.graph.state.times import Wakes
 from penstock.kernels.counts import PassCounts
-from penstock.kernels.errors.dead_letters import letter_rows
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.dead_letters import dead_letter_rows
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
-from penstock.spark.dead_letters.malformed import MOST_LETTERS
+from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
 from penstock.spark.dead_letters.replay import Replayed, Replays
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, letter_of
-from penstock.spark.dead_letters.store import BOX, LetterBox
+from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.spark.live.report import BatchReport
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering
@@ -84,7 +84,7 @@ class BatchRunner:
                 passing("manifest published", batch)
             with phases.timed("sinks"):
                 self.sinks.commit(staged, batch)
-                for own in (*self.loops, BOX):
+                for own in (*self.loops, DEAD_LETTERS):
                     if own in staged:
                         staged[own].commit()
         except BaseException:
@@ -190,7 +190,7 @@ class BatchRunner:
             return self.sinks.stage(sink, at.input(sink), batch)
         frame = at.keep(at.input(sink))
         frame.write.format("noop").mode("overwrite").save()
-        made, letters = self._sifted(sink, frame, batch)
+        made, letters = self._staged_without_refused(sink, frame, batch)
         skips = sink.on_error.action == SKIP
         if skips:
             at.counts.value.of(sink.name).skipped += len(letters)
@@ -198,8 +198,8 @@ class BatchRunner:
             at.counts.value.letters += letters
         return made
 
-    def _sifted(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[Letter]]:
-        """The batch, staged without the rows that its sink refuses, and those as letters."""
+    def _staged_without_refused(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[DeadLetter]]:
+        """The batch, staged without the rows that its sink refuses, and those as dead letters."""
         schema = self.plan.graph.output(sink.inputs[0]).schema
         partial = self.sinks.stage_rows(sink, frame, batch)
         if partial is not None:
@@ -211,17 +211,17 @@ class BatchRunner:
     def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the dead-letter store."""
         letters = at.counts.value.letters
-        if len(letters) > MOST_LETTERS:
+        if len(letters) > MOST_DEAD_LETTERS:
             raise RunError(
                 f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
-                f"{MOST_LETTERS} in one batch are taken for a broken flow, not for bad records"
+                f"{MOST_DEAD_LETTERS} in one batch are taken for a broken flow, not for bad records"
             )
-        rows = letter_rows(letters, self.plan.graph.name, self.lineage, batch, now)
+        rows = dead_letter_rows(letters, self.plan.graph.name, self.lineage, batch, now)
         for sink in dead:
             frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
             staged[sink.name] = self.sinks.stage(sink, frame, batch)
         if rows and not dead:
-            staged[BOX] = LetterBox(self.folder / BOX).stage(rows, batch)
+            staged[DEAD_LETTERS] = DeadLetterStore(self.folder / DEAD_LETTERS).stage(rows, batch)
 
     def _table(self, now: int, node: Node, endpoint: Endpoint) -> DataFrame:
         """A static table: read at its first use and kept, and read again when the step says so."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.graph.nodes import Port
 from penstock.graph.state.times import Wakes
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.watermarks import BatchTimes
 from penstock.spark.live.report import BatchReport
 from penstock.spark.lower.context import Reread, Union, refuse_reread
@@ -41,10 +41,10 @@ class BatchInput:
     frames: Mapping[Port, DataFrame]
     times: BatchTimes
     union: Union = no_union
-    letters: tuple[Letter, ...] = ()
+    letters: tuple[DeadLetter, ...] = ()
     reread: Reread = refuse_reread
 
-    def without(self, frames: Mapping[Port, DataFrame], letters: list[Letter]) -> BatchInput:
+    def without(self, frames: Mapping[Port, DataFrame], letters: list[DeadLetter]) -> BatchInput:
         """The same batch without some records, which have become dead letters."""
         return replace(self, frames=frames, union=no_union, letters=tuple(letters))
 

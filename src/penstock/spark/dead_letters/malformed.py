@@ -18,7 +18,7 @@ from penstock.graph.nodes import Port, Source
 from penstock.graph.nodes.policy import SKIP
 from penstock.graph.types import quote
 from penstock.kernels.errors.dead_letters import unread_letter
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.records.reading import Unread, why_unread
 from penstock.spark.dead_letters.replay import RAW
 from penstock.spark.lower.context import Lowering
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql import Row as SparkRow
 
-MOST_LETTERS = 10_000
+MOST_DEAD_LETTERS = 10_000
 """Dead letters of one batch beyond which it is the flow that is broken."""
 
 
@@ -42,7 +42,7 @@ class SourceNotes:
         """How many records were left out."""
         return int(self.noted.get["many"]) if self._skips else 0
 
-    def letters(self) -> list[Letter]:
+    def letters(self) -> list[DeadLetter]:
         """The dead letters; one more than are allowed, if there are too many."""
         if self._skips:
             return []
@@ -56,7 +56,7 @@ class SourceNotes:
     def _skips(self) -> bool:
         return self.node.error_action == SKIP
 
-    def _letter(self, row: SparkRow, place: str) -> Letter:
+    def _letter(self, row: SparkRow, place: str) -> DeadLetter:
         options = self.node.endpoint.options
         raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}
@@ -83,5 +83,5 @@ def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
         noted = f"count(if({UNREAD} is null, null, {whole})) as many"
     else:
         described = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"
-        noted = f"min_by({described}, {UNREAD}.position, {MOST_LETTERS + 1}) as found"
+        noted = f"min_by({described}, {UNREAD}.position, {MOST_DEAD_LETTERS + 1}) as found"
     return frame.observe(seen.noted, f.expr(noted)).where(f"{UNREAD} is null").selectExpr(*names)

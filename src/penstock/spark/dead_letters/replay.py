@@ -96,7 +96,7 @@ class Replays:
         return made
 
     def give_back(self, batch: int, steps: set[str]) -> None:
-        """Takes the requests for some steps out of what a batch has claimed; their letters can be asked for again."""
+        """Takes the requests for some steps out of what a batch has claimed; their dead letters can be asked for again."""
         claimed = self._claimed(batch)
         left = [each for each in claimed["requests"] if each["step"] not in steps]
         if left != claimed["requests"]:
@@ -108,7 +108,7 @@ class Replays:
         return bool(self.storage.children(PENDING))
 
     def done(self) -> set[str]:
-        """The ids of all letters that a batch has taken; what still waits for one is not among them."""
+        """The ids of all dead letters that a batch has taken; what still waits for one is not among them."""
         return self._ids(CLAIMED)
 
     def _ids(self, prefix: str) -> set[str]:

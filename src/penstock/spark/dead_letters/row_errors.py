@@ -17,7 +17,7 @@ from penstock.graph.nodes import Sink
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.kernels.base import short
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import payload_of
 from penstock.spark.failures import as_run_error
 from penstock.storage import Storage, exists, names_under
@@ -43,8 +43,8 @@ class Refusals:
     notes: Storage
     note: str
 
-    def staged(self, frame: DataFrame) -> tuple[Staged, list[Letter]]:
-        """The batch, staged without the rows that are refused, and those as letters."""
+    def staged(self, frame: DataFrame) -> tuple[Staged, list[DeadLetter]]:
+        """The batch, staged without the rows that are refused, and those as dead letters."""
         try:
             made = self.stage(frame)
             said = made.rehearse()
@@ -55,7 +55,7 @@ class Refusals:
         made.abort()
         return self._without(frame)
 
-    def _without(self, frame: DataFrame) -> tuple[Staged, list[Letter]]:
+    def _without(self, frame: DataFrame) -> tuple[Staged, list[DeadLetter]]:
         numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}").persist()
         try:
             refused = self._search(numbered)
@@ -109,20 +109,20 @@ class Refusals:
             raise error
         return message.split(REFUSED, 1)[1].strip()
 
-    def _letter(self, numbered: DataFrame, number: int, said: str) -> Letter:
+    def _letter(self, numbered: DataFrame, number: int, said: str) -> DeadLetter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
         made = tuple.__new__(row_class(tuple(row.__fields__)), tuple(row))
         return letter_of(self.sink.name, self.schema, number, made, said)
 
-    def _write(self, letters: list[Letter]) -> None:
-        """Notes the letters; those of batches before are through by now."""
+    def _write(self, letters: list[DeadLetter]) -> None:
+        """Notes the dead letters; those of batches before are through by now."""
         self.notes.write(self.note, json.dumps([asdict(made) for made in letters]).encode())
         self.notes.delete(*(name for name in names_under(self.notes, "") if name != self.note))
 
-    def _noted(self) -> list[Letter]:
+    def _noted(self) -> list[DeadLetter]:
         if not exists(self.notes, self.note):
             return []
-        return [Letter(**made) for made in json.loads(self.notes.read(self.note))]
+        return [DeadLetter(**made) for made in json.loads(self.notes.read(self.note))]
 
 
 def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:
@@ -134,9 +134,9 @@ def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> No
         )
 
 
-def letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> Letter:
+def letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> DeadLetter:
     """A row that a sink refuses as a dead letter."""
-    return Letter(sink, said.split("\n", 1)[0], said, short(row), payload_of(row, schema), 0, f"row {number}")
+    return DeadLetter(sink, said.split("\n", 1)[0], said, short(row), payload_of(row, schema), 0, f"row {number}")
 
 
 def _part(numbered: DataFrame, refused: dict[int, str], last: int | None = None) -> DataFrame:

@@ -8,7 +8,7 @@ from penstock.connectors.malformed import UNREAD
 from penstock.graph.graph import Graph
 from penstock.graph.row import row_class
 from penstock.kernels.base import short
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import payload_of
 from penstock.spark.dead_letters.bisect import Bisection, Frames, Row, TooMany
 from penstock.spark.failures import as_run_error
@@ -25,7 +25,9 @@ def searches(graph: Graph) -> bool:
     return any(s.searched for s in graph.sources)
 
 
-def without_breakers(runner: BatchRunner, spark: SparkSession, given: BatchInput) -> tuple[Frames, list[Letter]] | None:
+def without_breakers(
+    runner: BatchRunner, spark: SparkSession, given: BatchInput
+) -> tuple[Frames, list[DeadLetter]] | None:
     """The frames without the records that break the batch, and those as dead letters; None when they cannot be found."""
     search = Bisection(dict(given.frames), lambda some: runner.attempt(spark, given.without(some, [])))
     try:
@@ -39,11 +41,11 @@ def without_breakers(runner: BatchRunner, spark: SparkSession, given: BatchInput
     return whole, letters
 
 
-def _letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> Letter:
+def _letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> DeadLetter:
     port, number = row
     names = tuple(n for n in search.frames[port].columns if n != UNREAD)
     values = search.values(row)[: len(names)]
     shown = short(tuple.__new__(row_class(names), values))
     message = str(as_run_error(error))
     payload = payload_of(values, graph.output(port).schema)
-    return Letter(port.step, message.split("\n", 1)[0], message, shown, payload, 0, f"record {number}")
+    return DeadLetter(port.step, message.split("\n", 1)[0], message, shown, payload, 0, f"record {number}")

@@ -16,12 +16,12 @@ from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.storage import Storage, names_under, open_storage
 
-BOX = "dead-letters"
+DEAD_LETTERS = "dead-letters"
 """Where they are in a checkpoint directory."""
 
 
 @dataclass(frozen=True)
-class LetterBox:
+class DeadLetterStore:
     """A folder of JSON lines. A batch that runs again replaces its own file."""
 
     folder: Path
@@ -32,18 +32,18 @@ class LetterBox:
         return open_storage(self.folder)
 
     def stage(self, rows: list[Any], batch: int) -> Staged:
-        """Keeps the letters of a batch when it is committed."""
+        """Keeps the dead letters of a batch when it is committed."""
         return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
     def hand_over(self, place: Path) -> None:
-        """Adds the letters of a bounded run to another box, as a file of their own: every such run counts its batches from 0."""
+        """Adds the dead letters of a bounded run to another store, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
         letters = [letter | {"id": f"{run}-{at}"} for at, letter in enumerate(self.letters())]
         if letters:
             _write(open_storage(place), f"{run}.jsonl", letters)
 
     def letters(self) -> Iterator[dict[str, Any]]:
-        """All letters, oldest first."""
+        """All dead letters, oldest first."""
         for name in self._files():
             yield from _read(self.storage, name)
 

@@ -26,7 +26,7 @@ from penstock.graph.state.timers import CLOCKS, Timers
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
-from penstock.kernels.errors.guard import Letter
+from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.marks import MARK, encode
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.quiet import quiet
@@ -164,7 +164,7 @@ class _Task:
             chunk = Chunk(self.work.graph.output(port).schema, columns=columns)
             yield from map(self._out, self.pipeline.take_at(step, chunk))
 
-    def _letters(self) -> list[Letter]:
+    def _letters(self) -> list[DeadLetter]:
         """The records put aside, each with a number by which one that comes twice is known."""
         first = self.work.nodes[0].name
         return [
