@@ -210,6 +210,27 @@ def unwrapped(row: Wrapped) -> int:
 
 
 @ps.function
+def close(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and abs(one - other) < 2
+
+
+def test_functions_in_the_keys_and_the_condition_of_a_join(same: Case) -> None:
+    flow = ps.Flow("joins", functions=[close, shout, plus])
+    left = flow.source("left", ps.items([], "word string, a int"))
+    right = flow.source("right", ps.items([], "name string, b int"))
+    joined = left.join("j", right, on={"shout(word, '')": "name"}, condition="close(a, b) and plus(a, 1.0) > 1.0")
+    joined.select("s", "word", "a", "b").sink("out", ps.console())
+    same.check(
+        flow,
+        {
+            "left": [("ox", 1), ("ox", 9), ("ant", 4), ("bee", 0)],
+            "right": [("OX", 2), ("ANT", 4), ("ANT", 9), ("BEE", 0)],
+        },
+        {"out": [("ox", 1, 2), ("ant", 4, 4)]},
+    )
+
+
+@ps.function
 def moment(a: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(a, datetime.UTC)
 

@@ -181,6 +181,24 @@ def test_expressions_over_aggregates_of_a_table_that_changes(same: Case) -> None
     )
 
 
+def test_windows_over_a_table_have_all_of_this_too(same: Case) -> None:
+    flow, stream = source("over")
+    small = (
+        stream.key_by("user").window(ps.tumbling("10s"), mode="update").aggregate("small", n="sum(n)", rows="count(*)")
+    )
+    renamed = small.rename("plain", window_start="since", window_end="until")
+    renamed.key_by("user").window(ps.tumbling("1m")).aggregate(
+        "w", mean="sum(n) / sum(rows)", some="count(*) filter (where n > 6)", last="max_by(struct(n, rows), until)"
+    ).sink("means", ps.console())
+    renamed.window(ps.tumbling("1m")).aggregate("g", mean="sum(n) / count(*)").sink("global", ps.console())
+    renamed.key_by("user").window(ps.tumbling("1m")).top("most", 1, by="rows, n desc").sink("best", ps.console())
+    results = same.run(flow, {"rows": GIVEN})
+    means = [("a", 1.5, 0, {"n": 6, "rows": 4}), ("b", 3.5, 1, {"n": 7, "rows": 1})]
+    assert plain((r.user, r.mean, r.some, r.last) for r in results["means"]) == plain(means)
+    assert [r.mean for r in results["global"]] == [13 / 3]
+    assert plain((r.user, r.n, r.rank) for r in results["best"]) == plain([("a", 6, 1), ("b", 7, 1)])
+
+
 @pytest.mark.parametrize(
     ("written", "says"),
     [

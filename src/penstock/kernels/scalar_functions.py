@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +15,9 @@ from penstock.graph.state.arrow import values_of
 from penstock.graph.types import DataType, Field
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.evaluate import compile_expr
-from penstock.kernels.records.arrow import arrow_type, to_batch
+from penstock.kernels.expr.python import Array, Values, array_of, call_arrays, call_of, misfit
 from penstock.kernels.records.chunk import Chunk, shape_of
 from penstock.kernels.records.records import BadRecord
-
-Values: TypeAlias = list[object]
-Array: TypeAlias = "pa.Array[pa.Scalar]"
 
 
 class FunctionsKernel(Kernel):
@@ -87,11 +83,6 @@ class Table:
         return Chunk(schema, batch=batch, places=self.given.places)
 
 
-def array_of(values: Values, kind: DataType) -> Array:
-    """Python values as an Arrow array."""
-    return to_batch([values], Schema((Field("value", kind),))).column(0)
-
-
 class _Argument:
     """An argument of a call: a field, or an expression over the fields."""
 
@@ -122,7 +113,6 @@ class _Call:
         self.function: ScalarFunction = call.function
         self.arguments = [_Argument(e, kind, schema) for e, kind in zip(call.args, self.function.takes, strict=False)]
         self.shape = shape_of(Schema((Field(self.function.name, self.function.returns),)))
-        self.kind = arrow_type(self.function.returns)
 
     def __call__(self, table: Table) -> Values | Array:
         """The results for the records of a chunk."""
@@ -132,49 +122,22 @@ class _Call:
         made: Values = []
         try:
             given = [argument.values(table) for argument in self.arguments]
-            one = self._skipping if self.function.null_on_null else self._one
+            one = call_of(self.function)
             for values in zip(*given, strict=True) if given else [()] * len(table):
                 made.append(one(*values))
             return self.shape.checked([made])[0]
         except BadRecord as error:
-            raise self._failed(table, error.at, self._misfit(made[error.at])) from None
+            raise self._failed(table, error.at, misfit(self.function, made[error.at])) from None
         except Exception as error:
             raise self._failed(table, len(made), error) from error
-
-    def _one(self, *values: object) -> object:
-        made = self.function.function(*values)
-        if made is None and not self.function.nullable:
-            raise ValueError(
-                f"{self.function.name} returned None, as a function does whose return is missing; "
-                f"one that means null says so in its annotation, such as -> float | None"
-            )
-        return made
-
-    def _skipping(self, *values: object) -> object:
-        return None if None in values else self._one(*values)
-
-    def _misfit(self, value: object) -> TypeError:
-        return TypeError(
-            f"{self.function.name} says that it returns {self.function.returns}, got {value!r} ({type(value).__name__})"
-        )
 
     def _vectorized(self, table: Table) -> Array:
         try:
             arrays = [argument.array(table) for argument in self.arguments]
-            return self._skipped(arrays) if self.function.null_on_null and arrays else self._called(arrays, len(table))
+            skips = self.function.null_on_null and bool(arrays)
+            return self._skipped(arrays) if skips else call_arrays(self.function, arrays, len(table))
         except Exception as error:
             raise self._failed(table, None, error) from error
-
-    def _called(self, arrays: list[Array], many: int) -> Array:
-        made = self.function.function(*arrays)
-        whole = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
-        if not isinstance(whole, pa.Array):
-            raise TypeError(f"{self.function.name} must return a pyarrow array, got {type(made).__name__}")
-        if whole.type != self.kind:
-            raise TypeError(f"{self.function.name} says that it returns {self.kind}, got an array of {whole.type}")
-        if len(whole) != many:
-            raise ValueError(f"{self.function.name} got {many} values and returned {len(whole)}")
-        return whole
 
     def _skipped(self, arrays: list[Array]) -> Array:
         """The results for the records in which no argument is null; null for the others."""
@@ -182,9 +145,9 @@ class _Call:
         for array in arrays:
             there &= np.asarray(array.is_valid())
         if there.all():
-            return self._called(arrays, len(there))
+            return call_arrays(self.function, arrays, len(there))
         mask = pa.array(there)
-        made = self._called([array.filter(mask) for array in arrays], int(there.sum()))
+        made = call_arrays(self.function, [array.filter(mask) for array in arrays], int(there.sum()))
         places = pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there)
         return pc.take(made, places)
 

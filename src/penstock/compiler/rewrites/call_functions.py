@@ -23,6 +23,7 @@ from penstock.graph.nodes import (
     Node,
     Port,
     Select,
+    StreamJoin,
     Where,
     Window,
     WithColumns,
@@ -47,7 +48,8 @@ def called(graph: Graph) -> Graph:
 
 
 def _splits(node: Node) -> bool:
-    return node.has_functions and not isinstance(node, FunctionColumns)
+    """Whether calls are taken out of a step. The condition of a join is computed for pairs, in Python, with its calls in it."""
+    return node.has_functions and not isinstance(node, FunctionColumns | StreamJoin)
 
 
 @dataclass

@@ -173,7 +173,7 @@ class Node:
     ordered: ClassVar[bool] = False
     """Whether a keyed step needs the records of a key in the order of arrival."""
     takes_functions: ClassVar[bool] = False
-    """Whether Python functions may stand in the expressions of the step; the compiler computes them before it."""
+    """Whether Python functions may stand in the expressions of the step."""
     over_tables: ClassVar[bool] = False
     """Whether the step can read a table that changes, whose rows come and go."""
     usual_policy: ClassVar[OnError | None] = None

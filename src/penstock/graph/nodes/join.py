@@ -113,6 +113,7 @@ class StreamJoin(Keyed):
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
     over_tables: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
     hows: ClassVar[tuple[str, ...]] = HOWS
 
     def resolve(self, given: Inputs) -> Self:

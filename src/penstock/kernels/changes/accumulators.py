@@ -248,6 +248,8 @@ class Ordered:
         return finish(self.aggregate, (self._whole(kept),))
 
     def _whole(self, kept: SortedMultiset) -> object:
+        if self.aggregate.ranked is not None:
+            return self.merge(list(kept.each()), [])
         make = _WHOLE.get(self.part.merge)
         if make is not None:
             return make(kept, int(self.aggregate.number or 0))

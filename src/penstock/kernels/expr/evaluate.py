@@ -20,6 +20,7 @@ from penstock.graph.expr.coerce import Typed
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
 from penstock.kernels.expr.functions import LAZY, PLAIN, TYPED
+from penstock.kernels.expr.python import checked_call
 from penstock.kernels.expr.values import field_reader, loader
 
 Run = Callable[[Any], Any]
@@ -54,9 +55,9 @@ def _raw(node: Typed) -> Run:
 
 
 def _python(node: Typed) -> Run:
-    raise NotYet(
-        f"the compiler computes the Python function {node.value.name!r} in a step of its own, before the expression"
-    )
+    """A Python function, called for each row. The compiler takes such calls out of most steps and computes them by columns."""
+    runs, call = [_compile(arg) for arg in node.args], checked_call(node.value)
+    return lambda row: call(*(run(row) for run in runs))
 
 
 def _cast(node: Typed) -> Run:
