@@ -11,15 +11,16 @@ from penstock.frontends.streams.joins import Joining
 from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
+from penstock.frontends.streams.projecting import Projecting, columns_of_names
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.frontends.streams.windows import Windowing
 from penstock.graph.aggregate_calls import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
-from penstock.graph.compose import add_total, dropped, renamed, star
+from penstock.graph.compose import add_total
 from penstock.graph.duration import Span, micros
-from penstock.graph.expr import Alias, Expr, as_expr, lit, name_of
+from penstock.graph.expr import Expr, as_expr, lit
 from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.nodes import (
     OTHERWISE,
@@ -27,7 +28,6 @@ from penstock.graph.nodes import (
     Branch,
     Changes,
     Endpoint,
-    Explode,
     Filter,
     FlatMap,
     Map,
@@ -36,17 +36,13 @@ from penstock.graph.nodes import (
     Node,
     Port,
     Repartition,
-    Select,
     Sink,
     Timed,
     Union,
-    Where,
-    WithColumns,
     on_error_of,
 )
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.policy import Policy
-from penstock.graph.nodes.stateless import Columns
 from penstock.graph.schema import Form, Schema, form_of, forms_of
 
 if TYPE_CHECKING:
@@ -57,7 +53,7 @@ Condition: TypeAlias = str | Expr | Callable[..., object]
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(Timing, Joining, Ordering, Windowing, Settable):
+class Stream(Projecting, Timing, Joining, Ordering, Windowing, Settable):
     """A stream of records between two steps. Each method adds a step and returns the stream that comes out of it.
 
     >>> from penstock.frontends.streams.flow import Flow
@@ -253,166 +249,6 @@ class Stream(Timing, Joining, Ordering, Windowing, Settable):
         return self._add(MapAsync(name, (self.port,), function, form_of(schema), line=user_line(), **settings))  # type: ignore[arg-type]  # checked there
 
     @names_step
-    def select(self, name: str, /, *columns: str | Expr, **named: str | Expr) -> Stream:
-        """New records of expressions: `select("pick", "word", n="count + 1")`. Stays native.
-
-        A field that is only renamed stays what it is: event time, or the key of running totals.
-
-        Args:
-            name: the name of the step.
-            columns: expressions that have a name, and "*" for all fields; what stands in `named` replaces a field of "*".
-            named: expressions by the name of the field each fills.
-
-        Returns:
-            The stream of the new records.
-
-        Raises:
-            ExpressionError: an expression cannot be read or typed.
-            SchemaError: a field is not there, or the key of running totals is lost.
-            FlowError: the name of the step is a field, so it was probably left out.
-
-        >>> import penstock as ps
-        >>> from penstock.testing import run_local
-        >>> words = ps.Flow("demo").source("words", ps.items(["a", "bb"], "word string"))
-        >>> words.select("sizes", "word", n=ps.fn.length(ps.col("word"))).sink("out", ps.console())
-        >>> run_local(words.flow)["out"]
-        [Row(word='a', n=1), Row(word='bb', n=2)]
-        """
-        written = self._written(columns, dict(_columns(named)))
-        if name in self.schema and name not in dict(written):
-            raise FlowError(
-                f"select takes the step's name first; {name!r} is a field. Write select('a-name', {name!r}, ...)"
-            )
-        return self._add(Select(name, (self.port,), written, line=user_line()))
-
-    def _written(self, columns: tuple[str | Expr, ...], named: dict[str, Expr]) -> Columns:
-        """The expressions in order; one that has the name of a field of "*" stands in its place."""
-        made: list[tuple[str, Expr]] = []
-        for given in columns:
-            if isinstance(given, str) and given.strip() == "*":
-                made += [(n, named.pop(n, e)) for n, e in star(self.schema)]
-            else:
-                made.append((name_of(as_expr(given)), _bare(as_expr(given))))
-        return (*made, *named.items())
-
-    @names_step
-    def drop(self, name: str, *fields: str) -> Stream:
-        """The records without some fields. Stays native.
-
-        Args:
-            name: the name of the step.
-            fields: the fields to leave out.
-
-        Returns:
-            The stream without the fields.
-
-        Raises:
-            SchemaError: a field is not there, none is left, or the key of running totals is lost.
-
-        >>> import penstock as ps
-        >>> users = ps.Flow("demo").source("users", ps.items([], "name string, secret string"))
-        >>> users.drop("public", "secret")
-        Stream('public': name string)
-        """
-        return self._add(Select(name, (self.port,), dropped(self.schema, fields), line=user_line()))
-
-    @names_step
-    def rename(self, name: str, /, **names: str) -> Stream:
-        """The records with some fields under another name: `rename("plain", user="customer")` calls `user` `customer`. Stays native.
-
-        Event time and the keys of running totals go along.
-
-        Args:
-            name: the name of the step.
-            names: the new name of each field that gets one.
-
-        Returns:
-            The stream with the new names.
-
-        Raises:
-            SchemaError: a field is not there, or two would have the same name.
-
-        >>> import penstock as ps
-        >>> users = ps.Flow("demo").source("users", ps.items([], "user string, n int"))
-        >>> users.rename("plain", user="customer")
-        Stream('plain': customer string, n int)
-        """
-        return self._add(Select(name, (self.port,), renamed(self.schema, names), line=user_line()))
-
-    @names_step
-    def with_columns(self, name: str, /, **named: str | Expr) -> Stream:
-        """The record with fields added or replaced by expressions. Stays native.
-
-        Args:
-            name: the name of the step.
-            named: expressions by the name of the field each fills.
-
-        Returns:
-            The stream of the wider records.
-
-        Raises:
-            ExpressionError: an expression cannot be read or typed.
-
-        >>> import penstock as ps
-        >>> from penstock.testing import run_local
-        >>> sales = ps.Flow("demo").source("sales", ps.items([(2, 3.0)], "n int, price double"))
-        >>> sales.with_columns("totals", total="n * price").sink("out", ps.console())
-        >>> run_local(sales.flow)["out"]
-        [Row(n=2, price=3.0, total=6.0)]
-        """
-        return self._add(WithColumns(name, (self.port,), _columns(named), line=user_line()))
-
-    @names_step
-    def where(self, name: str, condition: str | Expr | None = None) -> Stream:
-        """The records for which an expression is true. Stays native.
-
-        Args:
-            name: the name of the step.
-            condition: an expression that is true or false.
-
-        Returns:
-            The stream of the records that pass; null is not true.
-
-        Raises:
-            ExpressionError: it is not.
-            FlowError: there is no condition.
-
-        >>> import penstock as ps
-        >>> from penstock.testing import run_local
-        >>> ages = ps.Flow("demo").source("ages", ps.items([17, 18], "age int"))
-        >>> ages.where("adults", "age >= 18").sink("out", ps.console())
-        >>> run_local(ages.flow)["out"]
-        [Row(age=18)]
-        """
-        if condition is None:
-            raise FlowError(f"where ({user_line()}) takes a name and a condition: where('adults', 'age >= 18')")
-        return self._add(Where(name, (self.port,), as_expr(condition), line=user_line()))
-
-    @names_step
-    def explode(self, name: str, into: str, items: str | Expr) -> Stream:
-        """One record for each item of a list; the other fields are repeated. Stays native.
-
-        Args:
-            name: the name of the step.
-            into: the field of the item.
-            items: an expression that is a list.
-
-        Returns:
-            The stream of the items; an empty list and a null emit nothing.
-
-        Raises:
-            ExpressionError: it is not.
-
-        >>> import penstock as ps
-        >>> from penstock.testing import run_local
-        >>> lines = ps.Flow("demo").source("lines", ps.items(["to be"], "line string"))
-        >>> lines.explode("words", into="word", items="split(line, ' ')").sink("out", ps.console())
-        >>> run_local(lines.flow)["out"]
-        [Row(line='to be', word='to'), Row(line='to be', word='be')]
-        """
-        return self._add(Explode(name, (self.port,), into, as_expr(items), line=user_line()))
-
-    @names_step
     def union(self, name: str, *others: Stream) -> Stream:
         """The records of this stream and the others.
 
@@ -511,7 +347,7 @@ class Stream(Timing, Joining, Ordering, Windowing, Settable):
         if not fields and not named:
             raise FlowError(f"key_by ({user_line()}) needs at least one field, such as key_by('user')")
         with naming_call("key_by", user_line):
-            made = KeyedStream(self, (*fields, *named), _columns(named))
+            made = KeyedStream(self, (*fields, *named), columns_of_names(named))
             made._input.check(self.flow.builder)
         return made
 
@@ -655,14 +491,6 @@ class Branches(Mapping[str, Stream]):
 
 def _by(key: tuple[str, ...] | None) -> str:
     return f" by {', '.join(key)}" if key else ""
-
-
-def _columns(named: Mapping[str, str | Expr]) -> Columns:
-    return tuple((n, _bare(as_expr(e))) for n, e in named.items())
-
-
-def _bare(written: Expr) -> Expr:
-    return written.expr if isinstance(written, Alias) else written
 
 
 def _is_function(given: Condition) -> bool:
