@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, Staged
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
 from penstock.connectors.files.disk import LocalDisk
-from penstock.connectors.files.manifests import Manifests, Named, committed_files, entry_of
+from penstock.connectors.files.manifests import Manifests, Named, committed_by_folder, committed_files, entry_of
 from penstock.errors import DeliveryError, FlowError
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.checkpoint.offsets import OffsetLog
@@ -128,6 +128,20 @@ def test_a_manifest_appears_once_and_its_files_are_moved_later(tmp_path: Path) -
     manifests.settle(last)
     assert committed_files(str(tmp_path)) == [str(tmp_path / "out-0.txt")]
     assert (tmp_path / "out-0.txt").read_text() == "rows"
+
+
+def test_files_by_value_are_moved_into_their_folders(tmp_path: Path) -> None:
+    manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
+    aside = tmp_path / "_penstock" / "try" / "k=1" / "part-0"
+    aside.parent.mkdir(parents=True)
+    aside.write_text("rows")
+    named = Named("k=1/out-0.txt", "_penstock/try/k=1/part-0", 4, "")
+    assert manifests.put(manifests.tail(), Entry(0, "f", 1, 2), [named])
+    assert committed_by_folder(str(tmp_path)) == {str(tmp_path / "_penstock/try"): [str(aside)]}
+    manifests.settle(manifests.tail().manifest or {})
+    assert committed_by_folder(str(tmp_path)) == {str(tmp_path): [str(tmp_path / "k=1/out-0.txt")]}
+    assert LocalDisk().names(str(tmp_path), "out-", 1) == ["k=1/out-0.txt"]
+    assert LocalDisk().names(str(tmp_path), "out-") == []
 
 
 def test_a_ledger_that_is_gone_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from penstock.faults import AT_START, POINTS, SETTING
+from penstock.graph.endpoints.hive import values_of
 
 pytestmark = pytest.mark.spark
 
@@ -42,9 +43,10 @@ def flow_of(folder: Path) -> ps.Flow:
     flow = ps.Flow("kill")
     words = flow.source("words", ps.files(folder / "in", "json", "word string, ts timestamp", files_per_batch=1),
                         event_time="ts", lateness="5s", idle=None)
-    def out(name: str) -> Any:
-        return ps.write_files(folder / name, "json")
-    words.key_by("word").process("number", Numbered, "word string, nth bigint").sink("numbered", out("numbered"))
+    def out(name: str, by: tuple[str, ...] = ()) -> Any:
+        return ps.write_files(folder / name, "json", partition_by=by)
+    numbered = words.key_by("word").process("number", Numbered, "word string, nth bigint")
+    numbered.sink("numbered", out("numbered", ("word",)))
     words.key_by("word").count("n").sink("counts", out("counts"))
     windows = words.key_by("word").window(ps.tumbling("10s")).count("times")
     windows.sink("windows", out("windows"))
@@ -126,8 +128,8 @@ class Killed:
 
     def rows(self, sink: str) -> list[dict[str, Any]]:
         """The rows of a sink, in the order of the batches."""
-        files = sorted((self.folder / sink).glob("*.json"))
-        return [json.loads(line) for p in files for line in p.read_text().splitlines()]
+        files = sorted(p for p in (self.folder / sink).rglob("*.json") if "_penstock" not in p.parts)
+        return [json.loads(line) | values_of(str(p)) for p in files for line in p.read_text().splitlines()]
 
 
 def _end_group(group: int) -> None:

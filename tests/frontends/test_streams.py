@@ -545,3 +545,29 @@ def test_the_line_in_an_error_is_the_users() -> None:
 
 def test_a_flow_shows_its_name_and_size() -> None:
     assert repr(begin()[0]) == "Flow('flow', 1 steps)"
+
+
+@pytest.mark.parametrize(
+    ("by", "kind", "text"),
+    [
+        (["cty"], "json", "no field 'cty'|'cty'"),
+        (["tags"], "json", "partition_by takes plain and exact values; 'tags' is array<string>"),
+        (["x"], "json", "'x' is double"),
+        (["city", "City"], "json", "names a field twice"),
+        (["city", "x", "tags"], "json", "'x' is double"),
+        (["city"], "text", "text files hold one field"),
+    ],
+)
+def test_fields_that_cannot_name_folders_are_refused(by: list[str], kind: str, text: str) -> None:
+    rows = ps.Flow("f").source("in", ps.items([], "city string, x double, tags array<string>"))
+    with pytest.raises(FlowError, match=text):
+        rows.sink("out", ps.write_files("out", kind, partition_by=by))
+
+
+def test_folders_for_all_fields_are_refused_and_some_are_shown() -> None:
+    flow = ps.Flow("f")
+    rows = flow.source("in", ps.items([], "city string, n int"))
+    with pytest.raises(FlowError, match=r"partition_by names every field \(n, city\)"):
+        rows.sink("all", ps.write_files("out", partition_by=["n", "city"]))
+    rows.sink("out", ps.write_files("out", partition_by="city"))
+    assert flow.graph.node("out").settings()["partition_by"] == "city"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +76,50 @@ def test_what_is_written_can_be_read_again(same: Case, tmp_path: Path) -> None:
     same.run_local(flow, write=True) if same.in_process else run_bounded(flow.graph, same.spark())
     schema = ps.files_schema(tmp_path / "out", "parquet")
     assert read(same, ps.files(tmp_path / "out", "parquet", schema), tmp_path) == Counter(map(repr, rows))
+
+
+PARTED = "n bigint, city string, day date, at timestamp, size decimal(6,2), good boolean"
+MOMENT = datetime.datetime(2026, 5, 1, 12, 30, 15, 500_000, tzinfo=datetime.UTC)
+PARTED_ROWS = [
+    (1, "Rome", datetime.date(2026, 5, 1), MOMENT, Decimal("1.50"), True),
+    (2, "Rome", datetime.date(2026, 5, 1), MOMENT, Decimal("1.50"), True),
+    (3, "a/b=c: 100% 'x' [1] {2} ^~#*?\\\"<>|&;", datetime.date(1, 2, 3), MOMENT, Decimal("-0.01"), False),
+    (4, "Köln \t\n ünd", None, None, None, None),
+    (5, None, datetime.date(2026, 5, 2), MOMENT.replace(microsecond=0), Decimal("10.00"), False),
+    (6, "", datetime.date(2026, 5, 2), MOMENT.replace(microsecond=0), Decimal("10.00"), False),
+    (7, "%41 .. __HIVE", datetime.date(2026, 5, 2), MOMENT, Decimal("10.00"), False),
+]
+PARTED_FOLDERS = {
+    "city=Rome/day=2026-05-01/at=2026-05-01 12%3A30%3A15.5/size=1.50/good=true",
+    "city=a%2Fb%3Dc%3A 100%25 %27x%27 %5B1%5D %7B2} %5E~%23%2A%3F%5C%22<>|&;/day=0001-02-03/at=2026-05-01 12%3A30%3A15.5/size=-0.01/good=false",
+    "city=Köln %09%0A ünd/" + "/".join(f"{n}=__HIVE_DEFAULT_PARTITION__" for n in ("day", "at", "size", "good")),
+    "city=__HIVE_DEFAULT_PARTITION__/day=2026-05-02/at=2026-05-01 12%3A30%3A15/size=10.00/good=false",
+    "city=%2541 .. __HIVE/day=2026-05-02/at=2026-05-01 12%3A30%3A15.5/size=10.00/good=false",
+}
+
+
+def test_files_in_folders_by_value_are_the_same_everywhere_and_read_back(same: Case, tmp_path: Path) -> None:
+    """The names of folders are Spark's own; the empty text becomes null, as Spark has it."""
+    by = ("city", "day", "at", "size", "good")
+    flow = ps.Flow("parted")
+    rows = flow.source("in", ps.items(PARTED_ROWS, PARTED))
+    for form in ("json", "csv", "parquet"):
+        rows.sink(form, ps.write_files(tmp_path / form, form, partition_by=by))
+    for _ in range(2):  # a second run replaces the first
+        same.run_local(flow, write=True) if same.in_process else run_bounded(flow.graph, same.spark())
+    expected = Counter(repr((n, city or None, *rest)) for n, city, *rest in PARTED_ROWS)
+    for form in ("json", "csv", "parquet"):
+        made = {p.parent.relative_to(tmp_path / form).as_posix() for p in (tmp_path / form).rglob(f"{form}-*.{form}")}
+        made |= {p.parent.relative_to(tmp_path / form).as_posix() for p in (tmp_path / form).rglob(f"{form}-*.*")}
+        assert made == PARTED_FOLDERS
+        assert read(same, ps.files(tmp_path / form, form, PARTED), tmp_path / f"{form}-checkpoint") == expected
+
+
+def test_folders_that_others_have_made_are_read_with_the_schema_asked_for(same: Case, tmp_path: Path) -> None:
+    (tmp_path / "in" / "k=1" / "s=x").mkdir(parents=True)
+    (tmp_path / "in" / "k=02" / "s=7").mkdir(parents=True)
+    (tmp_path / "in" / "k=1" / "s=x" / "a.json").write_text('{"v": 1}\n')
+    (tmp_path / "in" / "k=02" / "s=7" / "a.json").write_text('{"v": 2}\n')
+    got = read(same, ps.files(tmp_path / "in", "json", "s string, v bigint, k int"), tmp_path)
+    assert got == Counter([repr(("x", 1, 1)), repr(("7", 2, 2))])
+    assert str(ps.files_schema(tmp_path / "in", "json")) == "v bigint, k string, s string"

@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_FOLDER = "*=*/"
+"""A folder that is named by a field and its value."""
+
+
 class Disk(Protocol):
     """What a sink of files asks of a file system."""
 
-    def names(self, folder: str, prefix: str) -> list[str]:
-        """The names in a folder that begin so."""
+    def names(self, folder: str, prefix: str, depth: int = 0) -> list[str]:
+        """The names in a folder that begin so; so many folders deep, each named by a field and its value, with the way there."""
 
     def move(self, old: str, new: str) -> None:
         """Gives a file its final name."""
@@ -45,12 +49,14 @@ class Disk(Protocol):
 class LocalDisk:
     """This machine's disk, without the way through the JVM."""
 
-    def names(self, folder: str, prefix: str) -> list[str]:
-        """The names in a folder that begin so."""
-        return [p.name for p in Path(folder).glob(f"{glob.escape(prefix)}*")]
+    def names(self, folder: str, prefix: str, depth: int = 0) -> list[str]:
+        """The names in a folder, or so many folders deep, that begin so."""
+        found = Path(folder).glob(f"{_FOLDER * depth}{glob.escape(prefix)}*")
+        return [p.relative_to(folder).as_posix() for p in found]
 
     def move(self, old: str, new: str) -> None:
         """Gives a file its final name."""
+        Path(new).parent.mkdir(parents=True, exist_ok=True)
         Path(old).rename(new)
 
     def remove(self, path: str) -> None:
@@ -109,13 +115,14 @@ class HadoopDisk:
         self.files = self.path_of(path).getFileSystem(spark._jsc.hadoopConfiguration())
         self.scheme = str(self.files.getUri().getScheme())
 
-    def names(self, folder: str, prefix: str) -> list[str]:
-        """The names in a folder that begin so."""
-        found = self.files.globStatus(self.path_of(folder, f"{prefix}*")) or []
-        return [status.getPath().getName() for status in found]
+    def names(self, folder: str, prefix: str, depth: int = 0) -> list[str]:
+        """The names in a folder, or so many folders deep, that begin so."""
+        found = self.files.globStatus(self.path_of(folder, f"{_FOLDER * depth}{prefix}*")) or []
+        return ["/".join(str(status.getPath()).split("/")[-1 - depth :]) for status in found]
 
     def move(self, old: str, new: str) -> None:
         """Gives a file its final name."""
+        self.files.mkdirs(self.path_of(new).getParent())
         if not self.files.rename(self.path_of(old), self.path_of(new)):
             raise RunError(f"{old} could not be renamed to {new}")
 

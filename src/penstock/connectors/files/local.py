@@ -7,10 +7,14 @@ import glob
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 
+from penstock.connectors.files.disk import LocalDisk
+from penstock.connectors.files.partitions import Folders, typed_values
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.errors import RunError, SchemaError
 from penstock.graph.endpoints.basic import matching_files
@@ -37,16 +41,18 @@ def read_files(source: LocalSource) -> Iterator[Record]:
 
 def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
     """The records of a file of text, JSON or CSV, line by line, as Spark reads them."""
-    form = source.options["format"]
+    form, values = source.options["format"], typed_values(path, source.schema)
+    folders = Folders.of(source.schema, values)
     lines = _lines(Path(path).read_bytes())
     first = 1 if form == "csv" and source.options["header"] else 0
     if first and lines:
-        _check_header(path, lines[0], source.schema)
+        _check_header(path, lines[0], folders.inside)
     for number, line in enumerate(lines[first:], 1 + first):
         if form != "text" and not line.strip():
             continue
         try:
-            yield READERS[form](decoded(line), source.schema)
+            found = READERS[form](decoded(line), folders.inside)
+            yield folders.row_of(found, values) if values else found
         except Unreadable as error:
             yield Unread(line, f"{path}, line {number}", str(error))
 
@@ -61,8 +67,12 @@ def _table(path: str, source: LocalSource) -> Iterator[Record]:
     """The records of a file of Parquet."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path).select(list(source.schema.names)).cast(arrow_schema(source.schema))
-    yield from zip(*to_columns(table), strict=True)
+    values = typed_values(path, source.schema)
+    folders = Folders.of(source.schema, values)
+    table = pq.read_table(path, partitioning=None)
+    table = table.select(list(folders.inside.names)).cast(arrow_schema(folders.inside))
+    for row in zip(*to_columns(table), strict=True):
+        yield folders.row_of(row, values) if values else row
 
 
 def _check_header(path: str, line: bytes, schema: Schema) -> None:
@@ -75,15 +85,36 @@ def _check_header(path: str, line: bytes, schema: Schema) -> None:
 
 
 def write_files(sink: LocalSink, rows: Sequence[Row]) -> None:
-    """One file with all rows, which appears as a whole; it replaces those of the last bounded run of this sink."""
+    """One file in each folder, which appears as a whole; they replace those of the last bounded run of this sink."""
     folder, form = Path(sink.options["path"]), sink.options["format"]
-    folder.mkdir(parents=True, exist_ok=True)
+    folders = Folders.of(sink.schema, sink.options.get("partition_by", ()))
     prefix = f"{sink.step}-{0:08d}-bounded-"
-    aside = folder / f"_{prefix}{uuid.uuid4().hex[:8]}.{form}"
-    _WRITERS[form](sink, rows, aside)
-    for old in folder.glob(f"{glob.escape(prefix)}*"):
-        old.unlink()
-    aside.rename(folder / f"{prefix}00000.{_ENDINGS.get(form, form)}") if rows else aside.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [(path, _aside(sink, folders, part, folder / path)) for path, part in _parted(folders, rows).items()]
+    for old in LocalDisk().names(str(folder), prefix, len(folders.names)):
+        (folder / old).unlink()
+    for path, aside in made:
+        aside.rename(folder / path / f"{prefix}00000.{_ENDINGS.get(form, form)}")
+
+
+def _parted(folders: Folders, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """The rows by the folder that they belong into."""
+    if not folders.names:
+        return {"": rows} if rows else {}
+    made: dict[str, list[Row]] = {}
+    for row in rows:
+        made.setdefault(folders.path_of(row), []).append(row)
+    return dict(made)
+
+
+def _aside(sink: LocalSink, folders: Folders, rows: Sequence[Row], folder: Path) -> Path:
+    """Writes a file that no reader sees yet."""
+    form = sink.options["format"]
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f"_{sink.step}-{uuid.uuid4().hex[:8]}.{form}"
+    inside = [folders.row_inside(row) for row in rows] if folders.names else rows
+    _WRITERS[form](replace(sink, schema=folders.inside), cast("Sequence[Row]", inside), aside)
+    return aside
 
 
 def _write_parquet(sink: LocalSink, rows: Sequence[Row], path: Path) -> None:

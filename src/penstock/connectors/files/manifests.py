@@ -122,10 +122,16 @@ def manifests_of(folder: Path) -> Iterator[tuple[str, Link]]:
 
 def committed_files(path: str) -> list[str]:
     """The files of all whole batches in a folder of this machine; none when no sink has kept manifests there."""
+    return [file for files in committed_by_folder(path).values() for file in files]
+
+
+def committed_by_folder(path: str) -> dict[str, list[str]]:
+    """The same by the folder below which folders are named by values: files that wait aside have one of their own."""
     folder = Path(plain_path(path))
-    made: list[str] = []
+    made: dict[str, list[str]] = {}
     for _, manifest in manifests_of(folder) if "://" not in str(folder) else ():
         for file in (Named(**f) for f in manifest["files"]):
             final = folder / file.name
-            made.append(str(final if final.exists() else folder / file.aside))
+            found = final if final.exists() else folder / file.aside
+            made.setdefault(str(found.parents[file.name.count("/")]), []).append(str(found))
     return made

@@ -45,18 +45,22 @@ class FilesSink(LedgerSink):
         aside = f"_penstock/{batch.sink}-{batch.id}-{self.fence}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(path, aside, batch, self.fence)
         staged.check_folder()
-        staged.rows = _write(frame, batch.options["format"], f"{path}/{aside}")
+        staged.rows = _write(frame, batch.options["format"], partitions(batch), f"{path}/{aside}")
         return staged
 
 
-def _write(frame: DataFrame, kind: str, aside: str) -> int:
+def partitions(batch: Batch) -> tuple[str, ...]:
+    """The fields by whose values the files of a batch are put into folders."""
+    return tuple(batch.options.get("partition_by") or ())
+
+
+def _write(frame: DataFrame, kind: str, by: tuple[str, ...], aside: str) -> int:
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
     counted = Observation()
-    frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind).option(
-        "header", True
-    ).save(aside)
+    writer = frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind)
+    writer.option("header", True).partitionBy(*by).save(aside)
     return int(counted.get["rows"])
 
 
@@ -66,14 +70,16 @@ class StagedFiles(Staged):
     def __init__(self, path: str, aside: str, batch: Batch, fence: int = 0) -> None:
         self.disk, self.path = disk_of(path)
         self.folder, self.batch, self.fence = aside, batch, fence
+        self.depth = len(partitions(batch))
         self.aside = f"{self.path}/{aside}"
 
     def check_folder(self) -> None:
         """A sink that begins must not add to what another life of the flow has written: readers would see all twice."""
         if self.batch.id > 0:
             return
-        names = [n for n in self.disk.names(self.path, f"{self.batch.sink}-") if n.count("-") >= 3]
-        others = [n for n in names if f"-{self.batch.lineage}-" not in n]
+        found = [n for deep in {0, self.depth} for n in self.disk.names(self.path, f"{self.batch.sink}-", deep)]
+        names = [n for n in found if _last(n).count("-") >= 3]
+        others = [n for n in names if f"-{self.batch.lineage}-" not in _last(n)]
         if others:
             raise RunError(
                 f"sink {self.batch.sink!r}: {self.path} holds files of another life of this flow, such as {others[0]} (it was "
@@ -108,12 +114,17 @@ class StagedFiles(Staged):
 
     def _moves(self) -> list[tuple[str, str]]:
         """The files aside and the names they get."""
-        made = self.disk.names(self.aside, "part-") if self.rows else []
+        made = self.disk.names(self.aside, "part-", self.depth) if self.rows else []
         if self.rows and not made:
             raise RunError(
                 f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there"
             )
-        return [(n, f"{self._prefix}{at:05d}.{n.split('.', 1)[-1]}") for at, n in enumerate(sorted(made))]
+        return [(n, self._final(n, at)) for at, n in enumerate(sorted(made))]
+
+    def _final(self, name: str, at: int) -> str:
+        """The name that a file gets, in the folder of its values."""
+        folder, _, own = name.rpartition("/")
+        return f"{folder}{'/' if folder else ''}{self._prefix}{at:05d}.{own.split('.', 1)[-1]}"
 
     @property
     def _prefix(self) -> str:
@@ -121,7 +132,7 @@ class StagedFiles(Staged):
 
     def _replace(self) -> None:
         """Removes what an earlier run of this batch left, and moves the files into place."""
-        for name in self.disk.names(self.path, self._prefix):
+        for name in self.disk.names(self.path, self._prefix, self.depth):
             self.disk.remove(f"{self.path}/{name}")
         for name, final in self._moves():
             self.disk.move(f"{self.aside}/{name}", f"{self.path}/{final}")
@@ -137,3 +148,7 @@ class StagedFiles(Staged):
     def abort(self) -> None:
         """Removes the files aside."""
         self.disk.remove(self.aside)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

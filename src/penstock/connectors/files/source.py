@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from penstock.connectors.base import Place, SourceConnector, Spot
 from penstock.connectors.files.disk import plain_path
-from penstock.connectors.files.manifests import committed_files
+from penstock.connectors.files.manifests import committed_by_folder
 from penstock.connectors.malformed import REPLAYED, UNREAD, from_csv, from_json, raw_rows, read_values
 from penstock.graph.types import quote
 
@@ -34,13 +35,16 @@ class FilesSource(SourceConnector):
     def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
         """The files that are there; in a folder that a sink of Penstock has written, those of whole batches."""
         path = place.options["path"]
-        return _fields(_read(spark, place, committed_files(path) or path), place)
+        groups = committed_by_folder(path)
+        frames = [_read(spark, place, files, base) for base, files in groups.items()] or [_read(spark, place, path)]
+        return _fields(reduce(lambda one, other: one.unionByName(other), frames), place)
 
     def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
         """The file and the place in it: the batch's files are read again, which gives the same partitions."""
-        paths = _batch_files(spot) or [place.options["path"]]
+        path = place.options["path"]
+        paths, base = _batch_files(spot) or [path], path if _is_folder(path) else ""
         number = "monotonically_increasing_id()"
-        rows = _read(spark, place, paths).selectExpr("*", "_metadata.file_path as __file", f"{number} as __nth")
+        rows = _read(spark, place, paths, base).selectExpr("*", "_metadata.file_path as __file", f"{number} as __nth")
         good = rows.where(f"{TEXT} is null") if place.keeps_unread else rows
         wanted = (spot.partition << 33) + spot.number
         found = good.selectExpr("*", f"{number} as __id").where(f"__id = {wanted}").collect()
@@ -80,8 +84,15 @@ def _schema(place: Place) -> str:
     return f"{place.schema}, {TEXT} string" if place.keeps_unread else str(place.schema)
 
 
-def _read(spark: SparkSession, place: Place, paths: str | list[str]) -> DataFrame:
-    return spark.read.format(place.options["format"]).schema(_schema(place)).options(**_options(place)).load(paths)
+def _read(spark: SparkSession, place: Place, paths: str | list[str], base: str = "") -> DataFrame:
+    """Some files. `base` is the folder below which folders are named by values, where single files are to be read."""
+    reader = spark.read.format(place.options["format"]).schema(_schema(place)).options(**_options(place))
+    return (reader.option("basePath", base) if base else reader).load(paths)
+
+
+def _is_folder(path: str) -> bool:
+    """Whether a path is a folder of this machine."""
+    return Path(plain_path(path)).is_dir()
 
 
 def _fields(frame: DataFrame, place: Place) -> DataFrame:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob as globs
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, SINK, SOURCE, WEAKER, Capabilities
+from penstock.graph.endpoints.hive import fields_of
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
 
@@ -97,10 +98,10 @@ def files_schema(path: str | Path, format: str = "", *, header: bool = True) -> 
     kind = _known_format("files_schema", path, format)
     if kind == "text":
         return TEXT
-    first = next(iter(matching_files(str(path))), None)
-    if first is None:
+    found = matching_files(str(path))
+    if not found:
         raise SchemaError(f"files_schema({str(path)!r}): no file is there to read the schema of")
-    return sniff.file_schema(first, kind, header)
+    return sniff.file_schema(found[0], kind, header).with_fields(fields_of(found))
 
 
 def _known_format(what: str, path: str | Path, format: str) -> str:
@@ -114,11 +115,20 @@ def _known_format(what: str, path: str | Path, format: str) -> str:
 
 def matching_files(path: str) -> list[str]:
     """The files a path or glob stands for, in order of name; hidden ones and those with a leading underscore are not."""
-    found: list[Path] = []
-    for each in sorted(globs.glob(path)):
-        place = Path(each)
-        found += sorted(p for p in place.iterdir() if p.is_file()) if place.is_dir() else [place]
+    found = [file for each in sorted(globs.glob(path)) for file in _files_in(Path(each))]
     return [str(p) for p in found if not p.name.startswith(("_", "."))]
+
+
+def _files_in(place: Path) -> Iterator[Path]:
+    """A file itself; of a folder its files, and those of folders that name a field and its value, such as `day=2026-05-01`."""
+    if not place.is_dir():
+        yield place
+        return
+    for each in sorted(place.iterdir()):
+        if each.is_file():
+            yield each
+        elif "=" in each.name and not each.name.startswith("."):
+            yield from _files_in(each)
 
 
 def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
@@ -249,12 +259,15 @@ def nothing() -> Endpoint:
     return Endpoint("nothing", capabilities=replace(_SHOWN, weakness="it keeps nothing", is_bulk=True))
 
 
-def write_files(path: str | Path, format: str = "") -> Endpoint:
+def write_files(path: str | Path, format: str = "", *, partition_by: str | Sequence[str] = ()) -> Endpoint:
     """Files of a folder, a set of them for each batch. A sink that holds exactly once: a batch that runs again replaces its own.
 
     Args:
         path: the folder, on this machine or wherever Spark can write.
         format: parquet, json, csv or text; else it is parquet.
+        partition_by: fields by whose values the files are put into folders, `day=2026-05-01/city=Rome`, as Hive and Spark do. They are
+            not in the files; `ps.files` reads them back from the names of the folders. Null and the empty text share a folder, and
+            are null when they are read.
 
     Returns:
         The endpoint, for `Stream.sink`.
@@ -269,9 +282,9 @@ def write_files(path: str | Path, format: str = "") -> Endpoint:
     kind = format or "parquet"
     if kind not in FORMATS:
         raise SchemaError(f"write_files({str(path)!r}): no format {format!r}; {nearest(format, FORMATS)}")
-    return Endpoint(
-        "write_files", {"path": str(path), "format": kind}, capabilities=replace(LEDGER_SINK, runs_locally=True)
-    )
+    by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
+    options = {"path": str(path), "format": kind, "partition_by": by or None}
+    return Endpoint("write_files", options, capabilities=replace(LEDGER_SINK, runs_locally=True))
 
 
 def callback(function: Callable[..., Any]) -> Endpoint:

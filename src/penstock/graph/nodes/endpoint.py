@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from penstock.errors import FlowError, SchemaError
 from penstock.graph.capabilities import Capabilities
 from penstock.graph.nodes.base import Changes, Inputs, Node, Output, Settings, Shown
+from penstock.graph.nodes.partitions import check_partitions
 from penstock.graph.nodes.policy import DEAD
 from penstock.graph.schema import Schema
 
@@ -44,6 +45,8 @@ def _shown(name: str, value: object) -> Shown:
         return "***"
     if callable(value):
         return f"{getattr(value, '__module__', '?')}:{getattr(value, '__qualname__', type(value).__qualname__)}"
+    if name == "partition_by" and isinstance(value, tuple):
+        return ", ".join(value)
     if isinstance(value, list | tuple) and len(value) > 5:
         return f"{len(value)} items"
     return value if isinstance(value, str | int | float | bool) else repr(value)
@@ -103,6 +106,8 @@ class Sink(Node):
         """It is an endpoint."""
         if not isinstance(self.endpoint, Endpoint):
             raise FlowError(f"{self.where} needs an endpoint such as ps.console(), got {self.endpoint!r}")
+        if by := self.endpoint.options.get("partition_by"):
+            check_partitions(by, self.endpoint.options["format"], given[0].schema)
         changes = given[0].changes
         if changes is not None and (changes.deletes or changes.key is None):
             self._check_table(changes)
