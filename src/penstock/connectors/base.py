@@ -204,6 +204,14 @@ class SinkConnector:
         """In place of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
         raise NotImplementedError
 
+    def interrupt(self) -> bool:
+        """Called from another thread when the sink does not answer: whatever it waits for ends with an error.
+
+        Returns:
+            Whether it can do that; what it waits for goes on if it cannot.
+        """
+        return False
+
     def close(self) -> None:
         """Called when the run ends."""
 

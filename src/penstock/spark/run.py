@@ -21,6 +21,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Port
 from penstock.graph.run import RunSpec
 from penstock.spark.batch import bootstrap
+from penstock.spark.batch.answering import SinkWatch
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
@@ -37,6 +38,7 @@ from penstock.spark.jvm.jars import use_jars
 from penstock.spark.jvm.session import power_of_two
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.report import BatchReport, Observer
+from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.live.until import StopTest
@@ -194,6 +196,7 @@ def _runner(
     )
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
-    sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None)
+    watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
+    sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None, watch=watch)
     packer = Packer(spec.by_value)
     return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, time_, sinks, store, loops)

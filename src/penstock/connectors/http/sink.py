@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import random
+import socket
 import threading
 import time
 from collections import Counter
@@ -42,26 +44,42 @@ class HttpSink(RowSink):
     """Sends the rows of a batch, some requests at a time; done when every one is answered."""
 
     def __init__(self) -> None:
-        self.ended = threading.Event()
+        self.is_closed = False
+        self.posting: Posting | None = None
 
     def open(self, place: SinkPlace) -> Entry | None:
         """Nothing to prepare."""
         return None
 
+    def interrupt(self) -> bool:
+        """Ends the requests that are under way, and those that wait for their next try."""
+        if self.posting is None:
+            return False
+        self.posting.interrupt()
+        return True
+
     def close(self) -> None:
-        """Ends requests that wait for their next try: a run that is to stop does not wait for them."""
-        self.ended.set()
+        """Ends requests that wait for their next try: a run that ends does not wait for them."""
+        self.is_closed = True
+        if self.posting is not None:
+            self.posting.ended.set()
+
+    def _posting(self, batch: Batch) -> Posting:
+        self.posting = Posting(batch)
+        if self.is_closed:
+            self.posting.ended.set()
+        return self.posting
 
     def write(self, rows: list[Any], batch: Batch) -> None:
         """All requests of a batch; the first failure that lasts ends it."""
-        posting = Posting(batch, self.ended)
+        posting = self._posting(batch)
         for _ in _in_threads(posting.send, _bundles(rows, batch), batch):
             pass
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
         """Sends the rows while they are staged, so that those which the server refuses are known in time."""
         rows = rows_of(frame)
-        posting, staged = Posting(batch, self.ended), Staged()
+        posting, staged = self._posting(batch), Staged()
         refused = [one for some in _in_threads(posting.stage_rows, _bundles(rows, batch), batch) for one in some]
         staged.rows = len(rows) - len(refused)
         return staged, refused
@@ -98,6 +116,7 @@ class Posting:
         self.ended = ended or threading.Event()
         self.parts = urlsplit(str(self.options["secret_url"]))
         self.local = threading.local()
+        self.connections: list[http.client.HTTPConnection] = []
         self._seen: Counter[str] = Counter()
         self._counting = threading.Lock()
 
@@ -142,6 +161,8 @@ class Posting:
 
     def _try(self, request: Request) -> tuple[int, float | None, str]:
         """The answer, 0 without one; how long to wait before the next try (None: never); what went wrong, empty when nothing did."""
+        if self.ended.is_set():
+            return 0, None, "was not asked: the requests of the batch were ended"
         try:
             connection = self._connection()
             connection.request(self.options["method"], self._path(), request.body, self._headers(request))
@@ -162,11 +183,21 @@ class Posting:
         if getattr(self.local, "made", None) is None:
             kind = http.client.HTTPSConnection if self.parts.scheme == "https" else http.client.HTTPConnection
             self.local.made = kind(self.parts.hostname or "", self.parts.port, timeout=self.options["timeout"])
+            self.connections.append(self.local.made)
         made: http.client.HTTPConnection = self.local.made
         return made
 
+    def interrupt(self) -> None:
+        """Ends all requests; safe to call from another thread."""
+        self.ended.set()
+        for connection in list(self.connections):
+            if connection.sock is not None:
+                with contextlib.suppress(OSError):
+                    connection.sock.shutdown(socket.SHUT_RDWR)
+
     def _drop(self) -> None:
         if getattr(self.local, "made", None) is not None:
+            self.connections.remove(self.local.made)
             self.local.made.close()
             self.local.made = None
 

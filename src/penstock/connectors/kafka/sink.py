@@ -73,6 +73,13 @@ class KafkaSink(LedgerSink):
         table = rows.toArrow()
         return StagedTransaction(self.writer.send(table, batch), table.num_rows)
 
+    def interrupt(self) -> bool:
+        """Has the writer give up after the request that is under way, which takes a minute at most."""
+        if self.writer is None:
+            return False
+        self.writer.interrupted.set()
+        return True
+
     def close(self) -> None:
         """Closes the clients."""
         if self.writer is not None:

@@ -61,7 +61,19 @@ class KafkaWriter:
         self.settings = {"transaction.timeout.ms": 60_000, **PRODUCER, **settings, "transactional.id": name}
         self.name, self.topic, self.ledger = name, topic, ledger
         self.fence = 0
+        self.interrupted = threading.Event()
+        """Set by another thread when the writer is to give up what it tries."""
         self._next: Future[Ready] | None = None
+
+    def check_interrupted(self, last: str) -> None:
+        """Ends a row of tries; called between two, with what the last one said.
+
+        Raises:
+            RunError: another thread asked for it.
+        """
+        if self.interrupted.is_set():
+            self.interrupted.clear()
+            raise RunError(f"{self.name}: given up: {last}")
 
     def take_over(self) -> Entry | None:
         """Fences older drivers: a line with a higher fence, in a transaction of its own. Gives the last line of a batch."""
@@ -105,6 +117,7 @@ class KafkaWriter:
                 producer.init_transactions(PATIENCE)
                 return producer
             except kafka.KafkaException as error:
+                self.check_interrupted(said(error))
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     discard(producer)
                     raise DeliveryError(f"{self.name}: no transaction could be begun: {said(error)}") from None
@@ -149,6 +162,7 @@ class KafkaWriter:
                 discard(ready.producer)
                 _check_size(error, batch)
                 last = said(error)
+                self.check_interrupted(last)
                 time.sleep(min(2.0, 0.1 * 2**attempt))
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
 
@@ -207,6 +221,7 @@ class Transaction:
             except confluent().KafkaException as error:
                 last = said(error)
                 discard(self.producer)
+                self.writer.check_interrupted(last)
                 if self.writer.ledger is None:
                     break
                 time.sleep(min(2.0, 0.1 * 2**attempt))

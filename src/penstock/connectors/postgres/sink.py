@@ -92,6 +92,10 @@ class PostgresSink(LedgerSink):
         assert self.layout is not None
         return self.place, self.link, self.layout
 
+    def interrupt(self) -> bool:
+        """Ends the driver's connection; the ledger tells later what became of a commit."""
+        return self.link is not None and self.link.interrupt()
+
     def close(self) -> None:
         """Lets go of the connection."""
         if self.link is not None:

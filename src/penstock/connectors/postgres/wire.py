@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -106,6 +108,14 @@ class Link:
     def _lost(self, error: psycopg.OperationalError) -> bool:
         """Whether the connection is gone, or was never made, rather than the server refusing the work."""
         return self._made is None or self._made.closed or error.sqlstate in ("57P01", "57P02", "57P03")
+
+    def interrupt(self) -> bool:
+        """Ends the connection under whoever waits for an answer; safe to call from another thread."""
+        if self._made is None or self._made.closed:
+            return False
+        with suppress(OSError, driver().Error), socket.socket(fileno=os.dup(self._made.pgconn.socket)) as own:
+            own.shutdown(socket.SHUT_RDWR)
+        return True
 
     def close(self) -> None:
         """Lets go of the connection."""

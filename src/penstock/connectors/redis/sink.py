@@ -147,6 +147,11 @@ class RedisSink(LedgerSink):
         assert self.place is not None, "a sink is opened before its first batch"
         return self.place
 
+    def interrupt(self) -> bool:
+        """Ends the driver's connections; the ledger tells later what became of a commit."""
+        self.client().connection_pool.disconnect(inuse_connections=True)
+        return True
+
     def client(self) -> redis.Redis:
         """The connection to the server."""
         return Address.of(self._opened().options).client()

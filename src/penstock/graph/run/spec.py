@@ -82,12 +82,12 @@ class RunSpec:
     stalled_after: float = option(
         600.0,
         span(0.1),
-        "Say that a batch stands still after this time without a task that ends.",
+        "Say that a batch stands still after this time without a task that ends, or a sink that answers.",
         shown="10m",
         is_live=True,
     )
     kill_stalled_after: float | None = option(
-        None, maybe_span(), "Kill the Python workers of such a batch after this time.", shown="never", is_live=True
+        None, maybe_span(), "Kill the Python workers of such a batch after this time, or break off the sink.", shown="never", is_live=True
     )
     keep_versions: int = option(20, count(2), "How many versions of the state are kept.", shown="20")
     parallelism: int | None = option(None, whole(1), "Tasks of a keyed step.", shown="cores")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkPlace, Staged
 from penstock.connectors.delivery import Entry, LedgerSink
@@ -19,6 +19,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Sink
 from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.nodes.policy import FAIL
+from penstock.spark.batch.answering import NotAnswered, SinkWatch
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.storage import NotFound, Storage, exists, open_storage
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("penstock")
+T = TypeVar("T")
+TRIES = 3
+"""How often a sink that does not answer is asked."""
 
 
 @dataclass
@@ -42,6 +46,7 @@ class Sinks:
     offsets: OffsetLog | None = None
     connectors: dict[str, SinkConnector] = field(default_factory=dict)
     places: dict[str, SinkPlace] = field(default_factory=dict)
+    watch: SinkWatch = field(default_factory=SinkWatch)
     _noted: set[str] = field(default_factory=set)
     _batch: tuple[int, str, str] = (-1, "", "")
 
@@ -82,7 +87,8 @@ class Sinks:
         found: dict[str, Entry] = {}
         for sink in self.graph.sinks:
             place = self.places[sink.name]
-            entry = self.connectors[sink.name].open(place)
+            with self.watch.watching(f"{_named(sink)}, opening", self.connectors[sink.name].interrupt):
+                entry = self.connectors[sink.name].open(place)
             if place.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
                 self._check_ledger(sink.name, entry)
                 found |= {sink.name: entry} if entry is not None else {}
@@ -114,7 +120,8 @@ class Sinks:
             log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
             frame.write.format("noop").mode("overwrite").save()
             return Staged()
-        staged = self.connectors[sink.name].stage(frame, self._about(sink, number))
+        connector, about = self.connectors[sink.name], self._about(sink, number)
+        staged = self._answered(sink, f"staging batch {number}", lambda: connector.stage(frame, about))
         passing("staged", number)
         return staged
 
@@ -123,7 +130,8 @@ class Sinks:
         connector = self.connectors[sink.name]
         if sink.endpoint.capabilities.row_errors != "reported":
             return None
-        partial = connector.stage_rows(frame, self._about(sink, number))
+        about = self._about(sink, number)
+        partial = self._answered(sink, f"delivering batch {number}", lambda: connector.stage_rows(frame, about))
         passing("staged", number)
         return partial
 
@@ -145,10 +153,29 @@ class Sinks:
             if self.places[sink.name].delivery == AT_MOST_ONCE:
                 self._claim(sink.name, number)
             passing("before sink commit", number)
-            staged[sink.name].commit()
+            self._answered(sink, f"committing batch {number}", staged[sink.name].commit)
             if self.places[sink.name].delivery == EXACTLY_ONCE:
                 self._note_ledger(sink.name)
             passing("sink written", number)
+
+    def _answered(self, sink: Sink, doing: str, work: Callable[[], T]) -> T:
+        """Has a sink do something, under watch. One that does not answer is broken off, and asked again where that can do no harm."""
+        for left in reversed(range(TRIES)):
+            try:
+                with self.watch.watching(f"{_named(sink)}, {doing}", self.connectors[sink.name].interrupt):
+                    return work()
+            except NotAnswered as error:
+                if not left or not self._may_repeat(sink.name):
+                    raise
+                log.warning("%s; trying again", error)
+        raise AssertionError("the last try returns or raises")
+
+    def _may_repeat(self, sink: str) -> bool:
+        """Whether a ledger tells if a batch has arrived, or one that arrives twice is allowed."""
+        place = self.places[sink]
+        if place.delivery == EXACTLY_ONCE:
+            return self.claims is not None and isinstance(self.connectors[sink], LedgerSink)
+        return place.delivery == AT_LEAST_ONCE
 
     def _claimed(self, sink: str) -> int:
         if self.claims is None:
@@ -167,6 +194,10 @@ class Sinks:
         with contextlib.ExitStack() as closing:
             for connector in self.connectors.values():
                 closing.callback(connector.close)
+
+
+def _named(sink: Sink) -> str:
+    return f"sink {sink.name!r} ({sink.endpoint.kind})"
 
 
 def reconcile(entries: dict[str, Entry], log: OffsetLog, versions: list[int]) -> Iterator[str]:

@@ -244,14 +244,17 @@ class LiveRun:
         self._looks_at = now + 1.0
         with self._lock:
             batch = self.machine.batch
-        sign = None if batch is None else (batch, *tasks_of(self.spark))
+        done, tasks = tasks_of(self.spark)
+        is_asking = self.runner.sinks.watch.at_work and not tasks  # then the watch over sinks speaks
+        sign = None if batch is None or is_asking else (batch, done, tasks)
         finding = self.watchdog.look(now, sign)
         if finding is not None and sign is not None:
             self._act(finding, *sign)
 
     def _act(self, finding: Finding, batch: int, done: int, tasks: int) -> None:
         workers = python_workers(self.spark)
-        where = f"batch {batch} ({done} of {tasks} tasks done)"
+        asked = self.runner.sinks.watch.at_work
+        where = f"batch {batch} ({done} of {tasks} tasks done{f'; {asked}' if asked else ''})"
         if finding is Finding.KILL:
             log.warning(
                 "%s: no task has ended for too long; killing Python workers %s, Spark runs their tasks again",
