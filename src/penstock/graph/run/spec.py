@@ -87,7 +87,11 @@ class RunSpec:
         is_live=True,
     )
     kill_stalled_after: float | None = option(
-        None, maybe_span(), "Kill the Python workers of such a batch after this time, or break off the sink.", shown="never", is_live=True
+        None,
+        maybe_span(),
+        "Kill the Python workers of such a batch after this time, or break off the sink.",
+        shown="never",
+        is_live=True,
     )
     keep_versions: int = option(20, count(2), "How many versions of the state are kept.", shown="20")
     parallelism: int | None = option(None, whole(1), "Tasks of a keyed step.", shown="cores")
