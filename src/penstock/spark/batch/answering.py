@@ -70,7 +70,7 @@ class _WatchedCall:
         self.thread = threading.Thread(target=self._run, name="penstock-sink-watch", daemon=True)
 
     def _run(self) -> None:
-        self._look()
+        self.watchdog.look(self.asked_at, self.doing)
         while not self.is_over.wait(self.watch.pause):
             finding = self._look()
             if finding is Finding.SAY:
