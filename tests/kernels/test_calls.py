@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.compiler.compile import compile_graph
 from penstock.errors import FlowError, NotYet, StepError
 from penstock.graph.nodes import MapAsync
 from penstock.graph.schema import schema_of
@@ -445,3 +446,12 @@ def test_the_event_time_and_the_settings_are_as_in_map() -> None:
     label = f"{slow_first.__module__}:slow_first"
     calls = {"concurrency": 5, "order": "as they finish", "timeout": "5s", "retries": 2, "backoff": "1s"}
     assert node.settings() == {"function": label, **calls}
+
+
+def test_calls_are_one_pass_with_the_python_steps_around_them() -> None:
+    flow = ps.Flow("f")
+    numbers = flow.source("in", ps.items([], "n bigint"))
+    called = numbers.map("before", lambda r: r).map_async("call", slow_first, "n bigint")
+    called.filter("after", lambda r: True).sink("out", ps.console())
+    stages = [stage.steps for stage in compile_graph(flow.graph, live=True).stages]
+    assert ("before", "call", "after") in [tuple(steps) for steps in stages], stages
