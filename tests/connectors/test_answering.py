@@ -14,7 +14,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
 from penstock.connectors.delivery import LedgerSink
-from penstock.connectors.http import HttpSink
+from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.kafka.writer import KafkaWriter
 from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import RunError
