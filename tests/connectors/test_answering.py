@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -127,14 +128,32 @@ def test_without_a_time_nothing_is_broken_off(caplog: pytest.LogCaptureFixture) 
     assert 2 <= caplog.text.count("sink 'x', opening: no answer since") <= 3
 
 
+class Silence:
+    """A server that takes connections, reads what it is sent, and says nothing."""
+
+    def __init__(self) -> None:
+        self.server = socket.create_server(("127.0.0.1", 0), backlog=50)
+        self.port, self.was_asked = int(self.server.getsockname()[1]), threading.Event()
+        self.taken: list[socket.socket] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self.taken.append(self.server.accept()[0])
+                if self.taken[-1].recv(1):
+                    self.was_asked.set()
+
+
 @pytest.fixture
-def silence() -> Iterator[int]:
-    """The port of a server that takes connections and says nothing."""
-    with socket.create_server(("127.0.0.1", 0), backlog=50) as server:
-        yield int(server.getsockname()[1])
+def silence() -> Iterator[Silence]:
+    made = Silence()
+    yield made
+    for each in (made.server, *made.taken):
+        each.close()
 
 
-def ended_after(work: Callable[[], object], interrupt: Callable[[], bool]) -> float:
+def ended_after(silence: Silence, work: Callable[[], object], interrupt: Callable[[], bool]) -> float:
     """Breaks off some work that would not end; how long that took."""
     failed: list[BaseException] = []
 
@@ -146,7 +165,8 @@ def ended_after(work: Callable[[], object], interrupt: Callable[[], bool]) -> fl
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    time.sleep(0.5)
+    assert silence.was_asked.wait(30)
+    time.sleep(0.3)
     assert thread.is_alive()
     began = time.monotonic()
     assert interrupt()
@@ -155,20 +175,20 @@ def ended_after(work: Callable[[], object], interrupt: Callable[[], bool]) -> fl
     return time.monotonic() - began
 
 
-def test_http_requests_are_broken_off(silence: int) -> None:
+def test_http_requests_are_broken_off(silence: Silence) -> None:
     sink = HttpSink()
-    batch = Batch(0, "out", dict(write_http(f"http://127.0.0.1:{silence}/x").options), "life")
+    batch = Batch(0, "out", dict(write_http(f"http://127.0.0.1:{silence.port}/x").options), "life")
     row = row_class(("n",))
     rows = [tuple.__new__(row, (n,)) for n in range(20)]
     assert not sink.interrupt(), "nothing is under way"
-    assert ended_after(lambda: sink.write(rows, batch), sink.interrupt) < 5
+    assert ended_after(silence, lambda: sink.write(rows, batch), sink.interrupt) < 5
 
 
-def test_redis_commands_are_broken_off(silence: int) -> None:
+def test_redis_commands_are_broken_off(silence: Silence) -> None:
     sink = RedisSink()
-    endpoint = write_redis(f"redis://127.0.0.1:{silence}/0", "hash", key="n")
+    endpoint = write_redis(f"redis://127.0.0.1:{silence.port}/0", "hash", key="n")
     sink.place = SinkPlace("out", "f", dict(endpoint.options), schema_of("n int"), "life")
-    assert ended_after(lambda: sink.client().get("x"), sink.interrupt) < 5
+    assert ended_after(silence, lambda: sink.client().get("x"), sink.interrupt) < 5
 
 
 def test_a_kafka_writer_gives_up_between_two_tries(monkeypatch: pytest.MonkeyPatch) -> None:
