@@ -22,7 +22,6 @@ from penstock.spark.jvm.cache import cache_dir
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.noise import NOISE, quiet
 from penstock.spark.jvm.process import PORT, JvmEnded, launch, spark_home
-from penstock.spark.jvm.warm import import_meanwhile
 from penstock.storage.private import make_private
 
 KEEP = 20
@@ -65,7 +64,6 @@ def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
     """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it."""
     made = _with_archive(_with_log(settings, log_level))
     errors = _Errors()
-    import_meanwhile()
     try:
         launch(made, errors.write_end)
     except JvmEnded as error:

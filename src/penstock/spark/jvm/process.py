@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import SetupError
 from penstock.spark.jvm.command import Command, jvm_command
 from penstock.spark.jvm.java import use_java
+from penstock.spark.jvm.warm import import_for_driver
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -82,7 +83,10 @@ def _by_spark_submit(settings: Mapping[str, str], errors: int) -> JavaGateway:
 
 
 def _directly(command: Command, errors: int) -> JavaGateway:
-    """Starts the JVM itself, imports pyspark while it starts, and connects as to a JVM that was there before."""
+    """Starts the JVM itself, imports pyspark while it starts, and connects as to a JVM that was there before.
+
+    No second thread imports: modules that import each other, as pyspark's do, would be seen half made.
+    """
     global _process
     with tempfile.TemporaryDirectory(prefix="penstock-jvm-") as directory:
         connection = Path(directory) / "connection"
@@ -94,9 +98,10 @@ def _directly(command: Command, errors: int) -> JavaGateway:
             env={**os.environ, **added},
             start_new_session=True,
         )
-        from pyspark.java_gateway import launch_gateway
-
+        import_for_driver()
         port, secret = _connection(_process, connection)
+    from pyspark.java_gateway import launch_gateway
+
     with _variables({PORT: str(port), SECRET: secret}):
         return launch_gateway()  # type: ignore[no-untyped-call]  # pyspark
 

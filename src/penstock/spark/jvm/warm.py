@@ -11,14 +11,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-DRIVER_MODULES = ("pyspark.sql", "pyspark.testing.utils", "pyspark.sql.streaming", "penstock.spark.run")
-"""What the driver imports before its first batch anyhow, in the order in which it is needed; pyspark's first call needs its `testing`."""
+DRIVER_MODULES = (
+    "pyspark.sql",
+    "pyspark.testing.utils",
+    "pyspark.sql.streaming",
+    "pyspark.sql.classic.dataframe",
+    "pyspark.sql.classic.column",
+    "pyspark.sql.pandas.map_ops",
+    "penstock.spark.run",
+)
+"""What the driver imports before its first batch anyhow, and all that warming up imports: two threads that import modules of pyspark for the
+first time see each other's half made. pyspark's first call needs its `testing`."""
 WORKER_MODULE = "penstock.spark.tasks.worker"
 
 
-def import_meanwhile() -> threading.Thread:
-    """Imports what the driver will need, in a thread: while the JVM starts, this process only waits."""
-    return _in_background("penstock-imports", _import_all)
+def import_for_driver() -> None:
+    """Imports what the driver needs next; called while the JVM starts, when this process would only wait."""
+    for name in DRIVER_MODULES:
+        importlib.import_module(name)
 
 
 def warm_workers(spark: SparkSession) -> threading.Thread | None:
@@ -46,11 +56,6 @@ def _quietly(work: Callable[[], None]) -> None:
         work()
     except Exception:  # it is only an attempt: the run itself reports what is wrong
         return
-
-
-def _import_all() -> None:
-    for name in DRIVER_MODULES:
-        importlib.import_module(name)
 
 
 def _run_job(spark: SparkSession) -> None:
