@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from penstock.state.chain import StepFiles
 from penstock.state.file import OpenFile
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
-from penstock.state.values import StepFiles
 from penstock.storage import Storage
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
 from tests.spark import test_damage

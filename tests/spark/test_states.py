@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from penstock.errors import StateError
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
+from penstock.state.chain import StepFiles
 from penstock.state.file import map_file
 from penstock.state.store import StateStore
-from penstock.state.values import FileState, StepFiles
+from penstock.state.values import FileState
 from penstock.storage import LocalStorage
 
 State = dict[Any, Any]

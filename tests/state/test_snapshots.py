@@ -12,10 +12,11 @@ from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import TimeTable
 from penstock.graph.times import FOREVER, NEVER
+from penstock.state.chain import StepFiles
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
-from penstock.state.values import FileState, StepFiles
+from penstock.state.values import FileState
 from penstock.storage import LocalStorage
 
 LAYOUT = Layout((Column("n", pa.int64()),), (Column("text", pa.string()),), single=True)

@@ -19,6 +19,7 @@ from penstock.graph.state.table import PLACE as ROW_PLACE
 from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state import columns
+from penstock.state.chain import StepFiles, groups_of
 from penstock.state.file import StateFile, map_file
 from penstock.state.merge import merged, owned
 from penstock.state.opaque import look_at
@@ -26,7 +27,6 @@ from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.time_index import without_index
 from penstock.state.timers import COLUMNS
-from penstock.state.values import StepFiles, groups_of
 from penstock.storage import StorageError, open_storage
 
 _TRIES = 5

@@ -15,9 +15,9 @@ from penstock.faults import passing
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
+from penstock.state.chain import StepFiles, groups_of
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
-from penstock.state.values import StepFiles, groups_of
 from penstock.storage import NotFound, Storage, object_name
 
 

@@ -7,9 +7,8 @@ time instead, a span of 5 M rows would take no time instead of 12 ms, and a look
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,37 +18,29 @@ from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.graph.state.table import TIME, places_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
+from penstock.state.chain import FileChain, Settled, StepFiles
 from penstock.state.file import (
     OpenFile,
     StateFile,
-    close_removed,
-    files_from_json,
-    files_to_json,
     open_file,
-    write_file,
 )
 from penstock.state.memory import MemoryTable
 from penstock.state.merge import bits
-from penstock.state.notes import TaskWakes, put_note, wake_note
-from penstock.state.time_index import TimeIndex, is_index, with_index, without_index
-from penstock.state.values import StepFiles, groups_of
+from penstock.state.time_index import TimeIndex, is_index
 
 _MERGE_MOST = 1 << 30
 """Files are merged up to so many bytes: the texts of one Arrow column must stay below 2 GiB."""
 
 
-class FileTable:
+class FileTable(FileChain):
     """The rows of a task: files below, what this batch adds in memory."""
 
+    ending, noun = "rows", "a row"
     small, many = 20_000, 7
     """Files are merged when they are small together, or as many as this."""
 
     def __init__(self, files: StepFiles, task: int) -> None:
-        self.files, self.task = files, task
-        self.groups = groups_of(task, files.tasks)
-        self.mine = bits(self.groups)
-        self.chain = [f for f in files.read if f.holds(self.groups)]
-        close_removed()
+        super().__init__(files, task)
         self.horizons = self._known_horizons()
         self.moved = False
         self.new: list[pa.Table] = []
@@ -127,18 +118,15 @@ class FileTable:
         at = index.between(max(begin, self.horizon) - 1, end - 1)
         if len(at) * 4 < file.rows:
             return self._shown(taken(index.file, at), file)
-        rows = self._whole(file)
+        rows = self.whole(file)
         flags = within(times_of(rows), max(begin, self.horizon), end)
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
-
-    def _whole(self, file: StateFile) -> pa.RecordBatch:
-        return without_index(open_file(self.files.storage, file).whole())
 
     def _at_of(self, file: StateFile, places: IntArray, begin: int, end: int) -> pa.Table | None:
         here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
         if not len(here):
             return None
-        rows = self._whole(file)
+        rows = self.whole(file)
         found = picked(rows, rows_at(places_of(rows), here))
         return None if found is None else self._shown(some(found, within(times_of(found), begin, end)))
 
@@ -153,43 +141,22 @@ class FileTable:
         return some(rows, flags)
 
     def _owned(self, rows: pa.Table) -> pa.Table:
-        strays = ~self.mine[places_of(rows) & (KEY_GROUPS - 1)]
-        if strays.any():
-            group = int(places_of(rows)[strays][0]) & (KEY_GROUPS - 1)
-            raise StateError(
-                f"task {self.task} of {self.files.tasks} got a row of group {group}, which it does not own"
-            )
+        self.refuse_strays(places_of(rows))
         return rows
-
-    def save(self, wakes: TaskWakes | None = None) -> None:
-        """Writes what changed, and the note that tells the driver of it, and when the task next has work."""
-        file, older = self._settle()
-        note = {
-            "file": None if file is None else asdict(file),
-            "older": [f.path for f in older],
-            **wake_note(wakes),
-        }
-        put_note(self.files.storage, f"{self.files.folder}/{self.task}.json", note)
-
-    def snapshot(self) -> bytes:
-        """Writes what changed, and names the files of the task."""
-        self._settle()
-        return files_to_json(self.chain)
 
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
-        self.chain = files_from_json(snapshot)
+        super().restore(snapshot)
         self.horizons = self._known_horizons()
         self.new, self.instead, self.moved = [], None, False
 
-    def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
-        """Writes what changed; gives the new file, if there is one, and those that are done with."""
+    def write_changes(self) -> Settled:
+        """Writes the rows that were added, with older files that are merged into them; files whose rows are all forgotten are done with."""
         if not self._changed():
             return None, []
-        file, done = self._written()
-        self.chain = [*(f for f in self.chain if f not in done), *([file] if file is not None else [])]
+        made = self._written()
         self.new, self.instead, self.moved = [], None, False
-        return file, done
+        return made
 
     def _changed(self) -> bool:
         if self.new:
@@ -241,14 +208,12 @@ class FileTable:
                 f"task {self.task} of {self.files.tasks} keeps more than 2 GiB in one batch ({self.files.folder}); use more tasks "
                 f"(--parallelism) or smaller batches"
             )
-        path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.rows"
-        size, crc = write_file(self.files.storage, path, with_index(batches[0], [TIME]))
         low, high = extent(ordered)
-        return StateFile(path, size, crc, ordered.num_rows, self.groups, low, high, self.horizon)
+        return replace(self.put_file(batches[0], [TIME]), low=low, high=high, horizon=self.horizon)
 
     def _nothing(self) -> pa.Table:
         """No rows, in the form of the newest file: written to say how far rows are forgotten."""
-        return pa.Table.from_batches([self._whole(self.chain[-1]).slice(0, 0)])
+        return pa.Table.from_batches([self.whole(self.chain[-1]).slice(0, 0)])
 
 
 def extent(rows: pa.Table) -> tuple[int, int]:

@@ -7,67 +7,39 @@ column at a time.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import StateError
 from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import KEY_GROUPS, Column, Layout
 from penstock.graph.times import Times
 from penstock.state import columns
+from penstock.state.chain import FileChain, Settled, StepFiles
 from penstock.state.file import (
     PLACE,
     OpenFile,
     StateFile,
-    close_removed,
-    files_from_json,
-    files_to_json,
     open_file,
-    write_file,
 )
 from penstock.state.merge import bits, merged, owned
-from penstock.state.notes import TaskWakes, put_note, wake_note
-from penstock.state.time_index import TimeIndex, with_index, without_index
+from penstock.state.time_index import TimeIndex
 from penstock.state.timers import ALL, COLUMNS, FileTimers
-from penstock.storage import Storage
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 """What a step keeps that says nothing else: an object for each of its tasks."""
 
 
-@dataclass(frozen=True)
-class StepFiles:
-    """What a task needs to know of the state of a step: where its files are, what to read (oldest first), and where to write."""
-
-    storage: Storage
-    read: tuple[StateFile, ...]
-    folder: str
-    tasks: int
-
-
-def groups_of(task: int, tasks: int) -> int:
-    """The key groups that a task owns, as bits.
-
-    >>> [group for group in range(10) if groups_of(1, 4) >> group & 1]
-    [1, 5, 9]
-    """
-    return sum(1 << group for group in range(task, KEY_GROUPS, tasks))
-
-
-class FileState:
+class FileState(FileChain):
     """The state of a task: files below, what this batch touches in memory."""
 
+    ending, noun = "state", "a key"
+
     def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
-        self.files, self.task, self.dumps = files, task, dumps
-        self.groups = groups_of(task, files.tasks)
-        self.chain = [f for f in files.read if f.holds(self.groups)]
-        close_removed()
-        self.layout = TASKS
+        super().__init__(files, task)
+        self.dumps, self.layout = dumps, TASKS
         self.near: dict[Any, Any] = {}
         self.places: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
@@ -91,20 +63,12 @@ class FileState:
         if not new:
             return
         at = np.fromiter(new.values(), np.int64, len(new))
-        self._refuse_strays(at)
+        self.refuse_strays(at)
         self.places |= new
         if self.chain:
             order = np.argsort(at)
             named = list(new)
             self._find([named[i] for i in order.tolist()], at[order])
-
-    def _refuse_strays(self, places: IntArray) -> None:
-        strays = ~bits(self.groups)[places & (KEY_GROUPS - 1)]
-        if strays.any():
-            group = int(places[strays][0]) & (KEY_GROUPS - 1)
-            raise StateError(
-                f"task {self.task} of {self.files.tasks} got a key of group {group}, which it does not own"
-            )
 
     def _find(self, keys: list[Any], places: IntArray) -> None:
         """Goes through the files, newest first, until every key is found or all are through."""
@@ -164,7 +128,7 @@ class FileState:
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept, in the files and in memory."""
         if self.chain:
-            yield from self._kept(merged([self._whole(f) for f in self.chain], self.groups, last=True))
+            yield from self._kept(merged([self.whole(f) for f in self.chain], self.groups, last=True))
         yield from ((k, self.near[k]) for k in list(self.touched) if k in self.near)
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
@@ -192,48 +156,27 @@ class FileState:
         keys = pa.RecordBatch.from_arrays([opened.taken(name, rows) for name in named], named)
         self.prepare(columns.decode_keys(self.layout, keys), places.tolist())
 
-    def _whole(self, file: StateFile) -> pa.RecordBatch:
-        """A file, without the groups for which it does not count any more."""
-        whole = without_index(open_file(self.files.storage, file).whole())
-        return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
-
-    def save(self, wakes: TaskWakes | None = None) -> None:
-        """Writes what changed, and the note that tells the driver that the task is done, and when it next has work."""
-        file, older = self._settle()
-        note = {
-            "file": None if file is None else asdict(file),
-            "older": [f.path for f in older],
-            **wake_note(wakes),
-        }
-        put_note(self.files.storage, f"{self.files.folder}/{self.task}.json", note)
-
-    def snapshot(self) -> bytes:
-        """Writes what changed, and names the files of the task."""
-        self._settle()
-        return files_to_json(self.chain)
-
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
-        self.chain = files_from_json(snapshot)
+        super().restore(snapshot)
         for each in (self.near, self.places, self.touched):
             each.clear()
         if self.waits is not None:
             self.waits.reset()
 
-    def _settle(self) -> tuple[StateFile | None, list[StateFile]]:
-        """Writes what changed; gives the new file, if there is one, and those that it replaces."""
+    def write_changes(self) -> Settled:
+        """Writes the touched keys."""
         if not self.touched:
             return None, []
-        file, older = self._write()
-        self.chain = [*(f for f in self.chain if f not in older), file]
+        batch, older = self._written()
+        file = self.put_file(batch, COLUMNS.values())
         self.touched.clear()
         return file, older
 
-    def _write(self) -> tuple[StateFile, list[StateFile]]:
-        batch, older = self._written()
-        path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.state"
-        size, crc = write_file(self.files.storage, path, with_index(batch, COLUMNS.values()))
-        return StateFile(path, size, crc, batch.num_rows, self.groups), older
+    def whole(self, file: StateFile) -> pa.RecordBatch:
+        """A file, without the groups for which it does not count any more."""
+        whole = super().whole(file)
+        return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
 
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
         """What is to be written: the touched keys, and the newest files below that are not much larger."""
@@ -242,7 +185,7 @@ class FileState:
         while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
             older.append(left.pop())
         if older or not left:
-            batch = merged([*(self._whole(f) for f in reversed(older)), batch], self.groups, last=not left)
+            batch = merged([*(self.whole(f) for f in reversed(older)), batch], self.groups, last=not left)
         return batch, older
 
     def _changes(self) -> pa.RecordBatch:

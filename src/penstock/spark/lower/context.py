@@ -11,7 +11,7 @@ from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.times import Times
 from penstock.spark.dead_letters.replay import Replayed
-from penstock.state.values import StepFiles
+from penstock.state.chain import StepFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

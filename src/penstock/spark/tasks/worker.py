@@ -34,11 +34,12 @@ from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
+from penstock.state.chain import StepFiles
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.notes import TaskWakes
 from penstock.state.tables import FileTable
-from penstock.state.values import FileState, StepFiles
+from penstock.state.values import FileState
 
 _KEPT: OrderedDict[str, Any] = OrderedDict()
 
