@@ -98,7 +98,7 @@ def test_windows_that_cannot_be(make: Callable[[], Any], says: str) -> None:
         (ps.tumbling("10s"), {"clock": "wall"}, "'event' or 'processing'"),
         (ps.tumbling("10s"), {"early": "5s"}, r"ps.every_interval\('5s'\)"),
         (ps.tumbling("10s"), {"early": ps.every_records(1), "mode": "update"}, "leave out early"),
-        (ps.tumbling("10s"), {"mode": "complete", "accumulate": False}, "whole results"),
+        (ps.tumbling("10s"), {"mode": "complete", "accumulate": False}, "complete results"),
         (ps.tumbling("10s"), {"clock": "processing", "lateness": "1s"}, "nothing is late in processing time"),
         (ps.count_window(3), {"lateness": "1s"}, "when it is full"),
         (ps.global_window(), {}, "never ends"),

@@ -39,7 +39,7 @@ class Lines:
         return len(self._rest)
 
     def add(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now; none after one that is too long. Costs what is added, however long the line is already."""
+        """The lines that are complete now; none after one that is too long. Costs what is added, however long the line is already."""
         begun = bool(self._rest)
         *whole, rest = data.split(b"\n")
         if whole:

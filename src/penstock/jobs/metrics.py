@@ -36,7 +36,7 @@ class Metrics:
         self.rows = client.Counter("penstock_rows", "Rows in and out of a step", ["flow", "step", "direction"], **own)
         self.batches = client.Counter("penstock_batches", "Batches committed", ["flow"], **own)
         self.seconds = client.Histogram(
-            "penstock_batch_seconds", "Time of a whole batch", ["flow"], buckets=BUCKETS, **own
+            "penstock_batch_seconds", "Time of a complete batch", ["flow"], buckets=BUCKETS, **own
         )
         self.phases = client.Gauge(
             "penstock_batch_phase_seconds", "Time of the last batch, by phase", ["flow", "phase"], **own

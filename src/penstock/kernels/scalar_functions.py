@@ -75,7 +75,7 @@ class Table:
         return array_of(column, kind) if isinstance(column, list) else column
 
     def chunk(self, schema: Schema) -> Chunk:
-        """All columns; as an Arrow batch where they came as one, or where one of them is an array."""
+        """All columns; as an Arrow batch where they are one, or where one of them is an array."""
         if not self.given.is_arrow and all(isinstance(column, list) for column in self.added):
             return Chunk(schema, columns=[*self.given.columns(), *self.added], places=self.given.places)
         arrays = [self.array(at, field.type) for at, field in enumerate(schema.fields)]

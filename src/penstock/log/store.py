@@ -160,7 +160,7 @@ class Log:
     def read(
         self, topic: str, partition: int, offset: int, max_records: int | None = None, max_bytes: int | None = None
     ) -> list[Record]:
-        """The records from `offset` on, up to the end or the limits (`max_bytes` is rounded up to whole batches)."""
+        """The records from `offset` on, up to the end or the limits (`max_bytes` is rounded up to complete batches)."""
         return self._partition(topic, partition).read(offset, None, max_records, max_bytes)
 
     def read_arrow(

@@ -26,7 +26,7 @@ def wake_note(wakes: TaskWakes | None) -> dict[str, int | None]:
 
 
 def put_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
-    """Writes a note so that it is there whole or not at all."""
+    """Writes a note so that it is there completely or not at all."""
     body = json.dumps(note)
     storage.write(name, f"{body}\n{zlib.crc32(body.encode()):08x}".encode())
 

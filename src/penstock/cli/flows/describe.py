@@ -40,7 +40,7 @@ def describe(
         typer.Option("--svg", metavar="FILE", help="Draw it into a file; - is standard output.", show_default=False),
     ] = "",
     batch: Annotated[bool, typer.Option("--batch", help="As it runs over bounded data; without it, live.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Show what a flow will do: its steps and their schemas, what stays native, what runs in Python, what shuffles."""
     with handled(debug=debug):

@@ -33,7 +33,7 @@ Target = Annotated[
 ]
 Kept = Annotated[Path | None, option("--checkpoint", help="The checkpoint directory.", show_default=".penstock/FLOW")]
 Step = Annotated[str, option("--step", help="Only those of a step.", show_default="all steps")]
-Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Which one; `penstock dlq list` shows the ids.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Which ones.", show_default="all")]
 AsJson = Annotated[bool, option("--json", help="Print JSON, for programs.")]
@@ -64,7 +64,7 @@ def list_(
 
 @group.command()
 def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Show a dead letter whole, with its payload and the traceback."""
+    """Show a dead letter in full, with its payload and the traceback."""
     with handled(debug=debug, runs=False):
         (found,) = _chosen(_folder(target, checkpoint), [letter])
         if as_json:

@@ -38,7 +38,7 @@ def run(
     target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
-    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
     **options: object,
 ) -> None:
     """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the current batch."""

@@ -30,7 +30,7 @@ def savepoint(
         bool, option("--list", envvar="PENSTOCK_SAVEPOINT_LIST", help="List the savepoints that are there.")
     ] = False,
     as_json: Annotated[bool, option("--json", help="Print JSON, for programs.")] = False,
-    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Save the state and the offsets of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
     from penstock.spark.checkpoint.savepoint import describe, fresh_name, place_of, saved, take

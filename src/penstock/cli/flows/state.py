@@ -36,7 +36,7 @@ Checkpoint = Annotated[Path | None, option(help="The checkpoint directory.", sho
 Version = Annotated[int | None, option(help="Which version; batch N makes version N.", show_default="the newest")]
 Step = Annotated[str, option(help="Which step.", show_default="the only one that keeps something")]
 Key = Annotated[str, option(help="Only this key; its parts with commas between.")]
-Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 
 
 @group.command("list")

@@ -20,7 +20,7 @@ LogDir = Annotated[
     Path, option("--log", envvar="PENSTOCK_LOG", show_envvar=True, metavar="DIR", help="Where the log is.")
 ]
 AsJson = Annotated[bool, option("--json", help="Print JSON, for programs.")]
-Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 TopicName = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 _FORMAT = "penstock-log.json"
 

@@ -30,7 +30,7 @@ def bench(
     check: Annotated[bool, option("--check", help="End with 1 when a bar does not hold.")] = False,
     everything: Annotated[bool, option("--all", envvar="PENSTOCK_BENCH_ALL", help="Run all of them.")] = False,
     quick: Annotated[bool, option("--quick", help="Less data and fewer rounds: a rough answer.")] = False,
-    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Run a benchmark, in which Penstock and hand-written PySpark do the same thing in turns."""
     with handled(debug=debug, runs=False):

@@ -79,7 +79,7 @@ def demo(
         Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
     ] = None,
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
-    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
     **options: object,
 ) -> None:
     """Run a live demo: posts go into the log, and trending hashtags come out. Ctrl-C stops it."""

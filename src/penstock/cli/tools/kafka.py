@@ -25,7 +25,7 @@ group = typer.Typer(
 
 PORT = 9092
 Folder = Annotated[Path, option(help="Where the broker keeps its data.")]
-Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 _FOLDER = Path(".penstock") / "kafka"
 Servers = Annotated[str, option(help="The bootstrap servers.")]
 Settings = Annotated[

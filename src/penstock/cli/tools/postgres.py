@@ -15,7 +15,7 @@ group = typer.Typer(name="postgres", help="A PostgreSQL on this machine, for dev
 
 PORT = 5432
 Folder = Annotated[Path, option(help="Where it keeps its data.")]
-Debug = Annotated[bool, option("--debug", help="Show whole tracebacks.")]
+Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 _FOLDER = Path(".penstock") / "postgres"
 
 

@@ -28,7 +28,7 @@ def verify(
         list[str] | None, option(help="A crash window, F1 to F11; may be given again. All by default.")
     ] = None,
     as_json: Annotated[bool, option("--json", help="Print the tally as a last line of JSON.")] = False,
-    debug: Annotated[bool, option("--debug", help="Show whole tracebacks.")] = False,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Send records through a flow into a sink, kill its driver again and again, and count what went wrong.
 

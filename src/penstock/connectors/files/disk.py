@@ -37,10 +37,10 @@ class Disk(Protocol):
         """Whether a file is there."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """Makes a file that is there whole or not at all; false when there was one of that name already."""
+        """Makes a file that is there completely or not at all; false when there was one of that name already."""
 
     def read(self, path: str) -> bytes:
-        """The whole of a file."""
+        """The content of a file."""
 
     def settle(self, path: str) -> tuple[int, str]:
         """Makes a file safe against a power cut, where it can; gives its size and checksum."""
@@ -87,7 +87,7 @@ class LocalDisk:
         return True
 
     def read(self, path: str) -> bytes:
-        """The whole of a file."""
+        """The content of a file."""
         return Path(path).read_bytes()
 
     def settle(self, path: str) -> tuple[int, str]:
@@ -150,7 +150,7 @@ class HadoopDisk:
         return made
 
     def read(self, path: str) -> bytes:
-        """The whole of a file."""
+        """The content of a file."""
         stream = self.files.open(self.path_of(path))
         try:
             return bytes(stream.readAllBytes())

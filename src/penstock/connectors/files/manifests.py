@@ -121,7 +121,7 @@ def manifests_of(folder: Path) -> Iterator[tuple[str, Link]]:
 
 
 def committed_files(path: str) -> list[str]:
-    """The files of all whole batches in a folder of this machine; none when no sink has kept manifests there."""
+    """The files of all complete batches in a folder of this machine; none when no sink has kept manifests there."""
     return [file for files in committed_by_folder(path).values() for file in files]
 
 

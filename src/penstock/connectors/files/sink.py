@@ -26,7 +26,7 @@ class FilesSink(LedgerSink):
     They are written aside. The manifest of the batch is what makes it real: it appears as a whole or not at all, only if no other
     driver has taken over, and names every file. Then the files are moved to their places; a driver that dies in between finds the manifest when it starts again, and
     moves the rest. So whoever lists the folder sees no file twice and none that does not count, and whoever reads by the manifests
-    sees whole batches.
+    sees complete batches.
     """
 
     def open(self, place: SinkPlace) -> Entry | None:

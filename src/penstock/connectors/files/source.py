@@ -33,7 +33,7 @@ class FilesSource(SourceConnector):
         return _fields(reader.load(place.options["path"]), place)
 
     def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
-        """The files that are there; in a folder that a sink of Penstock has written, those of whole batches."""
+        """The files that are there; in a folder that a sink of Penstock has written, those of complete batches."""
         path = place.options["path"]
         groups = committed_by_folder(path)
         frames = [_read(spark, place, files, base) for base, files in groups.items()] or [_read(spark, place, path)]

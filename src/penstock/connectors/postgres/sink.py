@@ -36,7 +36,7 @@ class RowRefused(RunError):
 
 
 class PostgresSink(LedgerSink):
-    """A table. Readers see whole batches, each once, and need to know nothing."""
+    """A table. Readers see complete batches, each once, and need to know nothing."""
 
     def __init__(self) -> None:
         self.link: Link | None = None

@@ -66,7 +66,7 @@ return 'done'
 
 
 class RedisSink(LedgerSink):
-    """Hashes, strings, lists or streams. Readers of the primary see whole batches, each once."""
+    """Hashes, strings, lists or streams. Readers of the primary see complete batches, each once."""
 
     def __init__(self) -> None:
         self.place: SinkPlace | None = None

@@ -215,7 +215,7 @@ class Flow:
         return f"Flow({self.name!r}, {len(self.builder)} steps)"
 
     def _repr_svg_(self) -> str | None:
-        """The picture a notebook shows; none while the flow is not whole yet."""
+        """The picture a notebook shows; none while the flow is not complete yet."""
         from penstock.graph.picture.describe import describe_graph  # here, so that `import penstock` stays light
         from penstock.graph.picture.draw import as_svg
 

@@ -52,7 +52,7 @@ def whole_to(gives: t.DataType) -> Rule:
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         if args[0].type not in (*t.INTEGERS, t.NULL):
-            raise Misfit(f"a whole number must come, got {args[0].type}; cast it")
+            raise Misfit(f"expected a whole number, got {args[0].type}; cast it")
         return (cast_to(args[0], t.BIGINT),), gives
 
     return rule

@@ -94,7 +94,7 @@ class Windows:
         if self.early is not None and self.mode != APPEND:
             raise FlowError(f"mode={self.mode!r} emits what changed after every batch; leave out early")
         if not self.accumulate and self.mode == COMPLETE:
-            raise FlowError("mode='complete' emits whole results; it cannot go with accumulate=False")
+            raise FlowError("mode='complete' emits complete results; it cannot go with accumulate=False")
         if isinstance(self.spec, CountWindow) and (self.early or self.lateness or self.mode != APPEND):
             raise FlowError("a count window is emitted when it is full; early, lateness and mode do not go with it")
         if isinstance(self.spec, GlobalWindow) and self.early is None and self.mode == APPEND:

@@ -80,7 +80,7 @@ class SessionsKernel(PartsKernel):
         return self._kept(some(pieces, old_ones & ~ended & ~late), end)
 
     def _without_late(self, new: pa.Table) -> Generator[tuple[str, Chunk], None, pa.Table]:
-        """Emits late records: those whose own window is over, and which fall into no session that was open when they came."""
+        """Emits late records: those whose own window is over, and which fall into no session that was open when they arrived."""
         flags = column(new, END) > self.times.late
         if not flags.all():
             flags = self._accepted(new, flags)

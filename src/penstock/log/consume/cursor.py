@@ -163,7 +163,7 @@ class Cursor:
         return self._raise(after, until, reason)
 
     def _next_whole(self, data: bytes) -> tuple[int, int] | None:
-        """The next batch that is whole: the one at the position itself when only its offset is wrong."""
+        """The next batch that is complete: the one at the position itself when only its offset is wrong."""
         try:
             header = read_batch(data, 0, self.directory.tag, 0).header
             if header.base > self._chain:

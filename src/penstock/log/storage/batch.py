@@ -23,7 +23,7 @@ HEADER_SIZE = _LAYOUT.size
 
 
 class BadBatch(Exception):
-    """Bytes that are not a whole batch; for use inside the log."""
+    """Bytes that are not a complete batch; for use inside the log."""
 
 
 class Header(NamedTuple):
@@ -160,7 +160,7 @@ class Batch:
 
 
 def read_batch(buffer: bytes | memoryview, at: int, tag: int, position: int, since: int = 0) -> Batch:
-    """The whole batch at a position of a buffer that begins `position - at` bytes into the file, or `BadBatch`."""
+    """The complete batch at a position of a buffer that begins `position - at` bytes into the file, or `BadBatch`."""
     header = read_header(buffer, at, tag)
     end = at + header.size
     if end > len(buffer):

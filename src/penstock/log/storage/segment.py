@@ -1,4 +1,4 @@
-"""Segment files: walking over their batches, finding an offset, and finding the next whole batch after damage."""
+"""Segment files: walking over their batches, finding an offset, and finding the next complete batch after damage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def walk(file: File, position: int, limit: int, tag: int) -> Iterator[tuple[int,
 
 
 def resync(data: Buffer, at: int, tag: int, floor: int) -> tuple[int, Header] | None:
-    """The next whole batch after the bad one at `at`, with a base of at least `floor`."""
+    """The next complete batch after the bad one at `at`, with a base of at least `floor`."""
     view = memoryview(data)
     try:
         at += max(read_header(view, at, tag).size, 8)

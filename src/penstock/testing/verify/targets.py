@@ -112,7 +112,7 @@ class Following(Reader):
 
 
 class LogTarget(Target):
-    """A topic of the embedded log. A batch is whole within each partition."""
+    """A topic of the embedded log. A batch is complete within each partition."""
 
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
