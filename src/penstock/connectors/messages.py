@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from penstock.connectors.local import Record
 from penstock.graph.nodes import Endpoint
@@ -38,12 +38,21 @@ class Message:
         return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
 
 
-def message_reader(endpoint: Endpoint, schema: Schema) -> Callable[[Message], Record]:
-    """A function from messages to records of a schema; a message that is none becomes `Unread`."""
+ReadBody = Callable[[bytes | None, Schema], tuple[Any, ...]]
+"""Makes the fields of a record of a value, or raises Unreadable."""
+
+
+def message_reader(
+    endpoint: Endpoint, schema: Schema, read_body: ReadBody | None = None
+) -> Callable[[Message], Record]:
+    """A function from messages to records of a schema; a message that is none becomes `Unread`.
+
+    Values are JSON, unless `read_body` reads them.
+    """
     form, also = endpoint.options["format"], tuple(endpoint.options.get("also") or ())
     if form == "raw":
         return lambda message: tuple(getattr(message, name) for name in schema.names)
-    read = _read_text if form == "text" else _json_reader(schema, also)
+    read = _read_text if form == "text" else _body_reader(schema, also, read_body or json_body)
     return lambda message: _checked(read, message, schema)
 
 
@@ -58,18 +67,22 @@ def _read_text(message: Message, schema: Schema) -> Record:
     return tuple(_beside(message, name) for name in schema.names)
 
 
-def _json_reader(schema: Schema, also: Sequence[str]) -> Callable[[Message, Schema], Record]:
+def _body_reader(schema: Schema, also: Sequence[str], read_body: ReadBody) -> Callable[[Message, Schema], Record]:
     body = Schema(tuple(f for f in schema.fields if f.name not in also))
 
     def read(message: Message, schema: Schema) -> Record:
-        text = _text(message.value, "value")
-        if text is not None and not text.strip():
-            raise Unreadable("it is empty")
-        values = (None,) * len(body.fields) if text is None else read_json(text, body)
-        found = dict(zip(body.names, values, strict=True))
+        found = dict(zip(body.names, read_body(message.value, body), strict=True))
         return tuple(found[n] if n in found else _beside(message, n) for n in schema.names)
 
     return read
+
+
+def json_body(value: bytes | None, body: Schema) -> tuple[Any, ...]:
+    """The fields of a value that is JSON."""
+    text = _text(value, "value")
+    if text is not None and not text.strip():
+        raise Unreadable("it is empty")
+    return (None,) * len(body.fields) if text is None else read_json(text, body)
 
 
 def _beside(message: Message, name: str) -> Record:

@@ -10,20 +10,21 @@ import pyarrow as pa
 from penstock.connectors.base import Place
 from penstock.connectors.kafka.columns import body_fields, check_columns, key_fields, value_field
 from penstock.connectors.kafka.reader import BoundedReader, reading_of
+from penstock.connectors.kafka.registered import body_reader, written_values
 from penstock.connectors.kafka.sink import HeldRows
 from penstock.connectors.local import LocalSink, LocalSource, Record
-from penstock.connectors.messages import Message, field_bytes, json_bytes, message_reader
-from penstock.errors import Impossible
+from penstock.connectors.messages import Message, ReadBody, field_bytes, json_bytes, message_reader
 from penstock.graph.endpoints.kafka import PLAIN
 from penstock.graph.row import Row
+from penstock.graph.schema import Schema
 
 Write = Callable[[Row], bytes | None]
 
 
 def read_topics(source: LocalSource) -> Iterator[Record]:
     """What the topics hold between start and end, partition by partition."""
-    _check_format("source", source.step, source.options["format"])
-    read = message_reader(source.endpoint, source.schema)
+    is_plain = source.options["format"] in PLAIN
+    read = message_reader(source.endpoint, source.schema, None if is_plain else _registered(source))
     reader = BoundedReader(reading_of(Place(source.step, source.endpoint, source.schema, Path())))
     for partition in reader.partitions():
         for batch in reader.read(partition):
@@ -32,16 +33,15 @@ def read_topics(source: LocalSource) -> Iterator[Record]:
 
 def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:
     """Sends all rows, and waits until the broker has confirmed them."""
-    _check_format("sink", sink.step, sink.options["format"])
     check_columns(sink.place())
     HeldRows(pa.Table.from_batches([_columns(sink, rows)]), sink.place()).commit()
 
 
 def _columns(sink: LocalSink, rows: Sequence[Row]) -> pa.RecordBatch:
-    key, value = _key(sink), _value(sink)
+    key = _key(sink)
     columns = {
         "key": pa.array([key(r) for r in rows], pa.binary()),
-        "value": pa.array([value(r) for r in rows], pa.binary()),
+        "value": pa.array(_values(sink, rows), pa.binary()),
     }
     for name, option in (("topic", "topic_field"), ("headers", "headers")):
         if sink.options.get(option):
@@ -56,6 +56,13 @@ def _key(sink: LocalSink) -> Write:
     return field_bytes(sink.schema, names[0]) if len(names) == 1 else json_bytes(sink.schema, names)
 
 
+def _values(sink: LocalSink, rows: Sequence[Row]) -> list[bytes | None]:
+    if sink.options["format"] not in PLAIN:
+        return [*written_values(sink, rows)]
+    write = _value(sink)
+    return [write(row) for row in rows]
+
+
 def _value(sink: LocalSink) -> Write:
     place = sink.place()
     if sink.options["format"] == "json":
@@ -63,6 +70,7 @@ def _value(sink: LocalSink) -> Write:
     return field_bytes(sink.schema, value_field(place))
 
 
-def _check_format(what: str, step: str, form: str) -> None:
-    if form not in PLAIN:
-        raise Impossible(f"{what} {step!r}: {form} needs the schema registry, which only a run on Spark asks")
+def _registered(source: LocalSource) -> ReadBody:
+    also = source.options["also"]
+    body = Schema(tuple(f for f in source.schema.fields if f.name not in also))
+    return body_reader(source.options, body)

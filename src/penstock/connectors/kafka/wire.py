@@ -136,8 +136,8 @@ class _Reading:
 
     def _columns(self, batch: pa.RecordBatch, reader: AvroReader | ProtobufReader) -> list[Any]:
         values = batch.column("value").to_pylist()
-        records = [None if v is None else _record(reader, v) for v in values]
-        return [_column(records, f) for f in arrow_schema(self.schema)]
+        records = [None if v is None else record_of(reader, v) for v in values]
+        return [column_of(records, f) for f in arrow_schema(self.schema)]
 
     def _made(self, batch: pa.RecordBatch, columns: list[Any], unread: list[Any]) -> pa.RecordBatch:
         beside = [batch.column(n) for n in self.place.options["also"]]
@@ -152,7 +152,8 @@ class _Reading:
 _UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
 
 
-def _column(records: list[Any], field: pa.Field) -> pa.Array:
+def column_of(records: list[Any], field: pa.Field) -> pa.Array:
+    """The values of a field of records, of which each must fit its type."""
     values = [None if r is None else r.get(field.name) for r in records]
     try:
         made = pa.array(values, field.type)
@@ -167,7 +168,7 @@ def _has_time(kind: pa.DataType) -> bool:
     return pa.types.is_temporal(kind) or any(_has_time(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _record(reader: AvroReader | ProtobufReader, value: bytes) -> Any:
+def record_of(reader: AvroReader | ProtobufReader, value: bytes) -> Any:
     """A value as a record; whatever gets out of a parser (no memory, no stack, a number too large) makes a bad record."""
     number = schema_id(value)
     try:
@@ -231,7 +232,7 @@ def encoded(frame: DataFrame, place: SinkPlace) -> DataFrame:
         json = "cast(to_json(value, map('ignoreNullFields', 'false')) as binary)"
         made = f"concat(X'{front(number).hex()}', {json}) as value"
         return frame.selectExpr(*(made if n == "value" else quote(n) for n in frame.columns))
-    write = _writer(registry, given["topic"], kind, text)
+    write = value_writer(registry, given["topic"], kind, text)
     others = [n for n in frame.columns if n != "value"]
     shape = ", ".join(["value binary", *(f"{quote(n)} {frame.schema[n].dataType.simpleString()}" for n in others)])
 
@@ -244,7 +245,7 @@ def encoded(frame: DataFrame, place: SinkPlace) -> DataFrame:
     return frame.mapInArrow(encode, shape)
 
 
-def _writer(registry: Registry, topic: str, kind: str, text: str) -> Callable[[Any], bytes]:
+def value_writer(registry: Registry, topic: str, kind: str, text: str) -> Callable[[Any], bytes]:
     """Makes bytes of a record; holds nothing that cannot travel to a worker."""
     if kind == "avro":
         return avro_writer(front(registry.register(f"{topic}-value", "AVRO", text)), text)
