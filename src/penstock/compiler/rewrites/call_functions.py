@@ -16,6 +16,7 @@ from penstock.graph.ids import child
 from penstock.graph.node_expressions import with_expressions
 from penstock.graph.nodes import (
     LATE,
+    OUT,
     Branch,
     Explode,
     Feedback,
@@ -102,13 +103,8 @@ class _Splitting:
             port = Port(node.name, output.name)
             if self.graph.readers(port) or any(loop.fed_by == port for loop in self.graph.loops):
                 columns = tuple((name, Column(name)) for name in output.schema.names)
-                clear = Select(
-                    child(node.name, "fields", output.name),
-                    (port,),
-                    columns,
-                    record=output.schema.record,
-                    line=node.line,
-                )
+                part = "fields" if output.name == OUT else f"fields-{output.name}"
+                clear = Select(child(node.name, part), (port,), columns, record=output.schema.record, line=node.line)
                 self.moved[port] = Port(clear.name)
                 made.append(clear)
         return made
