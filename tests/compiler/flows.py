@@ -273,3 +273,36 @@ def tables() -> ps.Flow:
     people.sort("sorted").sink("in-order", ps.console())
     people.join("near", others, on="k", within="5s", prefix="o_").sink("pairs", ps.console())
     return flow
+
+
+@kept
+def computed() -> ps.Flow:
+    """Expressions over aggregates: the step keeps the aggregates, each once, and a native step makes the results."""
+    flow = ps.Flow("computed")
+    events = flow.source("events", ps.items([], "k string, n int, ts timestamp"), event_time="ts")
+    by_key = events.key_by("k")
+    by_key.aggregate("means", mean="sum(n) / count(*)", rows="count(*)").sink("totals", ps.console())
+    counts = events.window(ps.tumbling("10s")).aggregate("share", x="count(*) filter (where n > 1) / count(*)")
+    counts.sink("shares", ps.console())
+    counts.side("late").sink("late", ps.console())
+    return flow
+
+
+@ps.function
+def score(a: int, b: int) -> float:
+    return a / b
+
+
+@kept
+def functions() -> ps.Flow:
+    """Python functions in expressions: the calls of a step are one pass before it, those inside of others too."""
+    flow = ps.Flow("functions", functions=[score])
+    numbers = flow.source("numbers", ps.items([], "k string, n int"))
+    numbers.where("high", "score(score(n, 2), n + 1) > score(n, 2)").sink("some", ps.console())
+    parts = numbers.branch("parts", large="score(n, 3) > 1")
+    parts.large.sink("large", ps.console())
+    parts.otherwise.sink("small", ps.console())
+    numbers.key_by("k").aggregate("t", x="score(cast(sum(score(n, 2)) as bigint), count(*))").sink(
+        "totals", ps.console()
+    )
+    return flow

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.compiler.compile import BOUNDED, LIVE, compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE, Plan, Stage
+from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carried, carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
+from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
@@ -26,6 +28,8 @@ from penstock.graph.nodes import AsRecords, Node, Port, Union
 from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, start
 
 RULES: dict[Callable[[Plan], Plan], str] = {
+    finish_aggregates: "computed",
+    call_functions: "functions",
     carry_changes: "tables",
     merge_with_state: "word_count",
     expand_sources: "generated",

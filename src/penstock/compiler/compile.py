@@ -37,9 +37,10 @@ BOTH: tuple[Rewrite, ...] = (
     fuse_python,
     fuse_native,
 )
-BOUNDED: tuple[Rewrite, ...] = (carry_changes, *BOTH, share_streams)
-ROUNDS: tuple[Rewrite, ...] = (carry_changes, merge_with_state, *BOTH, share_streams)
-LIVE: tuple[Rewrite, ...] = (carry_changes, merge_with_state, *BOTH, share_behind_union)
+FIRST: tuple[Rewrite, ...] = (finish_aggregates, call_functions, carry_changes)
+BOUNDED: tuple[Rewrite, ...] = (*FIRST, *BOTH, share_streams)
+ROUNDS: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_streams)
+LIVE: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_behind_union)
 
 
 def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
@@ -47,7 +48,7 @@ def compile_graph(graph: Graph, *, live: bool = True) -> Plan:
 
     A bounded flow with a loop goes round, so its totals go on too.
     """
-    plan = call_functions(finish_aggregates(Plan(graph, ())))
+    plan = Plan(graph, ())
     for rule in LIVE if live else ROUNDS if graph.loops else BOUNDED:
         plan = rule(plan)
     return plan
