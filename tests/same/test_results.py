@@ -199,17 +199,6 @@ def test_windows_over_a_table_have_all_of_this_too(same: Case) -> None:
     assert plain((r.user, r.n, r.rank) for r in results["best"]) == plain([("a", 6, 1), ("b", 7, 1)])
 
 
-def test_a_result_that_cannot_be_computed_is_a_dead_letter(same: Case) -> None:
-    flow = ps.Flow("zero", on_error="dead_letter")
-    rows = flow.source("rows", ps.items([], "k string, n int"))
-    rows.key_by("k").aggregate("t", x="sum(n) div (count(*) - 2)").sink("out", ps.console())
-    flow.dead_letters("letters", ps.console())
-    results = same.run(flow, {"rows": [("a", 5), ("a", 6), ("b", 7)]}, cuts={"rows": [0]})
-    assert [tuple(r) for r in results.table("out").values()] == [("b", -7)]
-    assert len(results["letters"]) == 1
-    assert "zero" in results["letters"][0].cause.lower()
-
-
 @pytest.mark.parametrize(
     ("written", "says"),
     [
