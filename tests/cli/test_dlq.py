@@ -62,7 +62,7 @@ def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) ->
     letter = listed(folder)[0]["id"]
     assert "changed" in dlq("edit", folder, letter, "--set", "text=7", "--set", "n=2")
     dlq("replay", folder, letter)
-    assert Replays(folder / "replay").claim(0) == {("number", 0): [("7", 2)]}
+    assert Replays(folder / "replay").claim(0) == {("number", 0): [{"text": "7", "n": 2}]}
     assert listed(folder)[0]["edited"]
 
 
@@ -72,7 +72,7 @@ def test_a_letter_that_waits_goes_back_as_it_was_edited_or_not_at_all(folder: Pa
     dlq("edit", folder, first, "--set", "text=new")
     dlq("drop", folder, second)
     assert "1 dead letter will go back" in dlq("replay", folder)
-    assert Replays(folder / "replay").claim(0) == {("number", 0): [("new", 1)]}
+    assert Replays(folder / "replay").claim(0) == {("number", 0): [{"text": "new", "n": 1}]}
 
 
 def test_an_unreadable_record_is_mended_and_replayed(folder: Path) -> None:

@@ -35,6 +35,15 @@ class Payload:
         return tuple(self.values.values())
 
 
+def columns_of(records: Sequence[Mapping[str, object]], names: Sequence[str]) -> list[list[object]]:
+    """Records as columns of these names. A step may have other fields now than when it failed: what a record lacks is null.
+
+    >>> columns_of([{"n": 1, "old": "x"}, {"text": "y", "n": 2}], ["text", "n"])
+    [[None, 'y'], [1, 2]]
+    """
+    return [[record.get(name) for record in records] for name in names]
+
+
 def payload_of(values: Sequence[object], schema: Schema) -> str:
     """The payload of a record that a step failed on."""
     return json.dumps({SCHEMA: str(schema), RECORD: to_json(values, schema)})
@@ -59,8 +68,8 @@ def _raw_to_json(raw: bytes) -> dict[str, Json]:
 def read_payload(given: str | Mapping[str, object]) -> Payload:
     """The values of a payload, from its text or what JSON made of that; raises BadPayload for what is none.
 
-    >>> read_payload('{"schema": "n bigint", "record": {"n": 7}}').row
-    (7,)
+    >>> read_payload('{"schema": "n bigint", "record": {"n": 7}}').values
+    {'n': 7}
     """
     try:
         found = json.loads(given) if isinstance(given, str) else given

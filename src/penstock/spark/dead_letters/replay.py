@@ -17,7 +17,7 @@ from penstock.kernels.errors.payload import read_payload
 from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
 Replayed = dict[tuple[str, int], list[Any]]
-"""Records by the step that takes them and the number of its input."""
+"""Records, their values by name, by the step that takes them and the number of its input."""
 RAW = -1
 """The input at which a source takes records again that it could not read."""
 PENDING = "pending/"
@@ -71,7 +71,7 @@ class Replays:
         for each in claimed["requests"]:
             found = read_payload(each["payload"])
             if found.raw is None:
-                made.setdefault((each["step"], each["place"]), []).append(found.row)
+                made.setdefault((each["step"], each["place"]), []).append(found.values)
             else:
                 made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
         return made

@@ -10,6 +10,7 @@ from penstock.compiler.plan import Plan
 from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.times import Times
+from penstock.kernels.errors.payload import columns_of
 from penstock.spark.dead_letters.replay import Replayed
 from penstock.state.chain import StepFiles
 
@@ -68,7 +69,8 @@ class Lowering:
         rows = self.replays.pop((step, place), None)
         if not rows:
             return self.frames[port]
-        again = self.spark.createDataFrame(rows, self.frames[port].schema)
+        schema = self.frames[port].schema
+        again = self.spark.createDataFrame([*zip(*columns_of(rows, schema.names), strict=True)], schema)
         return self.frames[port].unionByName(again)
 
     def tasks_of(self, node: Node) -> int:

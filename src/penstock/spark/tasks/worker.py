@@ -28,6 +28,7 @@ from penstock.kernels.base import Context, RecordFailed, short
 from penstock.kernels.build import kernel_of
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.marks import MARK, encode
+from penstock.kernels.errors.payload import columns_of
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, to_columns
@@ -161,8 +162,8 @@ class _Task:
     def _replayed(self) -> Iterator[pa.RecordBatch]:
         for step, rows in self.stage.replays.items():
             port = self.work.graph.node(step).inputs[0]
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            chunk = Chunk(self.work.graph.output(port).schema, columns=columns)
+            schema = self.work.graph.output(port).schema
+            chunk = Chunk(schema, columns=columns_of(rows, schema.names))
             yield from map(self._out, self.pipeline.take_at(step, chunk))
 
     def _letters(self) -> list[DeadLetter]:
