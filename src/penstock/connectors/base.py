@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from penstock.errors import Impossible, PenstockError
 from penstock.graph.capabilities import AT_LEAST_ONCE, SINK, SOURCE, Capabilities
 from penstock.graph.nodes import Endpoint
+from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 
 if TYPE_CHECKING:
@@ -242,7 +243,6 @@ class StagedRows(Staged):
 
 def rows_of(frame: DataFrame) -> list[Any]:
     """The rows of a frame as Penstock's rows, by Arrow."""
-    from penstock.graph.row import row_class
     from penstock.kernels.records.arrow import to_columns
 
     table = frame.toArrow()

@@ -24,14 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, Place, SinkConnector, SinkPlace, Staged
 from penstock.connectors.delivery import Entry
-from penstock.connectors.registry import sink_connector
+from penstock.connectors.registry import sink_connector, source_connector
 from penstock.errors import DeliveryError
 from penstock.frontends.streams.flow import Flow
 from penstock.graph.endpoints.basic import callback
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes import Endpoint
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 
 if TYPE_CHECKING:
@@ -367,7 +368,6 @@ class SourceContract:
         self, endpoint: Endpoint, spark: SparkSession, folder: Path, *, broken: int = -1
     ) -> dict[int, list[Any]]:
         """Runs the source until it has read what is there; gives the records by batch. Batch `broken` fails after it was seen."""
-        from penstock.graph.run import RunSpec
         from penstock.spark.run import run_live
 
         seen: dict[int, list[Any]] = {}
@@ -444,9 +444,6 @@ class SourceContract:
 
     def test_the_schema_holds(self, endpoint: Endpoint, penstock_spark: SparkSession, tmp_path: Path) -> None:
         """Frames have the fields that the endpoint says, in types that cast to them."""
-        from penstock.connectors.base import Place
-        from penstock.connectors.registry import source_connector
-
         assert endpoint.schema is not None
         place = Place("in", endpoint, endpoint.schema, tmp_path / "source")
         connector = source_connector("in", endpoint)

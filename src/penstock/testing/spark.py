@@ -12,6 +12,7 @@ from penstock.connectors.base import Batch
 from penstock.graph.endpoints.basic import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
+from penstock.graph.run import RunSpec
 from penstock.kernels.topology.spout import completed
 from penstock.testing.driver import FlowLike, Record, Records, Results
 
@@ -78,7 +79,6 @@ def run_spark(
     >>> run_spark(flow, spark, {"words": ["a", "b", "a"]}, cuts=2).table("out")["a"]  # doctest: +SKIP
     Row(word='a', n=2)
     """
-    from penstock.graph.run import RunSpec
     from penstock.spark.run import run_bounded, run_live
 
     graph: Graph = flow if isinstance(flow, Graph) else flow.graph

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.errors import Impossible, UnknownName, nearest
+from penstock.graph.endpoints.basic import write_files
+from penstock.graph.endpoints.kafka import write_kafka
+from penstock.graph.endpoints.log import write_topic
+from penstock.graph.endpoints.servers import write_postgres, write_redis
+from penstock.graph.endpoints.sniff_postgres import driver
 from penstock.graph.nodes import Endpoint
+from penstock.log import Log
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -117,16 +123,12 @@ class LogTarget(Target):
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A log beside the one that is read from."""
-        from penstock.log import Log
-
         with Log(folder / "out") as log:
             log.create_topic("out", PARTITIONS)
         yield {"path": str(folder / "out")}
 
     def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The topic."""
-        from penstock.graph.endpoints.log import write_topic
-
         return write_topic("out", key="key", path=address["path"], partitions=PARTITIONS)
 
     def reader(self, address: dict[str, Any]) -> Reader:
@@ -138,7 +140,6 @@ class LogReader(Following):
     """Reads to the end of each partition."""
 
     def __init__(self, path: str) -> None:
-        from penstock.log import Log
 
         super().__init__()
         self.log, self.at = Log(path), dict.fromkeys(range(PARTITIONS), 0)
@@ -166,8 +167,6 @@ class FilesTarget(Target):
 
     def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The folder."""
-        from penstock.graph.endpoints.basic import write_files
-
         return write_files(address["path"], "parquet")
 
     def reader(self, address: dict[str, Any]) -> Reader:
@@ -212,8 +211,6 @@ class PostgresTarget(Target):
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A table of its own, on a server of its own unless there is one."""
-        from penstock.graph.endpoints.sniff_postgres import driver
-
         psycopg = driver()
         from penstock.testing.servers import postgres_server
 
@@ -227,8 +224,6 @@ class PostgresTarget(Target):
 
     def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The table."""
-        from penstock.graph.endpoints.servers import write_postgres
-
         return write_postgres(address["url"], address["table"], workspace=address["workspace"])
 
     def reader(self, address: dict[str, Any]) -> Reader:
@@ -283,8 +278,6 @@ class RedisTarget(Target):
 
     def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The stream."""
-        from penstock.graph.endpoints.servers import write_redis
-
         return write_redis(address["url"], "stream", name=address["name"])
 
     def reader(self, address: dict[str, Any]) -> Reader:
@@ -335,8 +328,6 @@ class KafkaTarget(Target):
 
     def endpoint(self, address: dict[str, Any]) -> Endpoint:
         """The topic."""
-        from penstock.graph.endpoints.kafka import write_kafka
-
         return write_kafka(address["topic"], servers=address["servers"], key="key", ledger=f"{address['topic']}-ledger")
 
     def reader(self, address: dict[str, Any]) -> Reader:
