@@ -105,7 +105,7 @@ def test_an_endless_spout_cannot_run_bounded() -> None:
 
 
 def test_a_spout_that_falls_silent_must_say_that_it_is_done() -> None:
-    with pytest.raises(Impossible, match=r"gave nothing .*return ps.END"):
+    with pytest.raises(Impossible, match=r"emitted nothing .*return ps.END"):
         numbers(Silent)
 
 
