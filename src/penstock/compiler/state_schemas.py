@@ -80,6 +80,8 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
     """The fields that a step keeps for records of a schema; none when it is nothing but the keys."""
     if isinstance(node, AggregateBy | AggregateChanges):
         return _computed(node.aggregates, addable=isinstance(node, AggregateBy))
+    if isinstance(node, WindowChanges) and not node.keeps_rows:
+        node = node.of
     if isinstance(node, Window):
         return _computed(node.aggregates) if node.function is None else _records(schema)
     if isinstance(node, Fold):

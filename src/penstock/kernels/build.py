@@ -21,7 +21,7 @@ from penstock.kernels.changes.join import TableJoinKernel
 from penstock.kernels.changes.linear import SignedKernel
 from penstock.kernels.changes.settle import SettleKernel
 from penstock.kernels.changes.top import TopChangesKernel
-from penstock.kernels.changes.windows import WindowChangesKernel
+from penstock.kernels.changes.window_totals import window_changes_kernel
 from penstock.kernels.joins.asof import AsOfJoinKernel
 from penstock.kernels.joins.broadcast import BroadcastKernel, RulesKernel
 from penstock.kernels.joins.interval import IntervalJoinKernel
@@ -74,7 +74,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     c.AggregateChanges: AggregateChangesKernel,
     c.TopChanges: TopChangesKernel,
     c.FoldChanges: FoldChangesKernel,
-    c.WindowChanges: WindowChangesKernel,
+    c.WindowChanges: window_changes_kernel,
     c.Settle: SettleKernel,
     c.Retract: upserts.RetractKernel,
     c.Upserts: upserts.UpsertsKernel,

@@ -45,7 +45,7 @@ from penstock.graph.nodes import (
     Window,
     WithColumns,
 )
-from penstock.graph.nodes.base import COUNT, is_plain
+from penstock.graph.nodes.base import COUNT, OUT, is_plain
 from penstock.graph.nodes.changes import (
     OPERATION,
     AggregateChanges,
@@ -252,7 +252,7 @@ class _Carrying:
         output = self.graph.output(port)
         assert output.event_time is not None, "a step in event time has checked that"
         keys = output.updates or tuple(f.name for f in output.schema.fields if is_plain(f))
-        name = child(port.step, "settled", port.name)
+        name = child(port.step, *(("settled",) if port.name == OUT else ("settled", port.name)))
         if name not in {n.name for n in self.nodes}:
             line = self.graph.node(port.step).line
             self.nodes.append(Settle(name, (self._signed(port),), keys, timed_by=output.event_time, line=line))

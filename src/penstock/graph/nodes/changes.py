@@ -19,6 +19,7 @@ from penstock.graph.nodes.ordering import BufferedStep
 from penstock.graph.nodes.window import Window
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
+from penstock.graph.windows import SessionWindow
 
 JOINS = ("inner", "left", "right", "full", "semi", "anti")
 """The kinds of joins of tables; semi and anti keep the rows of the left that have a match, or have none."""
@@ -141,8 +142,15 @@ class WindowChanges(Keyed):
 
     @property
     def keeps(self) -> str:
-        """The rows of open windows."""
-        return f"the rows of open windows per {', '.join(self.keys)}"
+        """The rows of open windows, or what their aggregates need."""
+        rows = "the rows of open windows" if self.keeps_rows else "what the aggregates of each open window need"
+        return f"{rows}, per {', '.join(self.keys)}"
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows are kept: sessions fall apart when a row goes, and a function or a rank cannot take one back."""
+        of = self.of
+        return isinstance(of.spec, SessionWindow) or of.function is not None or of.ranked is not None
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The key, the bounds of the window and the results."""

@@ -1,4 +1,4 @@
-"""The kernel of windows over a table that changes.
+"""The kernel of windows over a table that need their rows: sessions, windows of a function, and the first of an order.
 
 Of a key it keeps the rows of its open windows, and which windows have been emitted. A change is taken into the windows that are open;
 the results of those that it touches are computed anew. A row that comes or goes when all its windows are over is late.
@@ -45,7 +45,7 @@ class KeyRows:
 
 
 class WindowChangesKernel(ChangesKernel):
-    """Windows over time, sessions, and the one over all time, over signed rows."""
+    """Windows over signed rows, which are kept."""
 
     node: WindowChanges
 
@@ -109,8 +109,9 @@ class WindowChangesKernel(ChangesKernel):
 
     def _keep(self, key: Key, kept: KeyRows, windows: Windows) -> None:
         """Keeps the rows of windows that time has not passed, and forgets the rest."""
-        open_ = {span: rows for span, rows in windows.items() if not self._is_over(span, self.times.watermark)}
-        emitted = sorted(span for span in kept.emitted if not self._is_over(span, self.times.watermark))
+        mark = self.times.watermark
+        open_ = {span: rows for span, rows in windows.items() if not is_over(self.window, span, mark)}
+        emitted = sorted(span for span in kept.emitted if not is_over(self.window, span, mark))
         if not open_ and not emitted:
             self.state.delete(key)
             self.ends.clear(key)
@@ -120,15 +121,7 @@ class WindowChangesKernel(ChangesKernel):
             rows.update((row, count) for row, count in each if not rows.count(row))
         starts, ends = [list(bounds) for bounds in zip(*emitted, strict=True)] if emitted else ([], [])
         self.state.put(key, (*kept_of(rows, self.width), starts, ends))
-        self._wait(key, [span[1] for span in (*open_, *emitted)])
-
-    def _wait(self, key: Key, ends: list[int]) -> None:
-        mark = self.times.watermark
-        self.ends.set(key, EVENT, min(end if end > mark else end + self.window.lateness for end in ends))
-
-    def _is_over(self, span: Span, mark: int) -> bool:
-        """Whether a window takes no more changes when event time has come to `mark`."""
-        return span[1] <= mark if span[1] == FOREVER else span[1] + self.window.lateness <= mark
+        self.ends.set(key, EVENT, wake_of(self.window, (*open_, *emitted), mark))
 
     # -- which rows are in which window -----------------------------------------------------------------------------
 
@@ -145,10 +138,12 @@ class WindowChangesKernel(ChangesKernel):
         """Which of some changes, by number, are of windows that were over before."""
         edge = self.times.late
         if not self.is_session:
-            return {at for at, (row, _) in enumerate(new) if all(self._is_over(s, edge) for s in self._spans(row))}
+            return {
+                at for at, (row, _) in enumerate(new) if all(is_over(self.window, s, edge) for s in self._spans(row))
+            }
         both = rows.copy()
         both.update((row, count) for row, count in new if count > 0)
-        over = [span for span in self._windows(both) if self._is_over(span, edge)]
+        over = [span for span in self._windows(both) if is_over(self.window, span, edge)]
         return {at for at, (row, count) in enumerate(new) if self._is_past(row, count, both, over)}
 
     def _is_past(self, row: Row, count: int, rows: Bag, over: list[Span]) -> bool:
@@ -178,7 +173,7 @@ class WindowChangesKernel(ChangesKernel):
 
     def _emitted(self, key: Key, span: Span, before: Bag | None, after: Bag | None, kept: KeyRows) -> Iterator[Row]:
         """The row of a window that is to be emitted; of one that is gone, where rows may go."""
-        if self._is_over(span, self.times.late) or not self._triggered(span, before, after):
+        if is_over(self.window, span, self.times.late) or not self._triggered(span, before, after):
             return
         if after is not None:
             kept.emitted.add(span)
@@ -197,6 +192,16 @@ class WindowChangesKernel(ChangesKernel):
     def _row(self, key: Key, span: Span, results: Iterable[Any], count: int) -> Row:
         bounds = () if isinstance(self.window.spec, GlobalWindow) else tuple(map(to_moment, span))
         return (*key, *bounds, *results, *((count,) if self.node.counted else ()))
+
+
+def is_over(window: Window, span: Span, mark: int) -> bool:
+    """Whether a window takes no more changes when event time has come to `mark`."""
+    return span[1] <= mark if span[1] == FOREVER else span[1] + window.lateness <= mark
+
+
+def wake_of(window: Window, spans: Iterable[Span], mark: int) -> int:
+    """When the first of some windows ends, or is forgotten, after event time has come to `mark`."""
+    return min(end if end > mark else end + window.lateness for _, end in spans)
 
 
 def _sessions(placed: list[tuple[Span, Row, int]]) -> Iterator[tuple[Span, Row, int]]:
