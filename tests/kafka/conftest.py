@@ -14,10 +14,19 @@ from typing import Any
 
 import pytest
 
+from penstock.connectors.kafka.admin import Cluster, is_passing, patiently
 from penstock.jobs.broker import Broker, free_port
 
 PASSWORD = "kanarie-7f3a9"
 _numbers = itertools.count()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
+    """Waits for something to become true."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.05)
 
 
 @dataclass
@@ -50,7 +59,9 @@ class Kafka:
 
         name = f"topic-{next(_numbers)}-{time.time_ns():x}"
         made = NewTopic(name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})
-        self.admin.create_topics([made])[name].result(30)
+        self.admin.create_topics([made])[name].result(60)
+        cluster = Cluster(self.servers, {})
+        wait_until(lambda: cluster.has_leaders(name))
         return name
 
     @cached_property
@@ -106,7 +117,7 @@ class Reader:
         settings = {"bootstrap.servers": servers, "group.id": "test", "isolation.level": isolation, "log_level": 2}
         self.consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True})
         self.topic = topic
-        partitions = self.consumer.list_topics(topic, timeout=20).topics[topic].partitions
+        partitions = self.consumer.list_topics(topic, timeout=60).topics[topic].partitions
         self.ends: dict[int, int] = dict.fromkeys(partitions, -1)
         self.consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
 
@@ -114,21 +125,26 @@ class Reader:
         """All up to the ends as they are now, in the order of partitions and offsets."""
         from confluent_kafka import TopicPartition
 
-        wanted = {
-            p: self.consumer.get_watermark_offsets(TopicPartition(self.topic, p), timeout=20)[1] for p in self.ends
-        }
+        def end_of(partition: int) -> int:
+            place = TopicPartition(self.topic, partition)
+            return int(patiently(lambda: self.consumer.get_watermark_offsets(place, timeout=60), 120)[1])
+
+        wanted = {p: end_of(p) for p in self.ends}
         found: list[Any] = []
-        deadline = time.monotonic() + 60
         while any(self.ends[p] < end and end > 0 for p, end in wanted.items()):
-            assert time.monotonic() < deadline, "the reader does not come to the end"
             found += [m for m in self.consumer.consume(10_000, 0.2) if self._is_record(m)]
         return sorted(found, key=lambda m: (m.partition(), m.offset()))
 
     def _is_record(self, message: Any) -> bool:
+        from confluent_kafka import KafkaError
+
         if message.error() is None:
             self.ends[message.partition()] = message.offset() + 1
             return True
-        self.ends[message.partition()] = max(self.ends[message.partition()], message.offset())
+        if message.error().code() == KafkaError._PARTITION_EOF:
+            self.ends[message.partition()] = max(self.ends[message.partition()], message.offset())
+        else:
+            assert is_passing(message.error()), message.error()
         return False
 
     def close(self) -> None:
@@ -195,10 +211,4 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
 def until() -> Callable[[Callable[[], bool]], None]:
     """Waits for something to become true."""
 
-    def wait(true: Callable[[], bool], seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not true():
-            assert time.monotonic() < deadline, "it did not come true in time"
-            time.sleep(0.05)
-
-    return wait
+    return wait_until

@@ -69,11 +69,18 @@ class Copies:
     def run(self, crash: str = "") -> None:
         """Runs to the end, or until the driver dies at a point; the reader looks on."""
         process = self.start(crash)
-        while process.poll() is None:
-            self.look()
-        output, _ = process.communicate()
+        output = self._watch(process)
         end_group(process.pid)
         assert process.returncode == (-signal.SIGKILL if crash else 0), f"{crash}: {output}"
+
+    def _watch(self, process: subprocess.Popen[str]) -> str:
+        """What the process says until it ends. The reader looks now and then: looking all the time would take the processor from the flow."""
+        while True:
+            self.look()
+            try:
+                return process.communicate(timeout=0.25)[0]
+            except subprocess.TimeoutExpired:
+                continue
 
     def look(self) -> None:
         self.seen += self.reader.to_end()
@@ -99,6 +106,7 @@ def end_group(pid: int) -> None:
         return
 
 
+@pytest.mark.timeout(1200)
 def test_a_driver_killed_around_the_commit_loses_and_doubles_nothing(kafka: Kafka, tmp_path: Path) -> None:
     flow = Copies(kafka, tmp_path, records=900, per_batch=200)
     for point in ("before sink commit@1", "after sink commit@2"):

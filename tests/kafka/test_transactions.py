@@ -227,6 +227,7 @@ POINTS = [
 ]
 
 
+@pytest.mark.timeout(1200)
 def test_a_writer_killed_at_every_point_loses_and_doubles_nothing(kafka: Kafka, tmp_path: Path) -> None:
     """A reader that looks on all the time sees whole batches, in order."""
     topic, batches = kafka.topic(), 6
@@ -236,7 +237,7 @@ def test_a_writer_killed_at_every_point_loses_and_doubles_nothing(kafka: Kafka, 
         process = subprocess.run(
             [sys.executable, str(tmp_path / "program.py"), kafka.servers, topic, str(batches)],
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), SETTING: point},
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert process.returncode == (-signal.SIGKILL if point else 0), f"{point}: {process.stdout}{process.stderr}"
     seen = watching.end()

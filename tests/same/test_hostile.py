@@ -1,23 +1,31 @@
-"""Hostile records end as output or as dead letters with a cause: none stops a flow. No JVM."""
+"""Hostile records end as output or as dead letters with a cause, the same ones locally and on Spark: none stops a flow."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import penstock as ps
+from penstock.errors import StepError
+from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.kernels.records.reading import Unreadable, read_csv, read_json, why_unread
+from penstock.log import Log
+from penstock.spark.run import run_bounded, run_live
 from penstock.testing import run_local
 from tests.same import hostile
+from tests.same.conftest import Case
 
 MANY = 20_000
-CSV = "id bigint, ts timestamp, s string"
+READ = {"json": (read_json, hostile.SCHEMA, hostile.KNOWN), "csv": (read_csv, hostile.CSV_SCHEMA, hostile.CSV_KNOWN)}
 
 
-def is_good(read: Any, text: str, schema: str) -> bool:
+def is_good(form: str, text: str) -> bool:
+    read, schema, _ = READ[form]
     try:
         read(text, schema_of(schema))
     except Unreadable:
@@ -26,13 +34,18 @@ def is_good(read: Any, text: str, schema: str) -> bool:
 
 
 def known() -> list[Any]:
-    return [pytest.param(text, good, id=ascii(text)[:44]) for text, good in hostile.KNOWN.items()]
+    return [
+        pytest.param(form, text, good, id=f"{form}-{ascii(text)[:44]}")
+        for form, (_, _, texts) in READ.items()
+        for text, good in texts.items()
+    ]
 
 
-@pytest.mark.parametrize(("text", "good"), known())
-def test_a_text_is_a_record_or_has_a_cause(text: str, good: bool) -> None:
-    assert is_good(read_json, text, hostile.SCHEMA) is good
-    assert good or why_unread("json", text.encode(), schema_of(hostile.SCHEMA))
+@pytest.mark.parametrize(("form", "text", "good"), known())
+def test_a_text_is_a_record_or_has_a_cause(form: str, text: str, good: bool) -> None:
+    assert is_good(form, text) is good
+    said = why_unread(form, text.encode(), schema_of(READ[form][1]))
+    assert good or (said and "does not fit the schema" not in said)
 
 
 @pytest.mark.parametrize(
@@ -40,25 +53,123 @@ def test_a_text_is_a_record_or_has_a_cause(text: str, good: bool) -> None:
     [
         ('{"id":1,"m":{"a":1,"a":2}}', "field 'm': the key 'a' occurs twice"),
         ('{"id":1,"ts":"10000-01-01T00:00:00Z"}', "field 'ts': "),
+        ('{"id":1,"ts":9223372036854775807}', "field 'ts': a timestamp lies between the years 1 and 9999"),
         (hostile.nested(1_100), "nested deeper than 500"),
+        (hostile.nested(999), "nested deeper than 500"),
         ('{"id":1e400}', "field 'id': "),
+        ('{"id":1}{"id":2}', "data after the JSON value, at character 8: "),
+        ('{"id":1} x', "data after the JSON value, at character 8: 'x'"),
+        ('{"s":"\\ud83d"}', "half of a surrogate pair"),
     ],
 )
 def test_a_cause_names_what_is_wrong(text: str, cause: str) -> None:
     assert cause in why_unread("json", text.encode(), schema_of(hostile.SCHEMA))
 
 
-@pytest.mark.parametrize(("form", "schema"), [("json", hostile.SCHEMA), ("csv", CSV)])
-def test_generated_lines_of_files_stop_no_local_flow(tmp_path: Path, form: str, schema: str) -> None:
-    texts = [t for t in (hostile.json_texts(MANY) if form == "json" else hostile.csv_lines(MANY)) if t.strip()]
+class Outcome:
+    """What a flow made of its records, on any runtime."""
+
+    def __init__(self, source: Any, folder: Path) -> None:
+        self.folder = folder
+        self.rows: dict[str, list[Any]] = {"out": [], "dead": []}
+        self.flow = ps.Flow("hostile")
+        self.flow.source("in", source, on_error="dead_letter").sink("out", self._sink("out"))
+        self.flow.dead_letters("dead", self._sink("dead"))
+
+    def _sink(self, name: str) -> Any:
+        return ps.callback(lambda rows, batch: self.rows[name].extend(rows))
+
+    def run(self, runtime: str, spark: Callable[[], Any]) -> Outcome:
+        if runtime == "local":
+            self.rows |= run_local(self.flow)
+        elif runtime == "bounded":
+            run_bounded(self.flow.graph, spark())
+        else:
+            options = RunSpec(checkpoint=self.folder / "checkpoint", mode="once")
+            run_live(self.flow.graph, spark(), options).wait(pause=0.02)
+        return self
+
+    @property
+    def good(self) -> Counter[Any]:
+        return Counter(row[0] for row in self.rows["out"])
+
+    @property
+    def bad(self) -> Counter[tuple[str, str]]:
+        return Counter((letter.position, letter.cause) for letter in self.rows["dead"])
+
+
+def lines_of(form: str, folder: Path) -> tuple[Any, list[str]]:
+    """A folder of files with generated lines."""
+    made = hostile.json_texts(MANY) if form == "json" else hostile.csv_lines(MANY)
+    texts = [t for t in made if t.strip()]
+    (folder / "in").mkdir()
+    for at in range(2):
+        text = "".join(f"{text}\n" for text in texts[at::2])
+        (folder / "in" / f"{at}.{form}").write_text(text, newline="")
+    return ps.files(folder / "in", form, READ[form][1], header=False), texts
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_generated_lines_of_files_stop_no_flow(same: Case, tmp_path: Path, form: str) -> None:
+    if same.runtime == "oracle":
+        pytest.skip("it reads as the local runtime does")
+    source, texts = lines_of(form, tmp_path)
+    expected = Outcome(source, tmp_path).run("local", same.spark)
+    assert sum(expected.good.values()) == sum(is_good(form, t) for t in texts) > MANY // 2
+    assert len(expected.rows["out"]) + len(expected.rows["dead"]) == len(texts)
+    if same.runtime != "local":
+        found = Outcome(source, tmp_path).run(same.runtime, same.spark)
+        assert found.good == expected.good
+        assert Counter(cause for _, cause in found.bad) == Counter(cause for _, cause in expected.bad)
+        assert form == "csv" or found.bad == expected.bad
+
+
+def topic_of(folder: Path, form: str) -> tuple[Any, int]:
+    """A topic with generated values, some of which are no text at all."""
+    raw = [b"", b" ", b"\xff", b'{"id":1}\n{"id":2}', b'{"id":1}\n', b'{"s":"\xff"}', None]
+    texts = [t.encode() for t in hostile.json_texts(MANY, 5)] if form == "json" else list(hostile.texts(MANY))
+    with Log(folder / "log") as log:
+        log.create_topic("hostile", 2)
+        with log.producer() as producer:
+            for value in (*raw, *texts):
+                producer.send("hostile", value)
+            producer.send("hostile", b'{"id":7}', timestamp=2**62)
+    schema = hostile.SCHEMA if form == "json" else None
+    return ps.topic("hostile", schema, format=form, path=folder / "log"), len(raw) + len(texts) + 1
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_generated_values_of_topics_stop_no_flow(same: Case, tmp_path: Path, form: str) -> None:
+    if same.runtime == "oracle":
+        pytest.skip("it reads as the local runtime does")
+    source, many = topic_of(tmp_path, form)
+    expected = Outcome(source, tmp_path).run("local", same.spark)
+    assert len(expected.rows["out"]) + len(expected.rows["dead"]) == many
+    assert expected.bad
+    if same.runtime != "local":
+        found = Outcome(source, tmp_path).run(same.runtime, same.spark)
+        assert found.good == expected.good
+        assert found.bad == expected.bad
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"id":1}{"id":2}', "data after the JSON value"),
+        ('{"id":1,"m":{"a":1,"a":2}}', "field 'm'"),
+        (hostile.nested(900), "deeper than 500"),
+    ],
+)
+def test_a_hostile_line_stops_a_flow_that_keeps_no_dead_letters_with_the_cause(
+    same: Case, tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / f"a.{form}").write_text("".join(f"{text}\n" for text in texts), newline="")
-    flow = ps.Flow("hostile")
-    lines = flow.source("lines", ps.files(tmp_path / "in", form, schema, header=False), on_error="dead_letter")
-    lines.sink("out", ps.console())
-    flow.dead_letters("dead", ps.console())
-    made = run_local(flow)
-    assert len(made["out"]) + len(made["dead"]) == len(texts)
-    assert len(made["out"]) == sum(is_good(read_json if form == "json" else read_csv, t, schema) for t in texts)
-    assert made["dead"]
-    assert all(letter.cause for letter in made["dead"])
+    (tmp_path / "in" / "a.json").write_text(f'{{"id":1}}\n{text}\n')
+    flow = ps.Flow("stops")
+    flow.source("in", ps.files(tmp_path / "in", "json", hostile.SCHEMA)).sink(
+        "out", ps.callback(lambda rows, batch: None)
+    )
+    with pytest.raises(StepError) as stopped:
+        same.run_local(flow) if same.in_process else run_bounded(flow.graph, same.spark())
+    assert said in str(stopped.value)
+    assert f"{tmp_path}/in/a.json, line 2" in str(stopped.value)

@@ -95,10 +95,6 @@ class SourceConnector:
         """The position of a record outside, for an error message; empty when the source cannot tell."""
         return ""
 
-    def first_unread(self, spark: SparkSession, place: Place, message: str) -> tuple[bytes, str] | None:
-        """The record at which reading stopped with this message, and where it stands; None when the source cannot tell."""
-        return None
-
     def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
         """Where outside records stand that could not be read, from what was known when they were."""
         return [position for _, position in unread]

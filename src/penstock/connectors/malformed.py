@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import Place
+from penstock.connectors.parsing import PARSED, Reading, literal
 from penstock.errors import Failure
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -23,25 +24,16 @@ NOTHING = f"cast(null as {TYPE}) as {UNREAD}"
 REPLAYED = "replayed"
 """The position of a record that is read again from the dead letters."""
 UNREADABLE = "the record cannot be read"
-_SHOWN = 2000
+SHOWN = 2000
+"""Characters of a record that a failure carries."""
 
 
 class Unreadable(Exception):
     """Stops a worker at a record that it cannot read."""
 
     def __init__(self, place: Place, raw: bytes, position: str, cause: str) -> None:
-        shown = raw[:_SHOWN].decode(errors="backslashreplace")
+        shown = raw[:SHOWN].decode(errors="backslashreplace")
         super().__init__(MARK + encode(Failure(place.step, cause, shown, position, "").as_dict()))
-
-
-def literal(text: str) -> str:
-    r"""A text inside SQL.
-
-    >>> print(literal("it's"))
-    'it\'s'
-    """
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def position_in(topic: str, partition: str = "partition", offset: str = "offset") -> str:
@@ -49,36 +41,29 @@ def position_in(topic: str, partition: str = "partition", offset: str = "offset"
     return f"concat({topic}, ', partition ', {partition}, ', offset ', {offset})"
 
 
-def from_json(body: str, schema: Schema) -> str:
-    """The SQL text that reads JSON: a struct that has, beside the fields, the text of what does not fit as `__text`."""
-    ddl = literal(f"{schema}, __text string")
-    return f"from_json({body}, {ddl}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '__text')) as __value"
-
-
-def from_csv(body: str, schema: Schema) -> str:
-    """The same for CSV."""
-    ddl = literal(f"{schema}, __text string")
-    return f"from_csv({body}, {ddl}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '__text')) as __value"
-
-
 def read_values(
-    frame: DataFrame, place: Place, schema: Schema, parse: str, position: str, beside: Sequence[str] = (), *wrong: str
+    frame: DataFrame,
+    place: Place,
+    schema: Schema,
+    reading: Reading,
+    position: str,
+    beside: Sequence[str] = (),
+    *wrong: str,
 ) -> DataFrame:
-    """The fields that `parse` reads, and what stands beside them.
+    """The fields that a reading finds, and what stands beside them.
 
-    The frame has the record in `value`. A value that is there and gives nothing, or leaves a text, is unread; so is one for which a SQL text of
-    `wrong` gives a cause.
+    The frame has the record in `value`. A value that is there and is no record is unread; so is one for which a SQL text of `wrong` gives a
+    cause.
     """
     cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})"
-    unread = f"(value is not null and (__value is null or __value.__text is not null)) or {cause} is not null"
-    found = frame.selectExpr("*", parse)
+    unread = f"(value is not null and ({reading.is_bad})) or {cause} is not null"
+    found = frame.selectExpr("*", f"{reading.parse} as {PARSED}").selectExpr("*", f"({unread}) as __bad")
     fields = [f"__value.{quote(n)}" for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
     if place.keeps_unread:
-        return found.selectExpr("__value", *beside, described(unread, position, cause)).selectExpr(
-            *fields, *names, UNREAD
-        )
-    checked = f"if({unread}, {raised(place, position, cause)}, __value) as __value"
+        value = f"if(__bad, null, {reading.value}) as __value"
+        return found.selectExpr(value, *beside, described("__bad", position, cause)).selectExpr(*fields, *names, UNREAD)
+    checked = f"if(__bad, {raised(place, position, cause)}, {reading.value}) as __value"
     return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
 
 
@@ -104,8 +89,12 @@ def as_text(name: str) -> str:
 
 def not_text(name: str) -> str:
     """The SQL text of why bytes are no text; null when they are one."""
-    fine = f"coalesce(is_valid_utf8(cast({name} as string)), true)"
-    return f"if({fine}, cast(null as string), 'the {name} is not UTF-8')"
+    return invalid(f"cast({name} as string)", name)
+
+
+def invalid(text: str, name: str) -> str:
+    """The same for SQL that gives a text."""
+    return f"if(coalesce(is_valid_utf8({text}), true), cast(null as string), 'the {name} is not UTF-8')"
 
 
 def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
@@ -116,12 +105,14 @@ def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
 def described(unread: str, position: str, cause: str = "cast(null as string)") -> str:
     """The column that tells of a record what could not be read, if it could not."""
     there = f"coalesce({position}, '{REPLAYED}')"
-    return f"if({unread}, struct(value as raw, {there} as position, {cause} as cause), null) as {UNREAD}"
+    return (
+        f"if({unread}, struct(cast(value as binary) as raw, {there} as position, {cause} as cause), null) as {UNREAD}"
+    )
 
 
 def raised(place: Place, position: str, cause: str) -> str:
     """The SQL text that stops the flow at a record."""
-    shown = f"make_valid_utf8(left(cast(value as string), {_SHOWN}))"
+    shown = f"make_valid_utf8(left(cast(value as string), {SHOWN}))"
     parts = {
         "step": literal(place.step),
         "error": f"coalesce({cause}, {literal(UNREADABLE)})",

@@ -81,10 +81,10 @@ def run_live(
                 bootstrap.fill(graph, spark, folder, lambda p: _runner(p, spark, spec, folder, BOUNDED))
             runner = _runner(plan, spark, spec, folder, lineage)
             _reconcile(runner, checkpoint)
+            return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
         except BaseException:
             checkpoint.close()
             raise
-        return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
 
 
 def _reconcile(runner: BatchRunner, checkpoint: Checkpoint) -> None:

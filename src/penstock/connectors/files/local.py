@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import glob
 import re
 import uuid
@@ -21,10 +21,13 @@ from penstock.graph.endpoints.basic import matching_files
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema, to_columns
+from penstock.kernels.records.csv_text import cells_of
 from penstock.kernels.records.reading import READERS, Unread, Unreadable, decoded
 from penstock.kernels.records.writing import json_writer
 
 Write = Callable[[LocalSink, Sequence[Row], Path], None]
+_BLANK = {"json": b" \t", "csv": bytes(range(33))}
+"""What a line may hold and still be no record."""
 
 
 def read_files(source: LocalSource) -> Iterator[Record]:
@@ -48,7 +51,7 @@ def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
     if first and lines:
         _check_header(path, lines[0], folders.inside)
     for number, line in enumerate(lines[first:], 1 + first):
-        if form != "text" and not line.strip():
+        if not line.strip(_BLANK.get(form, b"")) and form != "text":
             continue
         try:
             found = READERS[form](decoded(line), folders.inside)
@@ -58,8 +61,8 @@ def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else."""
-    lines = re.split(rb"\r\n|\n|\r", content)
+    """The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else; a mark of the byte order is none of them."""
+    lines = re.split(rb"\r\n|\n|\r", content.removeprefix(codecs.BOM_UTF8))
     return lines if lines[-1] else lines[:-1]
 
 
@@ -77,7 +80,7 @@ def _table(path: str, source: LocalSource) -> Iterator[Record]:
 
 def _check_header(path: str, line: bytes, schema: Schema) -> None:
     """Spark reads CSV by position, and refuses a header that says otherwise; so does this."""
-    header = next(csv.reader([line.decode(errors="replace")]), [])
+    header = cells_of(line.decode(errors="replace"))
     if header != list(schema.names):
         raise RunError(
             f"the header of {path} is {', '.join(header)}; the schema says {', '.join(schema.names)}, in this order"

@@ -60,7 +60,8 @@ def _write(frame: DataFrame, kind: str, by: tuple[str, ...], aside: str) -> int:
 
     counted = Observation()
     writer = frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.mode("overwrite").format(kind)
-    writer.option("header", True).partitionBy(*by).save(aside)
+    options = {"escape": '"'} if kind == "csv" else {}
+    writer.options(header=True, **options).partitionBy(*by).save(aside)
     return int(counted.get["rows"])
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from penstock.connectors.base import Place, SourceConnector, Spot
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.files.manifests import committed_by_folder
-from penstock.connectors.malformed import REPLAYED, UNREAD, from_csv, from_json, raw_rows, read_values
+from penstock.connectors.malformed import REPLAYED, UNREAD, described, not_text, raised, raw_rows, read_values
+from penstock.connectors.parsing import CSV, TEXT, csv_cells, csv_ddl, csv_reading, csv_unfit, json_reading, literal
+from penstock.graph.schema import Schema
 from penstock.graph.types import quote
+from penstock.kernels.records.json_text import BLANKS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +29,7 @@ class FilesSource(SourceConnector):
 
     def stream(self, spark: SparkSession, place: Place) -> DataFrame:
         """The files that are there, then those that come."""
-        reader = spark.readStream.format(place.options["format"]).schema(_schema(place)).options(**_options(place))
+        reader = spark.readStream.format(_format(place)).schema(_schema(place)).options(**_options(place))
         if "files_per_batch" in place.options:
             reader = reader.option("maxFilesPerTrigger", place.options["files_per_batch"])
         return _fields(reader.load(place.options["path"]), place)
@@ -44,8 +46,10 @@ class FilesSource(SourceConnector):
         path = place.options["path"]
         paths, base = _batch_files(spot) or [path], path if _is_folder(path) else ""
         number = "monotonically_increasing_id()"
-        rows = _read(spark, place, paths, base).selectExpr("*", "_metadata.file_path as __file", f"{number} as __nth")
-        good = rows.where(f"{TEXT} is null") if place.keeps_unread else rows
+        keeping = replace(place, keeps_unread=place.options["format"] in PARSED_FORMATS)
+        read = _fields(_read(spark, place, paths, base), keeping, "_metadata.file_path as __file")
+        rows = read.selectExpr("*", f"{number} as __nth")
+        good = rows.where(f"{UNREAD} is null") if place.keeps_unread else rows
         wanted = (spot.partition << 33) + spot.number
         found = good.selectExpr("*", f"{number} as __id").where(f"__id = {wanted}").collect()
         if len(found) != 1 or not _reads(found[0], place, spot.record):
@@ -54,16 +58,6 @@ class FilesSource(SourceConnector):
         unit = "line" if place.options["format"] == "text" else "record"
         return f"{plain_path(found[0]['__file'])}, {unit} {nth}"
 
-    def first_unread(self, spark: SparkSession, place: Place, message: str) -> tuple[bytes, str] | None:
-        """Spark names the file; it is read again for the record."""
-        named = re.search(r"reading file (\S+?)\.?\s", message)
-        if "FAILED_READ_FILE" not in message or named is None or place.options["format"] not in ("json", "csv"):
-            return None
-        keeping = replace(place, keeps_unread=True)
-        rows = _fields(_read(spark, keeping, unquote(named.group(1))), keeping)
-        found = rows.where(f"{UNREAD} is not null").limit(1).collect()
-        return _unread(found[0][UNREAD]) if found else None
-
     def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
         """The files, and where they lie on this machine also the lines."""
         lines = {path: _lines(path, {raw for raw, at in unread if at == path}) for path in {at for _, at in unread}}
@@ -71,23 +65,32 @@ class FilesSource(SourceConnector):
 
     def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the lines of dead letters."""
-        parse = from_csv if place.options["format"] == "csv" else from_json
+        reading = csv_reading if place.options["format"] == "csv" else json_reading
         frame = spark.createDataFrame(raw_rows(letters, ("value",)), "value binary")
-        return read_values(frame, place, place.schema, parse("cast(value as string)", place.schema), f"'{REPLAYED}'")
+        read = reading("cast(value as string)", place.schema)
+        return read_values(frame, place, place.schema, read, f"'{REPLAYED}'", (), not_text("value"))
 
 
-TEXT = "__text"
-"""Where Spark puts a line that it could not read."""
+PARSED_FORMATS = ("json", "csv")
+
+
+def _format(place: Place) -> str:
+    """What Spark reads the files as: lines of JSON as text, of which each is then read as one value."""
+    form: str = place.options["format"]
+    return "text" if form == "json" else form
 
 
 def _schema(place: Place) -> str:
-    return f"{place.schema}, {TEXT} string" if place.keeps_unread else str(place.schema)
+    if _format(place) == "text":
+        return "value string"
+    return csv_ddl(place.schema) if place.options["format"] == "csv" else str(place.schema)
 
 
 def _read(spark: SparkSession, place: Place, paths: str | list[str], base: str = "") -> DataFrame:
     """Some files. `base` is the folder below which folders are named by values, where single files are to be read."""
-    reader = spark.read.format(place.options["format"]).schema(_schema(place)).options(**_options(place))
-    return (reader.option("basePath", base) if base else reader).load(paths)
+    reader = spark.read.format(_format(place)).schema(_schema(place)).options(**_options(place))
+    with _values_as_texts(spark, place):
+        return (reader.option("basePath", base) if base else reader).load(paths)
 
 
 def _is_folder(path: str) -> bool:
@@ -95,17 +98,58 @@ def _is_folder(path: str) -> bool:
     return Path(plain_path(path)).is_dir()
 
 
-def _fields(frame: DataFrame, place: Place) -> DataFrame:
+@contextmanager
+def _values_as_texts(spark: SparkSession, place: Place) -> Iterator[None]:
+    """Has Spark take the values that name folders as they are, where it is not given their types: 01 is not 1."""
+    if place.options["format"] != "json":
+        yield
+        return
+    before = spark.conf.get(_GUESSES)
+    spark.conf.set(_GUESSES, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(_GUESSES, before or "true")
+
+
+_GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def _fields(frame: DataFrame, place: Place, *beside: str) -> DataFrame:
     """The fields of the step. The name of the file is asked for only where a line could not be read: to carry it along costs."""
-    names = [quote(n) for n in place.schema.names]
-    if not place.keeps_unread:
-        return frame.select(*names)
-    parts = f"cast({TEXT} as binary) as raw, input_file_name() as position, cast(null as string) as cause"
-    return frame.selectExpr(*names, f"if({TEXT} is null, null, struct({parts})) as {UNREAD}")
+    form = place.options["format"]
+    if form == "json":
+        return _json_fields(frame, place, beside)
+    if form == "csv":
+        return _csv_fields(frame, place, beside)
+    return frame.selectExpr(*(quote(n) for n in place.schema.names), *beside)
 
 
-def _unread(found: SparkRow) -> tuple[bytes, str]:
-    return bytes(found["raw"]), found["position"]
+def _json_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFrame:
+    """Fields that are folders of the path stand beside the lines already."""
+    folders = [n for n in place.schema.names if n in frame.columns and n != "value"]
+    schema = Schema(tuple(f for f in place.schema.fields if f.name not in folders))
+    lines = frame.where(f"trim(leading {literal(BLANKS)} from value) <> ''")
+    reading, also = json_reading("value", schema), [*map(quote, folders), *beside]
+    return read_values(lines, place, schema, reading, POSITION, also, not_text("value"))
+
+
+def _csv_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFrame:
+    """Spark keeps a line that it cannot read; one that it can, but Python cannot hold, is written again."""
+    names, cells = [quote(n) for n in place.schema.names], csv_cells("", place.schema)
+    wrong = [f"{TEXT} is not null", *csv_unfit("", place.schema)]
+    line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}))), null) as value"
+    found = frame.selectExpr("*", line)
+    cause = "cast(null as string)"
+    if place.keeps_unread:
+        kept = [f"if(value is null, {sql}, null) as {quote(n)}" for n, sql in cells.items()]
+        return found.selectExpr(*kept, *beside, described("value is not null", POSITION))
+    stop = f"if(value is null, true, {raised(place, POSITION, cause)}) as __good"
+    kept = [f"{sql} as {quote(n)}" for n, sql in cells.items()]
+    return found.selectExpr(*kept, *beside, stop).where("__good").drop("__good")
+
+
+POSITION = "input_file_name()"
 
 
 def _lines(path: str, wanted: set[bytes]) -> dict[bytes, list[int]]:
@@ -141,9 +185,6 @@ def _batch_files(spot: Spot) -> list[str]:
 
 
 def _options(place: Place) -> dict[str, Any]:
-    options: dict[str, Any] = {"mode": "FAILFAST"} if place.options["format"] in ("csv", "json") else {}
-    if place.keeps_unread:
-        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": TEXT}
-    if place.options["format"] == "csv":
-        options |= {"header": place.options["header"], "enforceSchema": False}
-    return options
+    if place.options["format"] != "csv":
+        return {}
+    return {**CSV, "header": place.options["header"], "enforceSchema": False}

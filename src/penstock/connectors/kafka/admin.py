@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connectors.base import Place
 from penstock.connectors.kafka.settings import confluent, python_settings
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 PATIENCE = 30.0
 TOPICS = "topics.json"
 """Where a source notes the ids of its topics."""
+SHOWING = 5.0
+"""How long to try to show the offsets of a group, which only people look at, in seconds."""
+Answer = TypeVar("Answer")
 
 
 class Cluster:
@@ -48,6 +52,15 @@ class Cluster:
             raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
         return {name: sorted(topic.partitions) for name, topic in found.items() if topic.error is None}
 
+    def has_leaders(self, topic: str) -> bool:
+        """Whether every partition of a topic has a leader, so that it can be written and read."""
+        errors = confluent().KafkaException
+        try:
+            found = self.admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+        except errors as error:
+            raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
+        return found.error is None and all(p.leader >= 0 for p in found.partitions.values()) and bool(found.partitions)
+
     def check_topics(self, place: Place, *, live: bool = False) -> None:
         """The topics must be there; in a live run they must be those that the checkpoint began with."""
         if place.options.get("pattern"):
@@ -63,8 +76,11 @@ class Cluster:
         """The id of each topic: one that was deleted and made again has another."""
         from confluent_kafka import TopicCollection
 
-        found = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=PATIENCE)
-        return {name: str(future.result().topic_id) for name, future in found.items()}
+        def ask() -> dict[str, str]:
+            found = self.admin.describe_topics(TopicCollection(list(topics)), request_timeout=PATIENCE)
+            return {name: str(future.result().topic_id) for name, future in found.items()}
+
+        return patiently(ask)
 
     def _check_identity(self, place: Place, ids: dict[str, str]) -> None:
         notes = open_storage(place.folder)
@@ -102,7 +118,7 @@ class Cluster:
             self._consumers[group] = kafka.Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
         places = [kafka.TopicPartition(t, int(p), int(o)) for t, each in offsets.items() for p, o in each.items()]
         try:
-            self._consumers[group].commit(offsets=places, asynchronous=False)
+            patiently(lambda: self._consumers[group].commit(offsets=places, asynchronous=False), SHOWING)
         except kafka.KafkaException as error:
             raise RunError(f"the offsets of consumer group {group!r} could not be committed: {said(error)}") from None
 
@@ -111,6 +127,52 @@ class Cluster:
         for consumer in self._consumers.values():
             consumer.close()
         self._consumers, self._admin = {}, None
+
+
+_PASSING = (
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "UNKNOWN_TOPIC_OR_PART",
+    "REQUEST_TIMED_OUT",
+    "BROKER_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "NETWORK_EXCEPTION",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "KAFKA_STORAGE_ERROR",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "OFFSET_NOT_AVAILABLE",
+    "PREFERRED_LEADER_NOT_AVAILABLE",
+    "_ALL_BROKERS_DOWN",
+    "_TRANSPORT",
+    "_UNKNOWN_PARTITION",
+    "_LEADER_NOT_AVAILABLE",
+)
+"""Errors that pass by themselves: a leader is elected, a broker comes back, a topic that was just made becomes known."""
+
+
+def is_passing(error: KafkaError) -> bool:
+    """Whether an error of the client (its `KafkaError`) is one to wait for the end of."""
+    return bool(error.retriable()) or error.name() in _PASSING
+
+
+def patiently(ask: Callable[[], Answer], patience: float = PATIENCE) -> Answer:
+    """The answer to a question, asked again while a broker says that it has none yet.
+
+    Raises:
+        KafkaException: The error does not pass by itself, or has not passed in that many seconds.
+    """
+    deadline, pause = time.monotonic() + patience, 0.05
+    while True:
+        try:
+            return ask()
+        except confluent().KafkaException as error:
+            if not is_passing(error.args[0]) or time.monotonic() > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(1.0, pause * 2)
 
 
 _NOT_ADMIN = ("isolation.level", "transaction.timeout.ms", "compression.type", "linger.ms", "acks", "batch.size")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.delivery import Entry
-from penstock.connectors.kafka.admin import PATIENCE, Cluster, said
+from penstock.connectors.kafka.admin import PATIENCE, Cluster, is_passing, patiently, said
 from penstock.connectors.kafka.settings import confluent
 from penstock.errors import DeliveryError, SetupError
 
@@ -44,7 +44,11 @@ class KafkaLedger:
         from confluent_kafka.admin import ConfigResource, ResourceType
 
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
-        found = self.cluster.admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
+
+        def ask() -> Any:
+            return self.cluster.admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
+
+        found = patiently(ask)
         partitions = self.cluster.topics().get(self.topic, [0])
         if found["cleanup.policy"].value != "compact" or len(partitions) != 1:
             raise SetupError(
@@ -73,9 +77,9 @@ class KafkaLedger:
         error = message.error()
         if error is not None and error.code() == kafka.KafkaError._PARTITION_EOF:
             self._position = max(self._position, message.offset())
-        elif error is not None:
+        elif error is not None and not is_passing(error):
             raise DeliveryError(f"the ledger {self.topic!r} cannot be read: {error.str()}")
-        else:
+        elif error is None:
             self._position = message.offset() + 1
             if message.key() == self.name.encode():
                 self._entry = Entry.from_json(message.value())
@@ -86,13 +90,16 @@ class KafkaLedger:
         from confluent_kafka.admin import OffsetSpec
 
         place = kafka.TopicPartition(self.topic, 0)
-        asked = self.cluster.admin.list_offsets(
-            {place: OffsetSpec.latest()},
-            isolation_level=kafka.IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=PATIENCE,
-        )
-        try:
+
+        def ask() -> int:
+            uncommitted = kafka.IsolationLevel.READ_UNCOMMITTED
+            asked = self.cluster.admin.list_offsets(
+                {place: OffsetSpec.latest()}, isolation_level=uncommitted, request_timeout=PATIENCE
+            )
             return int(asked[place].result().offset)
+
+        try:
+            return patiently(ask)
         except kafka.KafkaException as error:
             raise DeliveryError(f"the ledger {self.topic!r} cannot be read: {said(error)}") from None
 
@@ -133,5 +140,5 @@ def ensure_topic(cluster: Cluster, topic: str, *, partitions: int = -1, config: 
         if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
             raise SetupError(f"the topic {topic!r} is not there and could not be made: {said(error)}") from None
     deadline = time.monotonic() + PATIENCE
-    while topic not in cluster.topics() and time.monotonic() < deadline:
+    while not cluster.has_leaders(topic) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -17,11 +17,12 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
 from penstock.connectors.base import Place
-from penstock.connectors.kafka.admin import PATIENCE, Cluster
+from penstock.connectors.kafka.admin import PATIENCE, Cluster, is_passing
 from penstock.connectors.kafka.settings import confluent, python_settings
 from penstock.connectors.sharing import shares
 from penstock.errors import RunError
 from penstock.graph.endpoints.kafka import ABOUT
+from penstock.kernels.records.arrow import known_times
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -316,7 +317,7 @@ def _sorted_out(found: list[Any], part: Range, at: int) -> tuple[list[Any], int]
                 good.append(message)
         elif error.code() == eof:
             at = max(at, message.offset())
-        else:
+        elif not is_passing(error):
             raise RunError(f"topic {part.topic!r}, partition {part.partition}: {error.str()}")
     return good, at
 
@@ -329,7 +330,7 @@ def _batch(messages: list[Any], part: Range, headers: bool) -> pa.RecordBatch:
         pa.array([part.topic] * size, pa.string()),
         pa.array([part.partition] * size, pa.int32()),
         pa.array([m.offset() for m in messages], pa.int64()),
-        pa.array([m.timestamp()[1] * 1000 for m in messages], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        known_times(pa.array([m.timestamp()[1] for m in messages], pa.int64())),
         pa.array([_headers(m) for m in messages] if headers else [None] * size, _ARROW.field("headers").type),
     ]
     return pa.record_batch(columns, schema=_ARROW)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as f
+
 from penstock.connectors.base import Place, SourceConnector
 from penstock.connectors.kafka.admin import Cluster
 from penstock.connectors.kafka.settings import LOG, java_settings
 from penstock.connectors.malformed import (
     beside,
-    from_json,
     not_text,
     position_in,
     raw_rows,
     read_texts,
     read_values,
 )
+from penstock.connectors.parsing import json_reading, outside
 from penstock.errors import PenstockError
 from penstock.graph.endpoints.kafka import ABOUT, REGISTERED
 from penstock.graph.schema import Schema
-from penstock.graph.types import quote
+from penstock.graph.types import TIMESTAMP, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,6 +107,8 @@ def _python(spark: SparkSession, place: Place) -> PythonKafka:
 def fields(frame: DataFrame, place: Place) -> DataFrame:
     """The fields of the step, from what Kafka gives."""
     kind, also = place.options["format"], place.options["also"]
+    if "timestamp" in (*also, *(place.schema.names if kind in ("raw", "text") else ())):
+        frame = frame.withColumn("timestamp", f.expr(f"if({outside('timestamp', TIMESTAMP)}, null, timestamp)"))
     if kind == "raw":
         return frame.select(*map(quote, place.schema.names))
     position = position_in("concat('topic ', topic)")
@@ -115,5 +119,5 @@ def fields(frame: DataFrame, place: Place) -> DataFrame:
         from penstock.connectors.kafka.wire import decoded
 
         return decoded(frame, place, value, position)
-    parse = from_json("cast(value as string)", value)
-    return read_values(frame, place, value, parse, position, *beside(also), not_text("value"))
+    reading = json_reading("cast(value as string)", value)
+    return read_values(frame, place, value, reading, position, *beside(also), not_text("value"))

@@ -18,7 +18,8 @@ from penstock.connectors.base import Place, SinkPlace
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
-from penstock.connectors.malformed import REPLAYED, TYPE, UNREAD, Unreadable, beside, from_json, read_values
+from penstock.connectors.malformed import REPLAYED, TYPE, UNREAD, Unreadable, beside, invalid, read_values
+from penstock.connectors.parsing import json_reading
 from penstock.errors import RunError
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -193,8 +194,9 @@ def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str)
             causes = pa.array(_causes(batch.column("value").to_pylist(), registry), pa.string())
             yield pa.record_batch([*batch.columns, causes], names=[*names, "__front"])
 
-    parse = from_json(f"cast(substring(value, {FRONT + 1}) as string)", schema)
-    return read_values(frame.mapInArrow(check, shape), place, schema, parse, position, columns, "__front", *wrong)
+    body = f"cast(substring(value, {FRONT + 1}) as string)"
+    reading, wrong = json_reading(body, schema), ["__front", invalid(body, "value"), *wrong]
+    return read_values(frame.mapInArrow(check, shape), place, schema, reading, position, columns, *wrong)
 
 
 def _causes(values: list[Any], registry: Registry) -> list[str | None]:

@@ -91,6 +91,7 @@ class KafkaWriter:
                 discard(ready.producer)
                 if not left:
                     raise DeliveryError(f"{self.name}: the ledger could not be written: {said(error)}") from None
+                _pause(ATTEMPTS - 1 - left)
                 continue
             ready.producer.close()
             self.prepare()
@@ -163,7 +164,7 @@ class KafkaWriter:
                 _check_size(error, batch)
                 last = said(error)
                 self.check_interrupted(last)
-                time.sleep(min(2.0, 0.1 * 2**attempt))
+                _pause(attempt)
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
 
     def _verdict(self, ready: Ready, batch: Batch) -> str:
@@ -224,7 +225,7 @@ class Transaction:
                 self.writer.check_interrupted(last)
                 if self.writer.ledger is None:
                     break
-                time.sleep(min(2.0, 0.1 * 2**attempt))
+                _pause(attempt)
                 self.producer = self.writer.send(self.rows, self.batch).producer
         raise RunError(f"sink {self.batch.sink!r}: batch {self.batch.id} could not be committed: {last}")
 
@@ -237,6 +238,11 @@ class Transaction:
                 pass  # whoever comes next takes over the id, which aborts it
             discard(self.producer)
             self.producer = None
+
+
+def _pause(attempt: int) -> None:
+    """Waits before the next attempt, longer each time."""
+    time.sleep(min(2.0, 0.1 * 2**attempt))
 
 
 def _later(function: Callable[[], Ready]) -> Future[Ready]:

@@ -14,10 +14,12 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from penstock.connectors.base import Place, SourceConnector
 from penstock.connectors.log.shedding import SHED, Offsets, begins, left_out, plain, records_shed
-from penstock.connectors.malformed import from_json, literal, not_text, position_in, raw_rows, read_texts, read_values
+from penstock.connectors.malformed import not_text, position_in, raw_rows, read_texts, read_values
+from penstock.connectors.parsing import json_reading, literal
 from penstock.connectors.sharing import shares
 from penstock.graph.endpoints.shedding import Shed
 from penstock.graph.types import quote
+from penstock.kernels.records.arrow import known_times
 from penstock.log import Log, TopicPartition
 from penstock.storage import StorageError, open_storage
 
@@ -89,8 +91,8 @@ def shaped(frame: DataFrame, place: Place) -> DataFrame:
     position = position_in(literal(f"topic {place.options['topic']}"))
     if place.options["format"] == "text":
         return read_texts(frame, place, ("value",), position)
-    parse = from_json("cast(value as string)", place.schema)
-    return read_values(frame, place, place.schema, parse, position, (), not_text("value"))
+    reading = json_reading("cast(value as string)", place.schema)
+    return read_values(frame, place, place.schema, reading, position, (), not_text("value"))
 
 
 class LogDataSource(DataSource):
@@ -193,7 +195,8 @@ class _Reading:
         with Log(self.path) as log:
             table = log.read_arrow(self.topic, part.partition, part.begin, part.end)
             at = table.schema.get_field_index("timestamp")
-            table = table.set_column(at, pa.field("timestamp", wanted), table.column(at).cast(wanted))
+            times = known_times(table.column(at).cast(pa.int64()))
+            table = table.set_column(at, pa.field("timestamp", wanted), times)
             yield from table.combine_chunks().to_batches(max_chunksize=50_000)
 
 

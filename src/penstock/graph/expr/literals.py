@@ -30,11 +30,44 @@ _UNITS = {
     "microsecond": datetime.timedelta(microseconds=1),
 }
 
-_DAY = re.compile(r"(\d{4,})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_DAY = re.compile(r"\+?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.ASCII)
 
-_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9}))?)?|(\d{1,2})(?=$)")
+_TIME = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?|(?=$))|(\d{1,2})(?=$)", re.ASCII)
 
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(?=\d$)|:?(?=\d\d))?(\d{1,2})?(?::?(\d{2}))?", re.ASCII)
+
+_TIME_ONLY = re.compile(r"T|\d{1,2}:", re.ASCII)
+
+_BLANKS = "".join(map(chr, (*range(0x21), *range(0x7F, 0xA0))))
+
+_ZONES = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""The short names of time zones that Java knows and Python does not."""
 
 
 def read_number(text: str) -> Literal:
@@ -97,7 +130,7 @@ def interval_unit(name: str) -> tuple[datetime.timedelta, bool]:
 
 def to_date(text: str) -> datetime.date:
     """A text as a date: yyyy, yyyy-mm or yyyy-mm-dd; what follows a blank or a T is dropped."""
-    trimmed = text.strip()
+    trimmed = text.strip(_BLANKS)
     found = _DAY.match(trimmed)
     rest = trimmed[found.end() :] if found else ""
     if not found or (rest and not (found[3] and rest[0] in " T")):
@@ -108,19 +141,27 @@ def to_date(text: str) -> datetime.date:
         raise ExpressionError(f"{text!r} is no date: {error}") from None
 
 
-def to_timestamp(text: str) -> datetime.datetime:
-    """A text as a moment: yyyy-mm-dd hh:mm:ss.ffffff with any part after the year left out, and perhaps a zone."""
-    trimmed = text.strip()
+def to_timestamp(text: str, *, zoned: bool = True) -> datetime.datetime:
+    """A text as a moment: yyyy-mm-dd hh:mm:ss.ffffff with any part after the year left out, and perhaps a zone.
+
+    A time of day alone is that of today, as in Spark. Without `zoned` neither that nor a zone is allowed.
+    """
+    trimmed = text.strip(_BLANKS)
+    if zoned and _TIME_ONLY.match(trimmed):
+        trimmed = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}T{trimmed.removeprefix('T')}"
     found = _DAY.match(trimmed)
-    if not found:
+    if not found or len(found[1]) > _YEAR_DIGITS:
         raise ExpressionError(f"{text!r} is no timestamp; it is spelled yyyy-mm-dd hh:mm:ss")
     try:
-        return _moment(found, trimmed[found.end() :])
+        return _moment(found, trimmed[found.end() :], zoned=zoned)
     except (ValueError, OverflowError) as error:
         raise ExpressionError(f"{text!r} is no timestamp: {error}") from None
 
 
-def _moment(day: re.Match[str], rest: str) -> datetime.datetime:
+_YEAR_DIGITS = 6
+
+
+def _moment(day: re.Match[str], rest: str, *, zoned: bool) -> datetime.datetime:
     midnight = datetime.datetime(int(day[1]), int(day[2] or 1), int(day[3] or 1), tzinfo=datetime.UTC)
     if not rest:
         return midnight
@@ -132,7 +173,10 @@ def _moment(day: re.Match[str], rest: str) -> datetime.datetime:
     local = midnight.replace(
         hour=int(hour or only_hour), minute=int(minute or 0), second=int(second or 0), microsecond=micros
     )
-    return local.replace(tzinfo=_zone(rest[time.end() :].strip())).astimezone(datetime.UTC)
+    zone = rest[time.end() :].strip(_BLANKS)
+    if zone and not zoned:
+        raise ValueError(f"{zone!r} is a time zone, which it has none of")
+    return local.replace(tzinfo=_zone(zone)).astimezone(datetime.UTC)
 
 
 def _zone(text: str) -> datetime.tzinfo:
@@ -145,6 +189,6 @@ def _zone(text: str) -> datetime.tzinfo:
             raise ValueError(f"{text!r} is no time zone")
         return datetime.timezone(-span if found[1] == "-" else span)
     try:
-        return ZoneInfo(text)
+        return ZoneInfo(_ZONES.get(text, text))
     except (ZoneInfoNotFoundError, ValueError):
         raise ValueError(f"{text!r} is no time zone") from None

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
@@ -41,6 +42,21 @@ def arrow_type(kind: t.DataType) -> pa.DataType:
     if isinstance(kind, t.Struct):
         return pa.struct([pa.field(f.name, arrow_type(f.type)) for f in kind.fields])
     raise TypeError(f"no Arrow type for {kind}")
+
+
+_FIRST, _LAST = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, in milliseconds since 1970."""
+
+
+def known_times(milliseconds: Any) -> Any:
+    """A column of milliseconds since 1970 as timestamps, null where Python has no such time: producers may give a record any.
+
+    >>> [str(at) for at in known_times(pa.array([0, 2**62, None], pa.int64())).to_pylist()]
+    ['1970-01-01 00:00:00+00:00', 'None', 'None']
+    """
+    known = pc.and_(pc.greater_equal(milliseconds, _FIRST), pc.less_equal(milliseconds, _LAST))
+    kept = pc.if_else(known, milliseconds, None)
+    return kept.cast(pa.timestamp("ms", tz="UTC")).cast(_SIMPLE["timestamp"])
 
 
 @lru_cache(maxsize=512)

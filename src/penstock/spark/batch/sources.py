@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import Place, SourceConnector, Spot
-from penstock.connectors.malformed import NOTHING, UNREAD, UNREADABLE
+from penstock.connectors.malformed import NOTHING, SHOWN, UNREAD, UNREADABLE
 from penstock.connectors.registry import source_connector
 from penstock.errors import Failure, PenstockError, StepError
 from penstock.graph.endpoints.parsing import keeps_unread, parses
@@ -30,10 +30,6 @@ def _cast(frame: DataFrame, place: Place) -> DataFrame:
     """The fields of a source, each of the type the flow was checked with, and the description of records it could not read."""
     columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields]
     return frame.select(*columns, *([f.col(UNREAD)] if place.keeps_unread else []))
-
-
-def _text(raw: bytes) -> str:
-    return raw[:2000].decode(errors="backslashreplace")
 
 
 def _layout(node: Node) -> tuple[str, ...]:
@@ -190,33 +186,22 @@ class Sources:
     ) -> PenstockError:
         """The error with all that is known of the position of its record."""
         if not isinstance(error, StepError):
-            return self._unread_in(spark, error)
+            return error
         node = next((n for n in self.nodes if n.name == error.failure.step), None)
         if not isinstance(node, Source) or not parses(node.endpoint):
             return self.trace(spark, error, batch, log)
         return self._told(node, error.failure)
 
-    def _unread_in(self, spark: SparkSession, error: PenstockError) -> PenstockError:
-        """The record that could not be read, where reading stopped at one without naming it."""
-        for node in self.nodes:
-            if isinstance(node, Source) and node.name in self.connectors:
-                try:
-                    found = self.connectors[node.name].first_unread(spark, self._place(node), str(error))
-                except Exception:  # an error message is no place to fail
-                    found = None
-                if found is not None:
-                    (where,) = self.connectors[node.name].positions([found])
-                    return self._told(node, Failure(node.name, UNREADABLE, _text(found[0]), where, ""))
-        return error
-
     def _told(self, node: Source, failure: Failure) -> StepError:
-        """The failure of a source, with the reason and what can be done."""
+        """The failure of a source, with the reason, where the record is, and what can be done."""
         form, schema = node.endpoint.options["format"], node.output().schema
-        why = failure.error
+        raw, why = failure.record.encode(), failure.error
         if why == UNREADABLE:
-            why = f"{UNREADABLE} as {form}: {why_unread(form, failure.record.encode(), schema)}"
+            why = f"{UNREADABLE} as {form}"
+            why += f": {why_unread(form, raw, schema)}" if len(failure.record) < SHOWN else ""
         hint = f"To go on without such records: flow.source({node.name!r}, ..., on_error='dead_letter')"
-        return StepError(replace(failure, error=why, line=node.line, traceback=hint))
+        (position,) = source_connector(node.name, node.endpoint).positions([(raw, failure.position)])
+        return StepError(replace(failure, error=why, position=position, line=node.line, traceback=hint))
 
     def trace(self, spark: SparkSession, error: StepError, batch: int = -1, log: Path | None = None) -> StepError:
         """The error with the position of its record, where the stage reads a source that can tell."""
