@@ -1,4 +1,4 @@
-"""Hostile values of Avro and Protobuf: each is read, or told with a cause; none stops the task. No broker and no JVM."""
+"""Hostile values of Kafka topics: each is read, or has a cause, the same on Spark; none stops the task. No broker."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ import penstock as ps
 from penstock.connectors.base import Place
 from penstock.connectors.kafka import wire
 from penstock.connectors.kafka.schema_registry import Registered, Registry
+from penstock.connectors.kafka.source import fields
 from penstock.connectors.malformed import UNREAD
 from penstock.errors import RunError
-from tests.same.hostile import raw_values
+from penstock.graph.schema import Schema, schema_of
+from penstock.kernels.records.reading import Unreadable, read_json
+from tests.kafka.registry import schema_registry
+from tests.same.hostile import SCHEMA as JSON_SCHEMA
+from tests.same.hostile import json_texts, raw_values
 
 MANY = 20_000
 SCHEMA = "id bigint, ts timestamp, s string, xs array<bigint>"
@@ -92,13 +97,56 @@ def told(form: str, registered: Registered, values: list[bytes], monkeypatch: py
     return pa.Table.from_batches(list(reading(iter([rows]))))
 
 
-@pytest.mark.parametrize("form", ["avro", "protobuf"])
-def test_generated_values_are_read_or_told(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def values_of(form: str) -> tuple[Registered, list[bytes]]:
+    """Generated values of a format, those that once stopped a flow among them."""
+    if form == "json":
+        return Registered("JSON", "{}"), [t.encode() for t in json_texts(MANY, 6)]
     registered, good = (Registered("AVRO", json.dumps(AVRO)), avro_values()) if form == "avro" else protobuf_schema()
-    values = [*good, b"", b"\0", wire.front(8) + b"x", *raw_values(MANY, good)]
+    return registered, [*good, b"", b"\0", wire.front(8) + b"x", *raw_values(MANY, good)]
+
+
+@pytest.mark.parametrize("form", ["avro", "protobuf"])
+def test_generated_values_are_read_or_have_a_cause(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered, values = values_of(form)
     made = told(form, registered, values, monkeypatch)
     assert made.num_rows == len(values)
     unread = [row for row in made.column(UNREAD).to_pylist() if row is not None]
     assert 0 < len(unread) < len(values)
     assert all(row["cause"] and row["raw"] is not None for row in unread)
     made.to_pylist()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["json", "avro", "protobuf"])
+def test_generated_values_are_read_the_same_way_on_spark(
+    form: str, penstock_spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered, values = values_of(form)
+    with schema_registry() as registry:
+        registry.by_id[7] = {"schemaType": registered.kind, "schema": registered.text, "references": []}
+        options: dict[str, Any] = {} if form == "json" else {"registry": registry.url}
+        endpoint = ps.kafka("t", JSON_SCHEMA if form == "json" else SCHEMA, format=form, also="offset", **options)
+        assert endpoint.schema is not None
+        place = Place("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+        rows = [(value, "t", 0, at) for at, value in enumerate(values)]
+        frame = penstock_spark.createDataFrame(rows, "value binary, topic string, partition int, offset bigint")
+        found = fields(frame.repartition(2), place).selectExpr("offset", f"{UNREAD} is null as good").collect()
+    assert {row.offset for row in found if row.good} == set(good_ones(form, registered, values, monkeypatch))
+    assert len(found) == len(values)
+
+
+def good_ones(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the values that are read without Spark."""
+    if form == "json":
+        schema = schema_of(JSON_SCHEMA)
+        return [at for at, value in enumerate(values) if not _is_unreadable(value, schema)]
+    made = told(form, registered, values, monkeypatch)
+    return [at for at, row in enumerate(made.column(UNREAD).to_pylist()) if row is None]
+
+
+def _is_unreadable(value: bytes, schema: Schema) -> bool:
+    try:
+        read_json(value.decode(), schema)
+    except Unreadable:
+        return True
+    return False

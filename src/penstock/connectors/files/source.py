@@ -32,7 +32,8 @@ class FilesSource(SourceConnector):
         reader = spark.readStream.format(_format(place)).schema(_schema(place)).options(**_options(place))
         if "files_per_batch" in place.options:
             reader = reader.option("maxFilesPerTrigger", place.options["files_per_batch"])
-        return _fields(reader.load(place.options["path"]), place)
+        with _values_as_texts(spark, place):
+            return _fields(reader.load(place.options["path"]), place)
 
     def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
         """The files that are there; in a folder that a sink of Penstock has written, those of complete batches."""
