@@ -542,7 +542,7 @@ def built(build: Callable[[Topology], Any]) -> None:
         (lambda top: top.bolt("c d", Count), FlowError, "a name of letters"),
         (lambda top: top.bolt("c", Count).custom("words", 3), FlowError, "needs a function"),
         (lambda top: top.bolt("c", Count).custom("words", lambda: 3), FlowError, "does not take that"),
-        (lambda top: top.spout("s", NoOutputs), SchemaError, "must say what it gives"),
+        (lambda top: top.spout("s", NoOutputs), SchemaError, "must say what it emits"),
         (lambda top: top.spout("s", ps.console()), SchemaError, "no schema of its own"),
         (lambda top: top.spout("s", Count), FlowError, "needs a penstock.Spout"),
         (lambda top: top.sink("o", Count, from_="words"), FlowError, "needs an endpoint"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock.connectors.base import SinkConnector
 from penstock.errors import PenstockError, RunError, StepError
 from penstock.graph.run import RunSpec
 from penstock.log import Log
@@ -156,7 +157,7 @@ def test_nothing_is_written_unless_the_test_says_so(tmp_path: Path) -> None:
 
 
 def test_what_needs_spark_is_refused_by_name() -> None:
-    flow = ps.Flow("http")
-    flow.source("in", ps.items(["a"], "s string")).sink("out", ps.write_http("http://127.0.0.1:1"))
-    with pytest.raises(PenstockError, match="sink 'out': a write_http cannot be written without Spark"):
+    flow = ps.Flow("own")
+    flow.source("in", ps.items(["a"], "s string")).sink("out", ps.connector(SinkConnector()))
+    with pytest.raises(PenstockError, match="sink 'out': a own cannot be written without Spark"):
         run_local(flow, write=True)

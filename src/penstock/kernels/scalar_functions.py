@@ -15,7 +15,8 @@ from penstock.graph.state.arrow import values_of
 from penstock.graph.types import DataType, Field
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.evaluate import compile_expr
-from penstock.kernels.expr.python import Array, Values, array_of, call_arrays, call_of, misfit
+from penstock.kernels.expr.python import Values, call_of, misfit
+from penstock.kernels.expr.python_arrays import Array, array_of, call_arrays
 from penstock.kernels.records.chunk import Chunk, shape_of
 from penstock.kernels.records.records import BadRecord
 
