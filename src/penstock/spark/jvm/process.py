@@ -58,6 +58,7 @@ def launch(settings: Mapping[str, str], errors: int) -> None:
     """
     command = jvm_command(use_java(), spark_home(), settings)
     gateway = _by_spark_submit(settings, errors) if command is None else _directly(command, errors)
+    import_for_driver()
     from pyspark import SparkContext
 
     SparkContext._ensure_initialized(gateway=gateway, conf=_conf(settings))
