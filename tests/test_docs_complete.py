@@ -11,7 +11,7 @@ import pytest
 import penstock
 import penstock.testing
 from penstock import errors
-from penstock.graph.aggregates import RECIPES
+from penstock.graph.aggregates.aggregate import RECIPES
 from penstock.graph.expr import FUNCTIONS
 from penstock.graph.run import Option, run_options
 

@@ -3,7 +3,7 @@
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.aggregates import Aggregator
+from penstock.graph.aggregates.aggregate import Aggregator
 from penstock.graph.endpoints.basic import (
     callback,
     connector,

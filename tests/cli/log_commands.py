@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,14 +64,6 @@ class Commands:
         """Append values."""
         with Log(self.place) as log, log.producer() as producer:
             producer.send_many(topic, [value.encode() for value in values], **options)
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def said(text: str) -> str:

@@ -18,7 +18,8 @@ import pytest
 from penstock.cli.log.input_lines import lines
 from penstock.log import Log
 from penstock.log.storage import files
-from tests.cli.log_commands import COMMAND, Commands, said, wait_until
+from tests.cli.log_commands import COMMAND, Commands, said
+from tests.waiting import wait_until
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ExpressionError, FlowError, LoopError, NameTaken, SchemaError, UnknownName
-from penstock.graph.aggregate_calls import calls_of
+from penstock.graph.aggregates.calls import calls_of
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.compose import KeyedInput, add_aggregate, add_distinct, add_join, dropped, renamed
 from penstock.graph.endpoints.basic import console, items

@@ -16,17 +16,10 @@ import pytest
 
 from penstock.connectors.kafka.admin import Cluster, is_passing, patiently
 from penstock.jobs.broker import Broker, free_port
+from tests.waiting import wait_until
 
 PASSWORD = "kanarie-7f3a9"
 _numbers = itertools.count()
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
-    """Waits for something to become true."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.05)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.graph.aggregate_calls import calls_of
+from penstock.graph.aggregates.calls import calls_of
 from penstock.graph.nodes import Output, Port, Term
 from penstock.graph.nodes.base import counted
 from penstock.graph.nodes.changes import AggregateChanges, TableJoin, TopChanges

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from penstock.log import Log
 from penstock.log.storage import files
 from penstock.log.storage.files import FileLock
 from tests.log.helpers import run_python, values
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
@@ -100,13 +99,6 @@ def test_a_log_opened_before_a_fork_works_on_both_sides(tmp_path: Path) -> None:
         found = Counter((v or b"").split()[0] for v in values(log))
         assert found == {b"before": 1, b"child": 20, b"parent": 20}
         assert log.verify() == []
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def test_two_members_split_the_partitions_and_one_takes_over_when_the_other_dies(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.graph.aggregate_calls import aggregate_call
-from penstock.graph.aggregates import RANKED, RECIPES
+from penstock.graph.aggregates.aggregate import RANKED, RECIPES
+from penstock.graph.aggregates.calls import aggregate_call
 from penstock.graph.expr import col, to_text
 from penstock.graph.schema import schema_of
 from penstock.spark.lower import sql

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.duration import shown
 from penstock.graph.expr import to_text
 from penstock.graph.graph import Graph

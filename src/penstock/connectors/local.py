@@ -103,6 +103,10 @@ def write_locally(sink: LocalSink, rows: Sequence[Row]) -> None:
         own.close()
         return
     found = connector_of(sink.endpoint, "local_writer")
+    if own is not None:
+        raise Impossible(
+            f"sink {sink.step!r}: {type(own).__name__} cannot be written without Spark; a connector that takes rows can: a RowSink"
+        )
     if found is None:
         known = nearest(kind, kinds_with("local_writer"))
         raise Impossible(f"sink {sink.step!r}: a {kind} cannot be written without Spark; {known}")

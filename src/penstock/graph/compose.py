@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from penstock.errors import SchemaError
 from penstock.graph import types as t
-from penstock.graph.aggregate_calls import AggregateCall
+from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.capabilities import Capabilities
 from penstock.graph.expr import Column, Expr, as_expr, col, lit, name_of

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from penstock.graph.aggregate_calls import AggregateCall
-from penstock.graph.aggregates import FilteredAggregator
+from penstock.graph.aggregates.aggregate import FilteredAggregator
+from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.expr import Expr, PythonCall
 from penstock.graph.expr.rewrite import each_of
 

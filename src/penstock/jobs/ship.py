@@ -58,11 +58,16 @@ def penstock_itself() -> Parcel:
 
 
 def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:
-    """Gives the parcels and the user's `--py-files` to Spark; returns the names of what travels."""
+    """Gives the parcels and the user's `--py-files` to Spark; returns the names of what travels.
+
+    They wait among Spark's own temporary files, which go when its JVM ends, however it ends.
+    """
+    from pyspark import SparkFiles
+
     sent: list[str] = []
     for at, parcel in enumerate(parcels):
         if parcel.modules:
-            folder = Path(tempfile.mkdtemp(prefix="penstock-ship-"))
+            folder = Path(tempfile.mkdtemp(prefix="penstock-ship-", dir=SparkFiles.getRootDirectory()))
             spark.sparkContext.addPyFile(str(parcel.write(folder / f"penstock-code-{os.getpid()}-{at}.zip")))
             sent += sorted(parcel.modules)
     for file in files:

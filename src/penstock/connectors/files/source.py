@@ -139,7 +139,7 @@ def _csv_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFr
     """Spark keeps a line that it cannot read; one that it can, but Python cannot hold, is written again."""
     names, cells = [quote(n) for n in place.schema.names], csv_cells("", place.schema)
     wrong = [f"{TEXT} is not null", *csv_unfit("", place.schema)]
-    line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}))), null) as value"
+    line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}), map('escape', {literal(_QUOTE)}))), null) as value"
     found = frame.selectExpr("*", line)
     cause = "cast(null as string)"
     if place.keeps_unread:
@@ -151,6 +151,7 @@ def _csv_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFr
 
 
 POSITION = "input_file_name()"
+_QUOTE = CSV["escape"]
 
 
 def _lines(path: str, wanted: set[bytes]) -> dict[bytes, list[int]]:

@@ -11,7 +11,7 @@ from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import KeyedOrdering
 from penstock.frontends.streams.totals import Totals
 from penstock.frontends.streams.windows import Windowing
-from penstock.graph.aggregate_calls import Written, calls_of
+from penstock.graph.aggregates.calls import Written, calls_of
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
 from penstock.graph.compose import KeyedInput, add_aggregate

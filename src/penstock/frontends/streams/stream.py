@@ -15,7 +15,7 @@ from penstock.frontends.streams.projecting import Projecting, columns_of_names
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.frontends.streams.windows import Windowing
-from penstock.graph.aggregate_calls import Written, calls_of
+from penstock.graph.aggregates.calls import Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.compose import add_total

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from penstock.frontends.streams.naming import names_step
-from penstock.graph.aggregate_calls import Written
+from penstock.graph.aggregates.calls import Written
 from penstock.graph.expr import Call, Expr, as_expr
 
 if TYPE_CHECKING:

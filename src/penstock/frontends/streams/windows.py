@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.totals import Totals
-from penstock.graph.aggregate_calls import AggregateCall, Written, calls_of
-from penstock.graph.aggregates import RankedRows
+from penstock.graph.aggregates.aggregate import RankedRows
+from penstock.graph.aggregates.calls import AggregateCall, Written, calls_of
 from penstock.graph.binding import naming_call
 from penstock.graph.caller import user_line
 from penstock.graph.duration import Span, checked_span

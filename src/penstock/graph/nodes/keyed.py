@@ -8,8 +8,9 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
-from penstock.graph.aggregate_calls import AggregateCall
-from penstock.graph.aggregates import ROWS, Aggregate
+from penstock.graph.aggregates.aggregate import ROWS, Aggregate
+from penstock.graph.aggregates.calls import AggregateCall
+from penstock.graph.aggregates.results import Results, check_results, split_calls
 from penstock.graph.expr import Column
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
@@ -29,7 +30,6 @@ from penstock.graph.nodes.base import (
     label,
 )
 from penstock.graph.nodes.stateless import RowFunction, Select, Sides, outputs_with_sides
-from penstock.graph.results import Results, check_results, split_calls
 from penstock.graph.schema import Schema, returned_schema
 
 MOST_TASKS = 128

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph import types as t
-from penstock.graph.aggregates import ROWS, RankedRows
+from penstock.graph.aggregates.aggregate import ROWS, RankedRows
 from penstock.graph.duration import shown
 from penstock.graph.expr import Column, Expr, to_text, type_of_expr
 from penstock.graph.ids import child

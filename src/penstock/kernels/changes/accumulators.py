@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from penstock.graph import types as t
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column
 from penstock.kernels.changes.multiset import SortedMultiset

@@ -10,8 +10,8 @@ from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import visible
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.changes.rows import NegativeCount, Row, identity_of
-from penstock.kernels.keyed.keyed import KeyedKernel
+from penstock.kernels.changes.rows import Bag, NegativeCount, Row, identity_of
+from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import shaped
 
@@ -50,6 +50,24 @@ class ChangesKernel(KeyedKernel):
         if made:
             rows = [(*row, count) for row, count in made] if self.is_signed else repeated(made)
             yield "out", shaped(self, "out", rows)
+
+
+class GatheredChangesKernel(ChangesKernel):
+    """The base of steps that take the changes of a key together, when time moves."""
+
+    def __init__(self, node: Keyed, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.new: dict[Key, Bag] = {}
+        self.width = len(self.visible.fields)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Gathers the changes of each key."""
+        for key, (row, count) in zip(self.keys(chunk), signed_rows(chunk), strict=True):
+            bag = self.new.get(key)
+            if bag is None:
+                bag = self.new[key] = Bag(self.identity)
+            bag.add(row, count)
+        return ()
 
 
 def repeated(made: list[Signed]) -> list[Row]:

@@ -4,40 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.changes import TopChanges
-from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Layout
 from penstock.graph.times import Times
 from penstock.kernels.base import Out
 from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
-from penstock.kernels.changes.base import ChangesKernel, Signed, negative, signed_rows
+from penstock.kernels.changes.base import GatheredChangesKernel, Signed, negative
 from penstock.kernels.changes.rows import Bag, NegativeCount
 from penstock.kernels.keyed.keyed import Key
 from penstock.kernels.ordering.order import in_order
-from penstock.kernels.records.chunk import Chunk
 
 
-class KeptRowsKernel(ChangesKernel):
+class KeptRowsKernel(GatheredChangesKernel):
     """The base of steps that keep all rows of a key: what they answer before a batch is set against what they answer after it."""
-
-    def __init__(self, node: Keyed, schema: Schema) -> None:
-        super().__init__(node, schema)
-        self.new: dict[Key, Bag] = {}
-        self.width = len(self.visible.fields)
 
     def layout(self) -> Layout:
         """The rows of a key."""
         return Layout(self.key_columns, tuple(bag_columns("row.", self.visible)))
-
-    def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Gathers the changes of each key."""
-        for key, (row, count) in zip(self.keys(chunk), signed_rows(chunk), strict=True):
-            bag = self.new.get(key)
-            if bag is None:
-                bag = self.new[key] = Bag(self.identity)
-            bag.add(row, count)
-        return ()
 
     def advance(self, times: Times) -> Out:
         """What changed in the answers."""

@@ -24,11 +24,11 @@ from penstock.graph.windows import GlobalWindow, SessionWindow, Span
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.changes.accumulators import accumulator_of
 from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
-from penstock.kernels.changes.base import ChangesKernel, negative, signed_rows
+from penstock.kernels.changes.base import GatheredChangesKernel, negative
 from penstock.kernels.changes.rows import Bag, NegativeCount, Row
 from penstock.kernels.keyed.keyed import Key
 from penstock.kernels.ordering.order import in_order
-from penstock.kernels.records.chunk import Chunk, shape_of
+from penstock.kernels.records.chunk import shape_of
 from penstock.kernels.stateless import shaped
 from penstock.kernels.windows.window import Folding, Reducing, overlap, spans_of
 
@@ -44,7 +44,7 @@ class KeyRows:
     emitted: set[Span]
 
 
-class WindowChangesKernel(ChangesKernel):
+class WindowChangesKernel(GatheredChangesKernel):
     """Windows over signed rows, which are kept."""
 
     node: WindowChanges
@@ -52,8 +52,6 @@ class WindowChangesKernel(ChangesKernel):
     def __init__(self, node: WindowChanges, schema: Schema) -> None:
         super().__init__(node, schema)
         self.window = node.of
-        self.width = len(self.visible.fields)
-        self.new: dict[Key, Bag] = {}
         self.make = shape_of(self.visible).make
         self.spans_of = spans_of(self.window, self.visible)
         self.folding = WindowResults(self.window, self.visible)
@@ -68,15 +66,6 @@ class WindowChangesKernel(ChangesKernel):
         """Finds the state and the timers."""
         super().open(context)
         self.ends = self.timers = self.timers_of(context)
-
-    def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Gathers the changes of each key."""
-        for key, (row, count) in zip(self.keys(chunk), signed_rows(chunk), strict=True):
-            bag = self.new.get(key)
-            if bag is None:
-                bag = self.new[key] = Bag(self.identity)
-            bag.add(row, count)
-        return ()
 
     def advance(self, times: Times) -> Out:
         """The windows that end, and those that changed."""

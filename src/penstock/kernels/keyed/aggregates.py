@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from penstock.graph.aggregates import Aggregate, Aggregator, Part, RankedRows
+from penstock.graph.aggregates.aggregate import Aggregate, Aggregator, Part, RankedRows
 from penstock.graph.expr import Expr
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr

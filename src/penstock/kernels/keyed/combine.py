@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.graph.aggregates import Aggregator
+from penstock.graph.aggregates.aggregate import Aggregator
 from penstock.graph.nodes import Aggregating, Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import ABSENT

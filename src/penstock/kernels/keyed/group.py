@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.graph.aggregates import ROWS, Part
+from penstock.graph.aggregates.aggregate import ROWS, Part
 from penstock.graph.nodes import AggregateBy, Parts, Window
 from penstock.graph.schema import Schema
 from penstock.graph.times import Times

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.nodes import AggregateBy, Aggregating, Keyed
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState

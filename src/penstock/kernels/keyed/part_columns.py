@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.aggregates import ROWS, Aggregate, Part
+from penstock.graph.aggregates.aggregate import ROWS, Aggregate, Part
 from penstock.graph.expr import Column
 from penstock.graph.expr.infer import resolve
 from penstock.graph.nodes import AggregateBy, Window

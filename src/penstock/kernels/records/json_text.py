@@ -173,10 +173,11 @@ class _Object(dict[str, Any]):
 
 def _values(found: _Object, fields: Iterable[t.Field], *, replaced: bool = False) -> tuple[Any, ...]:
     """The values of fields; of a name that is there twice the last counts."""
+    made = tuple(_field(found.get(f.name), f, replaced=replaced) for f in fields)
     for field in fields if found.pairs else ():
         for value in (v for name, v in found.pairs or () if name == field.name):
             _field(value, field, replaced=True)
-    return tuple(_field(found.get(f.name), f, replaced=replaced) for f in fields)
+    return made
 
 
 def _field(value: Any, field: t.Field, *, replaced: bool) -> Any:

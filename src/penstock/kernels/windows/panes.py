@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.aggregates import ROWS
+from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Window

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.aggregates import Aggregate, Part
+from penstock.graph.aggregates.aggregate import Aggregate, Part
 from penstock.graph.arrays import IntArray
 from penstock.graph.nodes import AggregateBy, Window
 from penstock.kernels.keyed.aggregates import finish, merge_of

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.aggregates import ROWS
+from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Window

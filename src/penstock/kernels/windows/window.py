@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import FlowError
-from penstock.graph.aggregates import Aggregate
+from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.duration import micros
 from penstock.graph.expr import Expr
 from penstock.graph.graph import Graph

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.graph.aggregates import ROWS
+from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.nodes import AggregateBy, Parts, Port
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.types import quote

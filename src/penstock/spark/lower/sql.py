@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from penstock.graph.aggregates import Aggregate, RankedRows
+from penstock.graph.aggregates.aggregate import Aggregate, RankedRows
 from penstock.graph.expr import Expr, Printer
 from penstock.graph.types import quote
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from penstock.graph.aggregates import ROWS
+from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, Port, Window, WindowParts
 from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START

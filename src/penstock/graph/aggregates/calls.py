@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.aggregates import RECIPES, Aggregate, Aggregator, FilteredAggregator, RankedRows
+from penstock.graph.aggregates.aggregate import RECIPES, Aggregate, Aggregator, FilteredAggregator, RankedRows
 from penstock.graph.expr import AGGREGATES, Alias, Call, Cast, Column, Expr, Literal, as_expr, to_text, type_of_expr
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.schema import Schema, schema_of

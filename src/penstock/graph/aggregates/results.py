@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from penstock.errors import ExpressionError, nearest
-from penstock.graph.aggregate_calls import AggregateCall, aggregates_in, is_aggregate
+from penstock.graph.aggregates.calls import AggregateCall, aggregates_in, is_aggregate
 from penstock.graph.expr import FUNCTIONS, Call, Column, Expr, columns_of, to_text
 from penstock.graph.expr.rewrite import each_of, rewritten
 
@@ -36,7 +36,7 @@ def split_calls(calls: Iterable[AggregateCall]) -> SplitCalls:
     Raises:
         ExpressionError: one has no aggregate in it.
 
-    >>> from penstock.graph.aggregate_calls import calls_of
+    >>> from penstock.graph.aggregates.calls import calls_of
     >>> made = split_calls(calls_of({"mean": "sum(a) / count(*)", "n": "count(*)"}))
     >>> [str(call) for call in made.kept], [to_text(e) for _, e in made.results]
     (['count(*)', 'sum(a)'], ['__sum_cc004b7f / n', 'n'])
@@ -77,20 +77,22 @@ class _Splitting:
         if not isinstance(node, Call) or not is_aggregate(node):
             return None
         known = (name for name, call in self.kept.items() if isinstance(call.call, Call) and node.same(call.call))
-        name = next(known, None) or _hidden(node)
+        name = next(known, None) or self._hidden(node)
         self.kept.setdefault(name, AggregateCall(name, node))
         return Column(name)
+
+    def _hidden(self, call: Call) -> str:
+        """A name that is the same as long as the aggregate is, so that what is kept under it can go on; no other aggregate has it."""
+        text = to_text(call)
+        while (name := f"__{call.name}_{zlib.crc32(text.encode()):08x}") in self.kept:
+            text += " "
+        return name
 
 
 def _check_filters(expr: Expr) -> None:
     for each in each_of(expr):
         if isinstance(each, Call) and each.condition is not None and not is_aggregate(each):
             raise ExpressionError(f"{to_text(each)}: FILTER goes with an aggregate, and {each.name} is none")
-
-
-def _hidden(call: Call) -> str:
-    """A name that is the same as long as the aggregate is, so that what is kept under it can go on."""
-    return f"__{call.name}_{zlib.crc32(to_text(call).encode()):08x}"
 
 
 def check_results(results: Results, kept: Iterable[str], group: Iterable[str]) -> None:
