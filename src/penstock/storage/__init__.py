@@ -1,7 +1,7 @@
 """Durable bytes under names: the one seam through which state, manifests, ledgers and savepoints are kept.
 
-`Storage` is what those ask for; `LocalStorage` keeps objects as files of this machine, `MemoryStorage` for as long as a test lasts. `open_storage`
-gives the storage of an address.
+`Storage` is what those ask for; `LocalStorage` keeps objects as files of this machine, `MemoryStorage` for as long as a test lasts. `storage_at`
+opens the storage that a URL names; `open_storage` gives the storage of an address.
 """
 
 from penstock.storage.base import (
@@ -20,6 +20,7 @@ from penstock.storage.memory import MemoryStorage
 from penstock.storage.mounts import make_directory, mounted, open_storage
 from penstock.storage.objects import checksum, copy_object, delete_under, exists, names_under
 from penstock.storage.scoped import ScopedStorage
+from penstock.storage.urls import is_url, storage_at
 
 __all__ = [
     "Conflict",
@@ -36,10 +37,12 @@ __all__ = [
     "copy_object",
     "delete_under",
     "exists",
+    "is_url",
     "make_directory",
     "mounted",
     "names_under",
     "object_name",
     "open_storage",
     "read_if_present",
+    "storage_at",
 ]
