@@ -91,13 +91,13 @@ def resident(pid: int) -> int:
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
-def batches(spark: SparkSession, flow: Graph, place: Path) -> list[float]:
+def batches(spark: SparkSession, flow: Graph, directory: Path) -> list[float]:
     """Runs what has come, and gives the seconds of each batch."""
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
     reports: list[Any] = []
-    options = RunSpec(checkpoint=place, mode="once", by_value=(__name__, Counter.__module__))
+    options = RunSpec(checkpoint=directory, mode="once", by_value=(__name__, Counter.__module__))
     run_live(flow, spark, options, observers=(reports.append,)).wait(pause=0.02)
     return [r.seconds["compute"] + r.seconds["state"] for r in reports if r.taken.get("count")]
 
@@ -105,20 +105,20 @@ def batches(spark: SparkSession, flow: Graph, place: Path) -> list[float]:
 def run(quick: bool) -> Result:
     large, rounds = (1_000_000, 3) if quick else (10_000_000, 5)
     spark = spark_session()
-    with folder() as place, Memory() as memory:
-        path, flow = str(place / "records"), graph(str(place / "records"))
+    with folder() as directory, Memory() as memory:
+        path, flow = str(directory / "records"), graph(str(directory / "records"))
         keys(spark, path, 0, TOUCHED)
         for _ in range(rounds + 2):
             keys(spark, path, 0, TOUCHED)
-        small = statistics.median(batches(spark, flow, place / "flow")[-rounds:])
+        small = statistics.median(batches(spark, flow, directory / "flow")[-rounds:])
         for begin in range(TOUCHED, large, CHUNK):
             keys(spark, path, begin, min(begin + CHUNK, large))
-        batches(spark, flow, place / "flow")
+        batches(spark, flow, directory / "flow")
         for at in range(rounds + 2):
             keys(spark, path, at, large, large // TOUCHED)
-        big = statistics.median(batches(spark, flow, place / "flow")[-rounds:])
+        big = statistics.median(batches(spark, flow, directory / "flow")[-rounds:])
         keys(spark, path, 1, large, large // TOUCHED)
-        restart = _restart(path, place / "flow")
+        restart = _restart(path, directory / "flow")
     figures = {"keys": large, "small_seconds": small, "large_seconds": big, "workers_mib": memory.most / 2**20}
     bars = (
         Bar("time of a batch, large over small state", big / small, at_most=2.0),
@@ -128,16 +128,16 @@ def run(quick: bool) -> Result:
     return Result(NAME, {**figures, "restart_seconds": restart}, bars)
 
 
-def _restart(path: str, place: Path) -> float:
+def _restart(path: str, directory: Path) -> float:
     """From the start of a new process, with a JVM and workers that know nothing, to the end of its first batch."""
     began = time.perf_counter()
     code = "import sys; from benchmarks.big_state import once; once(*sys.argv[1:])"
     settings = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run([sys.executable, "-c", code, path, str(place)], env=settings, check=True)
+    subprocess.run([sys.executable, "-c", code, path, str(directory)], env=settings, check=True)
     return time.perf_counter() - began
 
 
-def once(path: str, place: str) -> None:
+def once(path: str, directory: str) -> None:
     """A life of the flow, over what has come."""
-    if not batches(spark_session(), graph(path), Path(place)):
+    if not batches(spark_session(), graph(path), Path(directory)):
         raise RuntimeError("the flow found nothing to do")

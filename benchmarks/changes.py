@@ -56,25 +56,25 @@ def records(spark: SparkSession, path: Path, many: int, keys: int) -> None:
     named.write.parquet(str(path / "keys"))
 
 
-def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
+def penstock(spark: SparkSession, flow: Graph, directory: Path) -> None:
     """A live run over all files."""
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunSpec(checkpoint=place, mode="once")).wait(pause=0.02)
+    shutil.rmtree(directory, ignore_errors=True)
+    run_live(flow, spark, RunSpec(checkpoint=directory, mode="once")).wait(pause=0.02)
 
 
 def run(quick: bool) -> Result:
     """Both flows, in turns."""
     many, keys, rounds = (200_000, KEYS // 5, 1) if quick else (1_000_000, KEYS, 5)
     spark = spark_session()
-    with folder() as place:
-        records(spark, place, many, keys)
-        first, second = alone(place), over(place)
+    with folder() as directory:
+        records(spark, directory, many, keys)
+        first, second = alone(directory), over(directory)
         runs = {
-            "alone": lambda: penstock(spark, first, place / "alone"),
-            "over": lambda: penstock(spark, second, place / "over"),
+            "alone": lambda: penstock(spark, first, directory / "alone"),
+            "over": lambda: penstock(spark, second, directory / "over"),
         }
         taken = alternate(runs, rounds, warm=1)
     seconds = medians(taken)

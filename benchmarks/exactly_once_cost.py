@@ -72,20 +72,20 @@ def run(quick: bool) -> Result:
 
     batches, rows, rounds = (8, 20_000, 2) if quick else (14, 50_000, 4)
     spark = spark_session()
-    with folder() as place, postgres_server() as server:
-        source = _orders(spark, place, batches, rows)
+    with folder() as directory, postgres_server() as server:
+        source = _orders(spark, directory, batches, rows)
         sinks: dict[str, Callable[[str], Endpoint]] = {
             "postgres": lambda name: write_postgres(server.url, name, create=True),
-            "files": lambda name: ps.write_files(place / name),
+            "files": lambda name: ps.write_files(directory / name),
         }
         taken: dict[str, list[float]] = {}
         for at in range(rounds + 1):
             for kind, make in sinks.items():
                 for delivery in sorted(("at_least_once", "exactly_once"), reverse=bool(at % 2)):
                     name = f"{kind}_{delivery}_{at}"
-                    seconds = flow_seconds(spark, source, make(name), delivery, place / f"c_{name}")
+                    seconds = flow_seconds(spark, source, make(name), delivery, directory / f"c_{name}")
                     taken.setdefault(f"{kind}_{delivery}", []).append(seconds)
-            taken.setdefault("postgres_by_hand", []).append(_copied(spark, source, server.url, place / f"hand{at}"))
+            taken.setdefault("postgres_by_hand", []).append(_copied(spark, source, server.url, directory / f"hand{at}"))
     return _result(taken, {"batches": batches, "rows": rows})
 
 
@@ -113,12 +113,12 @@ def _ratio(taken: dict[str, list[float]], kind: str) -> float:
     return statistics.median(a / b for a, b in pairs)
 
 
-def _orders(spark: SparkSession, place: Path, batches: int, rows: int) -> Path:
+def _orders(spark: SparkSession, directory: Path, batches: int, rows: int) -> Path:
     made = spark.range(0, batches * rows, 1, batches).selectExpr(
         "id",
         "concat('customer', id % 997) as customer",
         "cast(id * 0.25 as double) as amount",
         "timestamp_seconds(1700000000 + id) as at",
     )
-    made.write.parquet(str(place / "orders"))
-    return place / "orders"
+    made.write.parquet(str(directory / "orders"))
+    return directory / "orders"

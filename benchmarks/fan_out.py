@@ -31,9 +31,11 @@ class Measured:
     reads: list[float]
 
 
-def graph(place: Path, out: Path) -> Graph:
+def graph(directory: Path, out: Path) -> Graph:
     flow = ps.Flow("fan-out")
-    first, *others = (flow.source(name, ps.files(place / name, "json", FIELDS, files_per_batch=1)) for name in SOURCES)
+    first, *others = (
+        flow.source(name, ps.files(directory / name, "json", FIELDS, files_per_batch=1)) for name in SOURCES
+    )
     entries = first.union("entries", *others)
     parts = entries.branch("size", **BRANCHES)
     for name in (*BRANCHES, "otherwise"):
@@ -43,16 +45,16 @@ def graph(place: Path, out: Path) -> Graph:
     return flow.graph
 
 
-def penstock(spark: SparkSession, place: Path, out: Path, rows: int) -> Measured:
+def penstock(spark: SparkSession, directory: Path, out: Path, rows: int) -> Measured:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    live = run_live(graph(place, out), spark, RunSpec(checkpoint=out / "checkpoint", mode="once"))
+    live = run_live(graph(directory, out), spark, RunSpec(checkpoint=out / "checkpoint", mode="once"))
     live.wait()
     return _measured(live.query, rows)
 
 
-def by_hand(spark: SparkSession, place: Path, out: Path, rows: int) -> Measured:
+def by_hand(spark: SparkSession, directory: Path, out: Path, rows: int) -> Measured:
     from pyspark.sql import functions as f
 
     def write(batch: DataFrame, number: int) -> None:
@@ -65,7 +67,7 @@ def by_hand(spark: SparkSession, place: Path, out: Path, rows: int) -> Measured:
         kept.drop("source").write.mode("overwrite").json(str(out / "all" / str(number)))
         kept.unpersist()
 
-    first, *others = (_read(spark, place / name).withColumn("source", f.lit(name)) for name in SOURCES)
+    first, *others = (_read(spark, directory / name).withColumn("source", f.lit(name)) for name in SOURCES)
     union = first
     for each in others:
         union = union.unionByName(each)
@@ -88,12 +90,12 @@ def _measured(query: Any, rows: int) -> Measured:
 def run(quick: bool) -> Result:
     batches, rows, rounds = (8, 2_000, 1) if quick else (20, 10_000, 3)
     spark = spark_session()
-    with folder() as place:
-        _make(place, batches, rows)
+    with folder() as directory:
+        _make(directory, batches, rows)
         hand, own = [], []
         for at in range(rounds + 1):
-            hand.append(by_hand(spark, place, place / f"hand{at}", rows))
-            own.append(penstock(spark, place, place / f"flow{at}", rows))
+            hand.append(by_hand(spark, directory, directory / f"hand{at}", rows))
+            own.append(penstock(spark, directory, directory / f"flow{at}", rows))
     middle = [(statistics.median(o.seconds), statistics.median(h.seconds)) for o, h in zip(own, hand, strict=True)]
     ratio = statistics.median(o / h for o, h in middle[1:])
     reads = [r for measured in own for r in measured.reads]
@@ -110,12 +112,12 @@ def run(quick: bool) -> Result:
     return Result(NAME, {"batches": batches, "rows_per_source": rows, **figures}, bars)
 
 
-def _make(place: Path, batches: int, rows: int) -> None:
+def _make(directory: Path, batches: int, rows: int) -> None:
     for name in SOURCES:
-        (place / name).mkdir()
+        (directory / name).mkdir()
         for at in range(batches):
             made = (
                 {"id": at * rows + n, "customer": f"customer{n % 97}", "amount": float(n % 230 - 20)}
                 for n in range(rows)
             )
-            (place / name / f"{at:04d}.json").write_text("".join(json.dumps(each) + "\n" for each in made))
+            (directory / name / f"{at:04d}.json").write_text("".join(json.dumps(each) + "\n" for each in made))

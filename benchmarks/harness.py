@@ -122,11 +122,11 @@ def folder() -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def text_lines(spark: SparkSession, place: Path, lines: int) -> str:
+def text_lines(spark: SparkSession, directory: Path, lines: int) -> str:
     """A folder of text files with so many lines of ten words, out of some thousand words."""
     words = ", ".join(f"concat('w', pmod(hash(id, {i}), 5000))" for i in range(10))
-    spark.range(0, lines, 1, 8).selectExpr(f"concat_ws(' ', {words}) as value").write.text(str(place / "lines"))
-    return str(place / "lines")
+    spark.range(0, lines, 1, 8).selectExpr(f"concat_ws(' ', {words}) as value").write.text(str(directory / "lines"))
+    return str(directory / "lines")
 
 
 def batch_seconds(query: Any, skip: int) -> list[float]:

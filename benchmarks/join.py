@@ -21,16 +21,16 @@ SCHEMAS = {"left": "k bigint, n bigint, ts timestamp", "right": "k bigint, m big
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def graph(place: Path) -> Graph:
+def graph(directory: Path) -> Graph:
     flow = ps.Flow("join")
-    read = {side: ps.files(place / side, "parquet", of, files_per_batch=1) for side, of in SCHEMAS.items()}
+    read = {side: ps.files(directory / side, "parquet", of, files_per_batch=1) for side, of in SCHEMAS.items()}
     left = flow.source("left", read["left"], event_time="ts", lateness="10s")
     right = flow.source("right", read["right"], event_time="tb", lateness="10s")
     left.join("near", right, "k", within="30s").sink("out", nothing())
     return flow.graph
 
 
-def records(spark: SparkSession, place: Path, many: int) -> None:
+def records(spark: SparkSession, directory: Path, many: int) -> None:
     """Two folders of parquet files, a file for each batch: a record each millisecond, over all keys."""
     for side, schema in SCHEMAS.items():
         key, number, time = (field.split()[0] for field in schema.split(", "))
@@ -40,19 +40,19 @@ def records(spark: SparkSession, place: Path, many: int) -> None:
                 f"id as {number}",
                 f"timestamp_millis(1700000000000 + id) as {time}",
             )
-            part.write.mode("append").parquet(str(place / side))
+            part.write.mode("append").parquet(str(directory / side))
 
 
-def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
+def penstock(spark: SparkSession, flow: Graph, directory: Path) -> None:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunSpec(checkpoint=place, mode="once", by_value=(__name__,))).wait(pause=0.02)
+    shutil.rmtree(directory, ignore_errors=True)
+    run_live(flow, spark, RunSpec(checkpoint=directory, mode="once", by_value=(__name__,))).wait(pause=0.02)
 
 
-def native(spark: SparkSession, source: Path, place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
+def native(spark: SparkSession, source: Path, directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
     left = _stream(spark, source, "left").withWatermark("ts", "10 seconds").alias("l")
     right = _stream(spark, source, "right").withWatermark("tb", "10 seconds").alias("r")
     near = "l.k = r.k and tb between ts - interval 30 seconds and ts + interval 30 seconds"
@@ -60,7 +60,7 @@ def native(spark: SparkSession, source: Path, place: Path) -> None:
 
     joined = left.join(right, f.expr(near)).selectExpr("l.k", "n", "ts", "m", "tb")
     query = joined.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-    query.option("checkpointLocation", str(place)).start().awaitTermination()
+    query.option("checkpointLocation", str(directory)).start().awaitTermination()
 
 
 def _stream(spark: SparkSession, source: Path, side: str) -> DataFrame:
@@ -72,12 +72,12 @@ def run(quick: bool) -> Result:
     many = 200_000 if quick else 2_000_000
     spark = spark_session()
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    with folder() as place:
-        records(spark, place, many)
-        flow = graph(place)
+    with folder() as directory:
+        records(spark, directory, many)
+        flow = graph(directory)
         runs = {
-            "penstock": lambda: penstock(spark, flow, place / "penstock"),
-            "native": lambda: native(spark, place, place / "native"),
+            "penstock": lambda: penstock(spark, flow, directory / "penstock"),
+            "native": lambda: native(spark, directory, directory / "native"),
         }
         taken = alternate(runs, rounds=1 if quick else 3)
     seconds = medians(taken)

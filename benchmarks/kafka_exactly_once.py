@@ -27,20 +27,20 @@ def graph(servers: str, most: int, out: str) -> Graph:
     return flow.graph
 
 
-def by_hand(spark: SparkSession, servers: str, most: int, place: Path) -> None:
+def by_hand(spark: SparkSession, servers: str, most: int, directory: Path) -> None:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", TOPIC)
     reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", most)
     rows = reader.option("kafka.isolation.level", "read_committed").load().select("key", "value")
-    writer = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", place.name)
-    writer = writer.option("checkpointLocation", str(place)).trigger(availableNow=True)
+    writer = rows.writeStream.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", directory.name)
+    writer = writer.option("checkpointLocation", str(directory)).trigger(availableNow=True)
     writer.start().awaitTermination()
 
 
-def penstock(spark: SparkSession, servers: str, most: int, place: Path) -> None:
+def penstock(spark: SparkSession, servers: str, most: int, directory: Path) -> None:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    run_live(graph(servers, most, place.name), spark, RunSpec(checkpoint=place, mode="once")).wait(0.02)
+    run_live(graph(servers, most, directory.name), spark, RunSpec(checkpoint=directory, mode="once")).wait(0.02)
 
 
 def run(quick: bool) -> Result:
@@ -48,13 +48,13 @@ def run(quick: bool) -> Result:
 
     rows, batches, rounds = (100_000, 2, 2) if quick else (1_000_000, 4, 5)
     spark = spark_session()
-    with folder() as place, Broker(place / "kafka") as broker:
+    with folder() as directory, Broker(directory / "kafka") as broker:
         fill(spark, broker.address, rows)
         number = itertools.count()
         servers, most = broker.address, rows // batches
         runs = {
-            "by_hand": lambda: by_hand(spark, servers, most, place / f"hand{next(number)}"),
-            "penstock": lambda: penstock(spark, servers, most, place / f"flow{next(number)}"),
+            "by_hand": lambda: by_hand(spark, servers, most, directory / f"hand{next(number)}"),
+            "penstock": lambda: penstock(spark, servers, most, directory / f"flow{next(number)}"),
         }
         taken = alternate(runs, rounds, warm=1)
     seconds = medians(taken)

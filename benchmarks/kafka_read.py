@@ -41,7 +41,7 @@ def graph(servers: str, most: int) -> Graph:
     return flow.graph
 
 
-def by_hand(spark: SparkSession, servers: str, most: int, place: Path) -> None:
+def by_hand(spark: SparkSession, servers: str, most: int, directory: Path) -> None:
     def write(batch: DataFrame, _: int) -> None:
         batch.write.format("noop").mode("overwrite").save()
 
@@ -50,15 +50,15 @@ def by_hand(spark: SparkSession, servers: str, most: int, place: Path) -> None:
     read = reader.option("kafka.isolation.level", "read_committed").load()
     parsed = f"from_json(cast(value as string), '{FIELDS}', map('mode', 'FAILFAST')) as v"
     rows = read.selectExpr(parsed).select("v.*").where("n % 2 = 0")
-    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(place)).trigger(availableNow=True)
+    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(directory)).trigger(availableNow=True)
     query.start().awaitTermination()
 
 
-def penstock(spark: SparkSession, servers: str, most: int, place: Path) -> None:
+def penstock(spark: SparkSession, servers: str, most: int, directory: Path) -> None:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    run_live(graph(servers, most), spark, RunSpec(checkpoint=place, mode="once")).wait(0.02)
+    run_live(graph(servers, most), spark, RunSpec(checkpoint=directory, mode="once")).wait(0.02)
 
 
 def run(quick: bool) -> Result:
@@ -66,13 +66,13 @@ def run(quick: bool) -> Result:
 
     rows, batches, rounds = (200_000, 2, 2) if quick else (2_000_000, 4, 5)
     spark = spark_session()
-    with folder() as place, Broker(place / "kafka") as broker:
+    with folder() as directory, Broker(directory / "kafka") as broker:
         fill(spark, broker.address, rows)
         number = itertools.count()
         servers, most = broker.address, rows // batches
         runs = {
-            "by_hand": lambda: by_hand(spark, servers, most, place / f"hand{next(number)}"),
-            "penstock": lambda: penstock(spark, servers, most, place / f"flow{next(number)}"),
+            "by_hand": lambda: by_hand(spark, servers, most, directory / f"hand{next(number)}"),
+            "penstock": lambda: penstock(spark, servers, most, directory / f"flow{next(number)}"),
         }
         taken = alternate(runs, rounds, warm=1)
     seconds = medians(taken)

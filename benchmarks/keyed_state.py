@@ -42,39 +42,39 @@ def graph(path: str) -> Graph:
     return flow.graph
 
 
-def records(spark: SparkSession, place: Path, many: int, keys: int = KEYS) -> str:
+def records(spark: SparkSession, directory: Path, many: int, keys: int = KEYS) -> str:
     """A folder of parquet files, one for each batch."""
     for batch in range(BATCHES):
         part = spark.range(batch * many // BATCHES, (batch + 1) * many // BATCHES, 1, 1)
         keyed = part.selectExpr(f"concat('key-', pmod(xxhash64(id), {keys})) as k")
-        keyed.write.mode("append").parquet(str(place / "records"))
-    return str(place / "records")
+        keyed.write.mode("append").parquet(str(directory / "records"))
+    return str(directory / "records")
 
 
-def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
+def penstock(spark: SparkSession, flow: Graph, directory: Path) -> None:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunSpec(checkpoint=place, mode="once", by_value=(__name__,))).wait(pause=0.02)
+    shutil.rmtree(directory, ignore_errors=True)
+    run_live(flow, spark, RunSpec(checkpoint=directory, mode="once", by_value=(__name__,))).wait(pause=0.02)
 
 
-def native(spark: SparkSession, path: str, place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
+def native(spark: SparkSession, path: str, directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
     counts = _stream(spark, path).groupBy("k").count()
-    _finish(counts, place, "update")
+    _finish(counts, directory, "update")
 
 
 def _stream(spark: SparkSession, path: str) -> DataFrame:
     return spark.readStream.schema("k string").option("maxFilesPerTrigger", 1).parquet(path)
 
 
-def _finish(frame: DataFrame, place: Path, mode: str) -> None:
+def _finish(frame: DataFrame, directory: Path, mode: str) -> None:
     query = frame.writeStream.format("noop").outputMode(mode).trigger(availableNow=True)
-    query.option("checkpointLocation", str(place)).start().awaitTermination()
+    query.option("checkpointLocation", str(directory)).start().awaitTermination()
 
 
-def in_pandas(spark: SparkSession, path: str, place: Path) -> None:
+def in_pandas(spark: SparkSession, path: str, directory: Path) -> None:
     """The same counter with Spark's own Python state."""
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -92,27 +92,27 @@ def in_pandas(spark: SparkSession, path: str, place: Path) -> None:
         def close(self) -> None:
             pass
 
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     grouped = _stream(spark, path).groupBy("k")
     made = grouped.transformWithStateInPandas(Count(), "k string, n bigint", "update", "none")
-    _finish(made, place, "update")
+    _finish(made, directory, "update")
 
 
 def run(quick: bool) -> Result:
     many, rounds = (200_000, 1) if quick else (1_000_000, 5)
     spark = spark_session()
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    with folder() as place:
-        path, own = records(spark, place / "all", many), _by_value()
+    with folder() as directory:
+        path, own = records(spark, directory / "all", many), _by_value()
         flow = graph(path)
         runs = {
-            "native": lambda: native(spark, path, place / "native"),
-            "penstock": lambda: penstock(spark, flow, place / "flow"),
+            "native": lambda: native(spark, path, directory / "native"),
+            "penstock": lambda: penstock(spark, flow, directory / "flow"),
         }
         taken = alternate(runs, rounds, warm=2)
         few = many // FEWER
-        part = records(spark, place / "some", few, KEYS // FEWER)
-        slow = alternate({"in_pandas": lambda: own(spark, part, place / "pandas")}, 1, warm=0)["in_pandas"][0]
+        part = records(spark, directory / "some", few, KEYS // FEWER)
+        slow = alternate({"in_pandas": lambda: own(spark, part, directory / "pandas")}, 1, warm=0)["in_pandas"][0]
     seconds = medians(taken)
     rates = {name: many / value for name, value in seconds.items()} | {"in_pandas": few / slow}
     figures = {f"{name}_records_per_second": rate for name, rate in rates.items()}

@@ -75,14 +75,16 @@ def make_topics(path: Path) -> None:
         log.create_topic("out")
 
 
-def measure(place: str, ends: tuple[Any, Any], serve: Serve, warm: int, seconds: int) -> list[float]:
+def measure(directory: str, ends: tuple[Any, Any], serve: Serve, warm: int, seconds: int) -> list[float]:
     """The delays of a served flow, in order, without those of the first seconds. `ends` are the sender and the receiver."""
     context = multiprocessing.get_context("spawn")
     told = context.Queue()
     whole, start = warm + seconds, time.time_ns() + 3_000_000_000
     processes = [
-        context.Process(target=ends[0], args=(place, start, whole), daemon=True),
-        context.Process(target=ends[1], args=(place, RATE * whole, time.time() + whole + PATIENCE, told), daemon=True),
+        context.Process(target=ends[0], args=(directory, start, whole), daemon=True),
+        context.Process(
+            target=ends[1], args=(directory, RATE * whole, time.time() + whole + PATIENCE, told), daemon=True
+        ),
     ]
     for process in processes:
         process.start()
@@ -103,8 +105,8 @@ def measure(place: str, ends: tuple[Any, Any], serve: Serve, warm: int, seconds:
     return sorted(delays)
 
 
-def penstock(spark: SparkSession, place: Path) -> Serve:
-    return served(spark, graph(place / "log"), place / "flow")
+def penstock(spark: SparkSession, directory: Path) -> Serve:
+    return served(spark, graph(directory / "log"), directory / "flow")
 
 
 def served(spark: SparkSession, flow: Graph, checkpoint: Path) -> Serve:
@@ -131,30 +133,30 @@ def shown(name: str, delays: list[float]) -> dict[str, float]:
     return {f"{name}_p50": p50, f"{name}_p99": p99, f"{name}_most": delays[-1]}
 
 
-def by_hand(spark: SparkSession, place: Path) -> Serve:
+def by_hand(spark: SparkSession, directory: Path) -> Serve:
     from penstock.connectors.log.source import NAME as FORMAT
     from penstock.connectors.log.source import LogDataSource
 
     def serve(ended: threading.Event) -> None:
         spark.dataSource.register(LogDataSource)
         options = {
-            "path": str(place / "log"),
+            "path": str(directory / "log"),
             "topic": "in",
             "start": "earliest",
             "step": "in",
-            "pace": str(place / "none"),
+            "pace": str(directory / "none"),
         }
         raw = spark.readStream.format(FORMAT).options(**options).load()
         rows = (
             raw.selectExpr(f"from_json(cast(value as string), '{FIELDS}') as v").select("v.*").mapInArrow(steps, FIELDS)
         )
-        with Log(place / "log") as log, log.producer() as producer:
+        with Log(directory / "log") as log, log.producer() as producer:
 
             def write(batch: DataFrame, number: int) -> None:
                 values = batch.selectExpr("cast(to_json(struct(*)) as binary) as v").toArrow().column(0).to_pylist()
                 producer.send_many("out", values)
 
-            writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(place / "hand"))
+            writer = rows.writeStream.foreachBatch(write).option("checkpointLocation", str(directory / "hand"))
             query = writer.trigger(processingTime="0 seconds").start()
             ended.wait()
             query.stop()
@@ -189,9 +191,9 @@ def run(quick: bool) -> Result:
     spark = spark_session()
     figures: dict[str, float] = {"records_per_second": RATE}
     for name, made in (("by_hand", by_hand), ("penstock", penstock)):
-        with folder() as place:
-            make_topics(place / "log")
-            delays = measure(str(place / "log"), (send, receive), made(spark, place), warm, seconds)
+        with folder() as directory:
+            make_topics(directory / "log")
+            delays = measure(str(directory / "log"), (send, receive), made(spark, directory), warm, seconds)
         figures |= shown(name, delays)
     figures["p50_over_by_hand"] = figures["penstock_p50"] / figures["by_hand_p50"]
     bars = (

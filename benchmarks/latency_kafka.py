@@ -26,11 +26,11 @@ NAME = "latency-kafka"
 ABOUT = "Kafka to Kafka through a Python step at 1,000 records a second, against raw Spark's micro-batches"
 
 
-def send(place: str, start: int, seconds: int) -> None:
+def send(directory: str, start: int, seconds: int) -> None:
     """Sends records on schedule, from a moment in nanoseconds on."""
     from confluent_kafka import Producer
 
-    servers, source, _ = place.split()
+    servers, source, _ = directory.split()
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 2, "log_level": 2})
     for n in range(RATE * seconds):
         due = start + n * 1_000_000_000 // RATE
@@ -40,11 +40,11 @@ def send(place: str, start: int, seconds: int) -> None:
     producer.flush(30)
 
 
-def receive(place: str, records: int, deadline: float, told: Any) -> None:
+def receive(directory: str, records: int, deadline: float, told: Any) -> None:
     """Reads so many records, and tells the delay of each in seconds, by its number; of one that comes twice the first counts."""
     from confluent_kafka import Consumer, TopicPartition
 
-    servers, _, sink = place.split()
+    servers, _, sink = directory.split()
     settings = {"bootstrap.servers": servers, "group.id": sink, "isolation.level": "read_committed", "log_level": 2}
     consumer = Consumer({**settings, "enable.auto.commit": False, "fetch.wait.max.ms": 10})
     consumer.assign([TopicPartition(sink, 0, 0)])
@@ -58,8 +58,8 @@ def receive(place: str, records: int, deadline: float, told: Any) -> None:
     told.put(delays)
 
 
-def graph(place: str, delivery: str) -> Graph:
-    servers, source, sink = place.split()
+def graph(directory: str, delivery: str) -> Graph:
+    servers, source, sink = directory.split()
     flow = ps.Flow(f"latency-{delivery.replace('_', '-')}")
     records = flow.source("in", ps.kafka(source, FIELDS, servers=servers))
     stepped = records.map("step", lambda r: step(r.n, r.due), FIELDS)
@@ -67,8 +67,8 @@ def graph(place: str, delivery: str) -> Graph:
     return flow.graph
 
 
-def by_hand(spark: SparkSession, place: str, checkpoint: Path) -> Serve:
-    servers, source, sink = place.split()
+def by_hand(spark: SparkSession, directory: str, checkpoint: Path) -> Serve:
+    servers, source, sink = directory.split()
 
     def serve(ended: threading.Event) -> None:
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
@@ -109,10 +109,10 @@ def run(quick: bool) -> Result:
         for name in ("by_hand", "at_least_once", "exactly_once"):
             topics = (f"in-{next(number)}", f"out-{next(number)}")
             make_topics(broker.address, *topics)
-            place = " ".join((broker.address, *topics))
+            directory = " ".join((broker.address, *topics))
             hand = name == "by_hand"
-            serve = by_hand(spark, place, at / name) if hand else served(spark, graph(place, name), at / name)
-            figures |= shown(name, measure(place, (send, receive), serve, warm, seconds))
+            serve = by_hand(spark, directory, at / name) if hand else served(spark, graph(directory, name), at / name)
+            figures |= shown(name, measure(directory, (send, receive), serve, warm, seconds))
     bars = (
         Bar("p50 in seconds, exactly once", figures["exactly_once_p50"], at_most=0.4),
         Bar("p99 in seconds, exactly once", figures["exactly_once_p99"], at_most=1.0),

@@ -14,27 +14,27 @@ VALUE = b"x" * 100
 GROUP = 10_000
 
 
-def by_record(place: Path, records: int) -> None:
+def by_record(directory: Path, records: int) -> None:
     """One `send` for each record; the producer's thread commits what has come together."""
-    with _log(place) as log, log.producer() as producer:
+    with _log(directory) as log, log.producer() as producer:
         send = producer.send
         for _ in range(records):
             ack = send("t", VALUE)
         ack.result()
 
 
-def by_batch(place: Path, records: int) -> None:
+def by_batch(directory: Path, records: int) -> None:
     """`send_many`, which returns when its records are on disk."""
     values = [VALUE] * GROUP
-    with _log(place) as log, log.producer() as producer:
+    with _log(directory) as log, log.producer() as producer:
         for _ in range(records // GROUP):
             producer.send_many("t", values)
 
 
-def bare_file(place: Path, records: int) -> None:
+def bare_file(directory: Path, records: int) -> None:
     """The same bytes in the same groups, appended to a file."""
     data = VALUE * GROUP
-    fd = os.open(_fresh(place) / "bare", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    fd = os.open(_fresh(directory) / "bare", os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         for _ in range(records // GROUP):
             os.write(fd, data)
@@ -43,25 +43,25 @@ def bare_file(place: Path, records: int) -> None:
         os.close(fd)
 
 
-def _fresh(place: Path) -> Path:
-    made = place / str(len(list(place.iterdir())))
+def _fresh(directory: Path) -> Path:
+    made = directory / str(len(list(directory.iterdir())))
     made.mkdir()
     return made
 
 
-def _log(place: Path) -> Log:
-    log = Log(_fresh(place))
+def _log(directory: Path) -> Log:
+    log = Log(_fresh(directory))
     log.create_topic("t")
     return log
 
 
 def run(quick: bool) -> Result:
     records, rounds = (200_000, 2) if quick else (1_000_000, 5)
-    with folder() as place:
+    with folder() as directory:
         runs = {
-            "by_record": lambda: by_record(place, records),
-            "by_batch": lambda: by_batch(place, records),
-            "bare_file": lambda: bare_file(place, records),
+            "by_record": lambda: by_record(directory, records),
+            "by_batch": lambda: by_batch(directory, records),
+            "bare_file": lambda: bare_file(directory, records),
         }
         seconds = best(alternate(runs, rounds))
     rates = {f"{name}_records_per_second": records / value for name, value in seconds.items()}

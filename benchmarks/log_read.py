@@ -19,14 +19,14 @@ ABOUT = "records of 100 bytes from the log into Spark, against the bare data sou
 PARTITIONS, BATCH = 4, 10_000
 
 
-def fill(place: Path, records: int) -> Path:
+def fill(directory: Path, records: int) -> Path:
     """A log with a topic of so many records."""
-    with Log(place / "log") as log, log.producer() as producer:
+    with Log(directory / "log") as log, log.producer() as producer:
         log.create_topic("t", PARTITIONS)
         values = [b"x" * 100] * BATCH
         for at in range(0, records, BATCH):
             producer.send_many("t", values, partition=at // BATCH % PARTITIONS)
-    return place / "log"
+    return directory / "log"
 
 
 def graph(path: Path) -> Graph:
@@ -49,8 +49,8 @@ def run(quick: bool) -> Result:
 
     records, rounds = (1_000_000, 3) if quick else (8_000_000, 5)
     spark = spark_session()
-    with folder() as place:
-        path = fill(place, records)
+    with folder() as directory:
+        path = fill(directory, records)
         flow = graph(path)
         runs = {"bare_source": lambda: bare(spark, path), "penstock": lambda: run_bounded(flow, spark)}
         taken = alternate(runs, rounds, warm=2)

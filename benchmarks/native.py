@@ -37,8 +37,8 @@ def run(quick: bool) -> Result:
 
     lines, rounds = (200_000, 3) if quick else (2_000_000, 7)
     spark = spark_session()
-    with folder() as place:
-        path = text_lines(spark, place, lines)
+    with folder() as directory:
+        path = text_lines(spark, directory, lines)
         flow = graph(path)
         runs = {"by_hand": lambda: by_hand(spark, path), "penstock": lambda: run_bounded(flow, spark)}
         taken = alternate(runs, rounds, warm=2)

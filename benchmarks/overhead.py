@@ -48,20 +48,20 @@ def by_hand(spark: SparkSession, path: str, checkpoint: Path) -> list[float]:
 def run(quick: bool) -> Result:
     batches, rounds = (15, 2) if quick else (40, 4)
     spark = spark_session()
-    with folder() as place:
-        path = _files(place, batches)
+    with folder() as directory:
+        path = _files(directory, batches)
         taken: dict[str, list[list[float]]] = {"by_hand": [], "penstock": []}
         for at in range(rounds + 1):
-            taken["by_hand"].append(by_hand(spark, path, place / f"hand{at}"))
-            taken["penstock"].append(penstock(spark, path, place / f"flow{at}"))
+            taken["by_hand"].append(by_hand(spark, path, directory / f"hand{at}"))
+            taken["penstock"].append(penstock(spark, path, directory / f"flow{at}"))
     middle = {name: [statistics.median(r) for r in lists[1:]] for name, lists in taken.items()}
     ratio = statistics.median(p / h for p, h in zip(middle["penstock"], middle["by_hand"], strict=True))
     figures = {f"{name}_batch_seconds": statistics.median(values) for name, values in middle.items()}
     return Result(NAME, {"batches": batches, **figures}, (Bar("micro-batch over the floor", ratio, at_most=1.3),))
 
 
-def _files(place: Path, number: int) -> str:
-    source = place / "lines"
+def _files(directory: Path, number: int) -> str:
+    source = directory / "lines"
     source.mkdir()
     for at in range(number):
         (source / f"{at:04d}.txt").write_text("one line\n" * 10)

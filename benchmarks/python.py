@@ -45,8 +45,8 @@ def run(quick: bool) -> Result:
     lines, rounds = (100_000, 3) if quick else (1_000_000, 7)
     spark = spark_session()
     options = RunSpec(by_value=(__name__,))
-    with folder() as place:
-        path = text_lines(spark, place, lines)
+    with folder() as directory:
+        path = text_lines(spark, directory, lines)
         flow, own = graph(path), _by_value()
         runs = {"by_hand": lambda: own(spark, path), "penstock": lambda: run_bounded(flow, spark, options)}
         taken = alternate(runs, rounds, warm=2)

@@ -55,34 +55,34 @@ def graph(path: str) -> Graph:
     return flow.graph
 
 
-def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
+def penstock(spark: SparkSession, flow: Graph, directory: Path) -> None:
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunSpec(checkpoint=place, mode="once", by_value=(__name__,))).wait(pause=0.02)
+    shutil.rmtree(directory, ignore_errors=True)
+    run_live(flow, spark, RunSpec(checkpoint=directory, mode="once", by_value=(__name__,))).wait(pause=0.02)
 
 
-def native(spark: SparkSession, path: str, place: Path) -> None:
+def native(spark: SparkSession, path: str, directory: Path) -> None:
     from pyspark.sql import functions as f
 
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     lines = spark.readStream.format("text").schema("value string").load(path)
     counts = lines.select(f.explode(f.split("value", " ")).alias("word")).groupBy("word").count()
     query = counts.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
-    query.option("checkpointLocation", str(place)).start().awaitTermination()
+    query.option("checkpointLocation", str(directory)).start().awaitTermination()
 
 
 def run(quick: bool) -> Result:
     lines, rounds = (200_000, 1) if quick else (2_000_000, 5)
     spark = spark_session()
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    with folder() as place:
-        path = text_lines(spark, place, lines)
+    with folder() as directory:
+        path = text_lines(spark, directory, lines)
         flow = graph(path)
         runs = {
-            "native": lambda: native(spark, path, place / "native"),
-            "penstock": lambda: penstock(spark, flow, place / "flow"),
+            "native": lambda: native(spark, path, directory / "native"),
+            "penstock": lambda: penstock(spark, flow, directory / "flow"),
         }
         taken = alternate(runs, rounds, warm=3)
     seconds = medians(taken)

@@ -51,13 +51,13 @@ query.awaitTermination()
 """
 
 
-def first_output(command: list[str], place: Path, marker: Path) -> float:
+def first_output(command: list[str], directory: Path, marker: Path) -> float:
     """Starts a program, waits for its first output, and ends it; returns the seconds from start to output."""
     marker.unlink(missing_ok=True)
-    with (place / "log.txt").open("ab") as log:
+    with (directory / "log.txt").open("ab") as log:
         began = time.perf_counter()
         own = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-        process = subprocess.Popen(command, cwd=place, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=own)
+        process = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=own)
         try:
             _wait(process, marker)
             return time.perf_counter() - began
@@ -76,12 +76,12 @@ def _wait(process: subprocess.Popen[bytes], marker: Path) -> None:
 
 def run(quick: bool) -> Result:
     rounds = 2 if quick else 5
-    with folder() as place:
+    with folder() as directory:
         sides = {"by_hand": by_hand, "penstock": penstock}
         taken: dict[str, list[float]] = {name: [] for name in sides}
         for at in range(rounds + 1):
             for name, side in sides.items():
-                seconds = side(place, at)
+                seconds = side(directory, at)
                 taken[name] += [seconds] if at else []
     figures = {f"{name}_seconds": statistics.median(seconds) for name, seconds in taken.items()}
     ratio = paired_ratio(taken, over="penstock", under="by_hand")
@@ -89,22 +89,22 @@ def run(quick: bool) -> Result:
     return Result(NAME, {"rounds": rounds, **figures}, (Bar("over a hand-written script", ratio, at_most=1.3), soon))
 
 
-def penstock(place: Path, at: int) -> float:
+def penstock(directory: Path, at: int) -> float:
     """`penstock run` on the flow."""
-    program, marker = _program(FLOW, place, f"flow{at}")
+    program, marker = _program(FLOW, directory, f"flow{at}")
     command = [sys.executable, "-m", "penstock.cli.main", "run", "--progress", "none", str(program)]
     return first_output(command, program.parent, marker)
 
 
-def by_hand(place: Path, at: int) -> float:
+def by_hand(directory: Path, at: int) -> float:
     """The script."""
-    program, marker = _program(SCRIPT, place, f"hand{at}")
+    program, marker = _program(SCRIPT, directory, f"hand{at}")
     return first_output([sys.executable, str(program)], program.parent, marker)
 
 
-def _program(text: str, place: Path, name: str) -> tuple[Path, Path]:
+def _program(text: str, directory: Path, name: str) -> tuple[Path, Path]:
     """A program in a directory of its own, with input beside it; and the file that its first output makes."""
-    own = place / name
+    own = directory / name
     (own / "lines").mkdir(parents=True)
     (own / "lines" / "a.txt").write_text("to be or not to be\n" * 10)
     program, marker = own / f"{name}.py", own / "marker"

@@ -77,8 +77,8 @@ def in_memory(kept: int) -> Callable[[], None]:
 class OnFiles:
     """A process step over state files, batch after batch, as a Spark task runs it."""
 
-    def __init__(self, place: Path, kept: int) -> None:
-        self.graph, self.store = graph(), StateStore(LocalStorage(place), run="r")
+    def __init__(self, directory: Path, kept: int) -> None:
+        self.graph, self.store = graph(), StateStore(LocalStorage(directory), run="r")
         self.version, self.late = -1, NEVER
         times = [to_moment(SECOND if key < DUE else FAR + key) for key in range(kept)]
         self.batch([list(range(kept)), times], 0)
@@ -98,8 +98,8 @@ class OnFiles:
         pipeline.begin(lambda step: times)
         port = self.graph.node("again").inputs[0]
         if columns:
-            places = [key * 0x9E3779B97F4A7C15 & (1 << 62) - 1 for key in columns[0]]
-            list(pipeline.take(port, Chunk(self.graph.output(port).schema, columns=columns, places=places)))
+            hashes = [key * 0x9E3779B97F4A7C15 & (1 << 62) - 1 for key in columns[0]]
+            list(pipeline.take(port, Chunk(self.graph.output(port).schema, columns=columns, key_hashes=hashes)))
         made = sum(len(chunk) for _, chunk in pipeline.barrier())
         assert columns or made == DUE, made
         state.save({clock: pipeline.wake(clock) for clock in ("event", "processing")})
@@ -110,8 +110,8 @@ class OnFiles:
 def run(quick: bool) -> Result:
     """Both sizes in turns; what counts is the best of each, since a move takes milliseconds."""
     many, rounds = (100_000, 5) if quick else (1_000_000, 15)
-    with folder() as place:
-        few, all_ = OnFiles(place / "few", DUE), OnFiles(place / "all", many)
+    with folder() as directory:
+        few, all_ = OnFiles(directory / "few", DUE), OnFiles(directory / "all", many)
         runs = {
             "memory_few": in_memory(DUE),
             "memory_all": in_memory(many),

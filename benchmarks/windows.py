@@ -38,31 +38,31 @@ def graph(path: str, kind: str) -> Graph:
     return flow.graph
 
 
-def events(spark: SparkSession, place: Path, many: int) -> str:
+def events(spark: SparkSession, directory: Path, many: int) -> str:
     """A folder of parquet files, one for each batch."""
     for batch in range(BATCHES):
         part = spark.range(batch * many // BATCHES, (batch + 1) * many // BATCHES, 1, 1)
         micros = f"1700000000000000 + id * {1_000_000 // RATE} - pmod(xxhash64(id, 7), 5000000)"
         rows = part.selectExpr(f"concat('key-', pmod(xxhash64(id), {KEYS})) as k", f"timestamp_micros({micros}) as ts")
-        rows.write.mode("append").parquet(str(place / "events"))
-    return str(place / "events")
+        rows.write.mode("append").parquet(str(directory / "events"))
+    return str(directory / "events")
 
 
-def penstock(spark: SparkSession, flow: Graph, place: Path) -> None:
+def penstock(spark: SparkSession, flow: Graph, directory: Path) -> None:
     """The flow, from an empty folder."""
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    shutil.rmtree(place, ignore_errors=True)
-    run_live(flow, spark, RunSpec(checkpoint=place, mode="once")).wait(pause=0.02)
+    shutil.rmtree(directory, ignore_errors=True)
+    run_live(flow, spark, RunSpec(checkpoint=directory, mode="once")).wait(pause=0.02)
 
 
-def native(spark: SparkSession, path: str, place: Path, kind: str) -> None:
+def native(spark: SparkSession, path: str, directory: Path, kind: str) -> None:
     """The same query in PySpark."""
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(path)
     counts = stream.withWatermark("ts", f"{LATENESS} seconds").groupBy("k", _window(kind)).count()
-    _finish(counts, place)
+    _finish(counts, directory)
 
 
 def _window(kind: str) -> Column:
@@ -73,9 +73,9 @@ def _window(kind: str) -> Column:
     return f.window("ts", "10 seconds") if kind == "tumbling" else f.window("ts", "60 seconds", "10 seconds")
 
 
-def _finish(frame: DataFrame, place: Path) -> None:
+def _finish(frame: DataFrame, directory: Path) -> None:
     query = frame.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
-    query.option("checkpointLocation", str(place)).start().awaitTermination()
+    query.option("checkpointLocation", str(directory)).start().awaitTermination()
 
 
 def run(quick: bool) -> Result:
@@ -87,22 +87,22 @@ def run(quick: bool) -> Result:
     figures: dict[str, float] = {"events": many}
     bars: list[Bar] = []
     try:
-        with folder() as place:
-            path = events(spark, place, many)
+        with folder() as directory:
+            path = events(spark, directory, many)
             for kind in KINDS:
-                figures |= _compared(spark, path, place, kind, many, rounds, bars)
+                figures |= _compared(spark, path, directory, kind, many, rounds, bars)
     finally:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", before or ROCKSDB)
     return Result(NAME, figures, tuple(bars))
 
 
 def _compared(
-    spark: SparkSession, path: str, place: Path, kind: str, many: int, rounds: int, bars: list[Bar]
+    spark: SparkSession, path: str, directory: Path, kind: str, many: int, rounds: int, bars: list[Bar]
 ) -> dict[str, float]:
     flow = graph(path, kind)
     runs = {
-        "native": lambda: native(spark, path, place / f"native-{kind}", kind),
-        "penstock": lambda: penstock(spark, flow, place / f"penstock-{kind}"),
+        "native": lambda: native(spark, path, directory / f"native-{kind}", kind),
+        "penstock": lambda: penstock(spark, flow, directory / f"penstock-{kind}"),
     }
     taken = alternate(runs, rounds, warm=1)
     wanted = 2.0 if kind == "session" else 1.0

@@ -24,7 +24,7 @@ POINTS = (
     "sinks written",
     "commit logged",
 )
-"""The places around a batch, in the order in which it passes them."""
+"""The points around a batch, in the order in which it passes them."""
 AT_START = ("reconcile", "reconciled")
 """Those before the first batch; their number is 0."""
 _passed: Counter[str] = Counter()

@@ -1,3 +1,3 @@
-"""The one place that says which Penstock this is."""
+"""Says, for all other modules, which Penstock this is."""
 
 __version__ = "0.1.0"

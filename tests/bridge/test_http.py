@@ -132,8 +132,8 @@ def test_requests_that_wait_share_one_fsync(log: Log) -> None:
         others = [pool.submit(_post, bridge.port, b"%d" % n) for n in range(8)]
         until(lambda: bridge.server.intake.room.requests == 9)
         disk.go.set()
-        places = {tuple(f.result(30).positions[0]) for f in [first, *others]}
-        assert places == {(0, n, 1) for n in range(9)}
+        positions = {tuple(f.result(30).positions[0]) for f in [first, *others]}
+        assert positions == {(0, n, 1) for n in range(9)}
         assert disk.syncs == 2
 
 

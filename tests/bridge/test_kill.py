@@ -17,11 +17,11 @@ import pytest
 from penstock.log import Log
 from tests.bridge.serving import Client, bridge_process, stored, until
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     with Log(tmp_path / "log") as log:
         log.create_topic("t", 2, segment_bytes=20_000)
     return tmp_path / "log"
@@ -39,7 +39,7 @@ class Sender(threading.Thread):
         super().__init__()
         self.number, self.port = number, port
         self.stop = threading.Event()
-        self.told: dict[Place, bytes] = {}
+        self.told: dict[Position, bytes] = {}
         self.tries = Counter[bytes]()
 
     def run(self) -> None:
@@ -63,19 +63,19 @@ class Sender(threading.Thread):
             return False
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_killed(place: Path) -> None:
+def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_killed(directory: Path) -> None:
     port, chance = free_port(), random.Random(7)
     senders = [Sender(n, port) for n in range(6)]
     for sender in senders:
         sender.start()
     try:
         for _ in range(4):
-            with bridge_process("http", "--topic", "t", log=place, port=port) as (process, _):
+            with bridge_process("http", "--topic", "t", log=directory, port=port) as (process, _):
                 before = sum(len(s.told) for s in senders)
                 until(lambda before=before: sum(len(s.told) for s in senders) > before + 30)  # type: ignore[misc]
                 time.sleep(chance.random() * 0.3)
                 process.send_signal(signal.SIGKILL)
-        with bridge_process("http", "--topic", "t", log=place, port=port) as (process, _):
+        with bridge_process("http", "--topic", "t", log=directory, port=port) as (process, _):
             for sender in senders:
                 sender.stop.set()
             for sender in senders:
@@ -86,7 +86,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
         for sender in senders:
             sender.stop.set()
     told = {at: value for s in senders for at, value in s.told.items()}
-    found = stored(place)
+    found = stored(directory)
     assert len(told) > 120
     assert found == told
     assert max(Counter(found.values()).values()) == 1
@@ -94,11 +94,11 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
 
 
 @pytest.mark.parametrize("call", [21, 22, 23, 24])
-def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(place: Path, call: int) -> None:
+def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: Path, call: int) -> None:
     """Lines without keys; the process dies at a system call, in the middle of it if it writes."""
-    told: dict[Place, bytes] = {}
+    told: dict[Position, bytes] = {}
     with (
-        bridge_process("socket", "--topic", "t", log=place, PENSTOCK_LOG_CRASH_AT=str(call)) as (process, port),
+        bridge_process("socket", "--topic", "t", log=directory, PENSTOCK_LOG_CRASH_AT=str(call)) as (process, port),
         socket.create_connection(("127.0.0.1", port), timeout=30) as made,
         suppress(OSError),
     ):
@@ -110,14 +110,14 @@ def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(place: Path,
                 break
             told[int(numbers[0]), int(numbers[1])] = b"value %d" % n
     assert process.wait(20) == -signal.SIGKILL
-    found = stored(place)
+    found = stored(directory)
     assert 0 < len(told) < 100
     assert told.items() <= found.items()
     assert len(found) - len(told) <= 1
 
 
-def test_sigterm_answers_what_was_taken_and_ends_with_0(place: Path) -> None:
-    with bridge_process("http", "--topic", "t", log=place) as (process, port), Client(port) as client:
+def test_sigterm_answers_what_was_taken_and_ends_with_0(directory: Path) -> None:
+    with bridge_process("http", "--topic", "t", log=directory) as (process, port), Client(port) as client:
         assert client.post(b"x").status == 200
         began = time.monotonic()
         process.terminate()

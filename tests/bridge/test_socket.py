@@ -127,8 +127,8 @@ def test_many_senders_at_once_each_in_order(log: Log) -> None:
         answers = list(pool.map(send, range(8)))
     found = stored(log.path)
     for number, told in enumerate(answers):
-        places = [tuple(map(int, line.split()[1:])) for line in told]
-        assert [found[p] for p in places] == [b"%d %d" % (number, n) for n in range(2000)]  # type: ignore[index]
+        positions = [tuple(map(int, line.split()[1:])) for line in told]
+        assert [found[p] for p in positions] == [b"%d %d" % (number, n) for n in range(2000)]  # type: ignore[index]
     assert len(found) == 16_000
 
 

@@ -22,9 +22,9 @@ COMMAND = [sys.executable, "-m", "penstock.cli.main"]
 class Commands:
     """Runs commands on one log."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.environment = {**os.environ, "PENSTOCK_LOG": str(place), "COLUMNS": "500"}
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.environment = {**os.environ, "PENSTOCK_LOG": str(path), "COLUMNS": "500"}
 
     def __call__(self, *arguments: object, code: int = 0) -> Result:
         """Run a command here; it must end with this code and without a traceback."""
@@ -62,7 +62,7 @@ class Commands:
 
     def fill(self, topic: str, values: list[str], **options: Any) -> None:
         """Append values."""
-        with Log(self.place) as log, log.producer() as producer:
+        with Log(self.path) as log, log.producer() as producer:
             producer.send_many(topic, [value.encode() for value in values], **options)
 
 

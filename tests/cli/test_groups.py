@@ -15,7 +15,7 @@ def billing(penstock: Commands) -> Commands:
     for partition in (0, 1):
         times = [1_000_000 + 1000 * n for n in range(10)]
         penstock.fill("orders", [f"{partition}.{n}" for n in range(10)], partition=partition, timestamps=times)
-    with Log(penstock.place) as log:
+    with Log(penstock.path) as log:
         log.groups.commit("billing", {TopicPartition("orders", 0): 4, TopicPartition("orders", 1): 10})
     return penstock
 
@@ -33,7 +33,7 @@ def test_groups_are_listed_with_their_lag(billing: Commands) -> None:
 
 
 def test_a_group_is_described_partition_by_partition_with_its_members(billing: Commands) -> None:
-    with Log(billing.place) as log, log.consumer("billing", "orders") as consumer:
+    with Log(billing.path) as log, log.consumer("billing", "orders") as consumer:
         consumer.poll()
         found = billing.json("groups", "describe", "billing")
         member = found["members"][0]
@@ -100,7 +100,7 @@ def test_what_cannot_be_done_is_said(billing: Commands, arguments: list[str], co
 
 
 def test_a_group_with_a_live_member_is_neither_moved_nor_deleted(billing: Commands) -> None:
-    with Log(billing.place) as log, log.consumer("billing", "orders"):
+    with Log(billing.path) as log, log.consumer("billing", "orders"):
         move = ["groups", "reset-offsets", "billing", "orders", "--to-end", "--execute"]
         assert "has live members" in billing(*move, code=1).stderr
         assert "has live members" in billing("groups", "delete", "billing", code=1).stderr

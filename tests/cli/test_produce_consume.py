@@ -87,7 +87,7 @@ def test_a_field_of_a_json_value_is_the_key_and_headers_go_along(orders: Command
 def test_raw_input_is_one_record_as_it_is(orders: Commands, tmp_path: Path) -> None:
     content = bytes(range(256)) * 9000
     assert put(orders, tmp_path, content, "--format", "raw").startswith("orders: 1 record on disk")
-    with Log(orders.place) as log:
+    with Log(orders.path) as log:
         assert [r.value for p in (0, 1) for r in log.read("orders", p, 0)] == [content]
     assert "value_base64" in everything(orders)[0]
 
@@ -184,7 +184,7 @@ def ten(penstock: Commands) -> Commands:
     return penstock
 
 
-def places(penstock: Commands, *options: object) -> dict[int, list[int]]:
+def offsets_by_partition(penstock: Commands, *options: object) -> dict[int, list[int]]:
     """The offsets that are shown, by partition."""
     out: dict[int, list[int]] = {}
     for line in penstock.lines("consume", "orders", "--format", "json", "--no-follow", *options):
@@ -216,7 +216,7 @@ def places(penstock: Commands, *options: object) -> dict[int, list[int]]:
 def test_it_begins_where_it_is_told_and_shows_what_is_wanted(
     ten: Commands, options: list[object], expected: dict[int, range]
 ) -> None:
-    assert places(ten, *options) == {partition: list(offsets) for partition, offsets in expected.items()}
+    assert offsets_by_partition(ten, *options) == {partition: list(offsets) for partition, offsets in expected.items()}
 
 
 def test_lines_read_as_those_of_kafkas_console_consumer(ten: Commands) -> None:
@@ -240,7 +240,7 @@ def test_json_lines_hold_any_value(orders: Commands) -> None:
         "\ufeff1".encode(),
         b"1e999",
     ]
-    with Log(orders.place) as log, log.producer() as producer:
+    with Log(orders.path) as log, log.producer() as producer:
         producer.send_many("orders", values, keys=[b"\xfe"] * len(values), partition=0)
     found = orders.lines("consume", "orders", "--no-follow", "--format", "json")
     read = [json.loads(line, parse_float=str) for line in found]
@@ -285,8 +285,8 @@ def test_what_a_predicate_leaves_out_counts_as_read_by_the_group(ten: Commands) 
 
 def test_a_group_can_be_begun_elsewhere(ten: Commands) -> None:
     ten("consume", "orders", "--group", "g", "--no-follow")
-    assert places(ten, "--group", "g", "--offset", "0:8") == {0: [8, 9]}
-    assert places(ten, "--group", "g", "--from-time", "1002000") == {0: list(range(2, 10)), 1: [2]}
+    assert offsets_by_partition(ten, "--group", "g", "--offset", "0:8") == {0: [8, 9]}
+    assert offsets_by_partition(ten, "--group", "g", "--from-time", "1002000") == {0: list(range(2, 10)), 1: [2]}
 
 
 def test_the_commands_of_the_guide_say_what_stands_there(

@@ -24,7 +24,7 @@ from penstock.state.reader import OpenState, as_array
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
-from tests.spark.checkpoints import batch, begin, place
+from tests.spark.checkpoints import batch, begin, hash_of
 
 runner = CliRunner()
 
@@ -68,7 +68,7 @@ def test_show_gives_rows_in_time_with_their_moments(folder: Path) -> None:
     rows = ps_state.read(folder, "rows").to_pylist()
     assert sorted(r["word"] for r in rows) == ["a", "a", "b", "c"]
     assert max(r["__time"] for r in rows) == datetime.datetime(1970, 1, 1, 0, 0, 0, 2, datetime.UTC)
-    assert "__place" not in rows[0]
+    assert "__key_hash" not in rows[0]
 
 
 def test_tables_and_csv_are_for_people_and_programs(folder: Path) -> None:
@@ -145,7 +145,7 @@ def test_process_cells_come_as_they_are(tmp_path: Path) -> None:
     store = StateStore(LocalStorage(tmp_path / "state"), run="r")
     state = FileState(store.begin(0, {"visits": 1}, -1)["visits"], 0)
     state.describe(layout)
-    state.prepare([("ann",)], [place("ann")])
+    state.prefetch([("ann",)], [hash_of("ann")])
     state.put(("ann",), (3, ["x", "y"], {"x": 1.5}, Basket(), 1_000_000))
     state.save()
     store.publish(0)
@@ -178,12 +178,12 @@ lines.key_by("value").count("tally").sink("out", ps.console())
 def test_a_changed_flow_is_refused_before_spark_starts(folder: Path, tmp_path: Path, how: str) -> None:
     """The steps that keep something and the sources that have been read are named, with the flags that give them up."""
     (tmp_path / "flow.py").write_text(FLOW)
-    place = folder
+    hash_of = folder
     more: list[Any] = []
     if how == "savepoint":
         penstock("savepoint", folder, tmp_path / "sp")
-        place, more = tmp_path / "new", ["--from", tmp_path / "sp"]
-    out = penstock("run", tmp_path / "flow.py", "--once", "--checkpoint", place, *more, code=1)
+        hash_of, more = tmp_path / "new", ["--from", tmp_path / "sp"]
+    out = penstock("run", tmp_path / "flow.py", "--once", "--checkpoint", hash_of, *more, code=1)
     assert "starting Spark" not in out
     said = " ".join(out.split())
     assert "step 'count' is gone, and keeps state (3 entries" in said
@@ -200,9 +200,9 @@ def test_a_run_over_bounded_data_begins_from_nothing(tmp_path: Path) -> None:
 
 def test_savepoint_and_state_of_a_savepoint(folder: Path) -> None:
     assert "version 2 of shop" in penstock("savepoint", folder, "before")
-    place = folder.parent / "savepoints" / "shop" / "before"
-    assert [s["savepoint"] for s in json.loads(penstock("savepoint", folder, "--list", "--json"))] == [str(place)]
-    assert entries(place) == entries(folder)
+    hash_of = folder.parent / "savepoints" / "shop" / "before"
+    assert [s["savepoint"] for s in json.loads(penstock("savepoint", folder, "--list", "--json"))] == [str(hash_of)]
+    assert entries(hash_of) == entries(folder)
     assert "is there already" in " ".join(penstock("savepoint", folder, "before", code=1).split())
     made = json.loads(penstock("savepoint", folder, "--version", 0, "--json"))
     assert made["version"] == 0

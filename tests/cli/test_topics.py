@@ -40,7 +40,7 @@ def test_topics_are_listed_in_columns_and_as_json(penstock: Commands) -> None:
 
 
 def test_a_log_without_topics_says_so_and_prints_no_rows(penstock: Commands) -> None:
-    Log(penstock.place).close()
+    Log(penstock.path).close()
     done = penstock("topics", "list")
     assert (done.stdout, penstock.json("topics", "list")) == ("", [])
     assert "penstock topics create" in done.stderr
@@ -109,8 +109,8 @@ def test_an_unknown_topic_names_the_nearest(penstock: Commands, arguments: list[
 )
 def test_a_log_that_is_not_there_is_named_and_not_made(penstock: Commands, arguments: list[str]) -> None:
     done = penstock(*arguments, code=1)
-    assert f"error: the log {penstock.place} is not there; `penstock topics create TOPIC` makes one" in done.stderr
-    assert not penstock.place.exists()
+    assert f"error: the log {penstock.path} is not there; `penstock topics create TOPIC` makes one" in done.stderr
+    assert not penstock.path.exists()
 
 
 def test_a_folder_with_something_else_is_no_place_for_a_log(penstock: Commands, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_damage_names_the_file_and_is_gone_past_only_when_that_is_said(penstock:
     penstock("topics", "create", "orders")
     penstock.fill("orders", ["a", "b"])
     penstock.fill("orders", ["c"])
-    file = damage(penstock.place, "orders")
+    file = damage(penstock.path, "orders")
     done = penstock("consume", "orders", "--no-follow", code=1)
     assert done.stdout == ""
     assert (

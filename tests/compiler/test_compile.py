@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.compiler.compile import BOUNDED, LIVE, compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE, Plan, Stage
+from penstock.compiler.rewrites.assign_hosts import assign_hosts
 from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carried, carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
@@ -20,7 +21,6 @@ from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
-from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread, unread
 from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
 from penstock.compiler.rewrites.window_parts import window_parts
@@ -35,7 +35,7 @@ RULES: dict[Callable[[Plan], Plan], str] = {
     expand_sources: "generated",
     window_parts: "windows",
     combine_early: "reduce_early",
-    place: "native_between",
+    assign_hosts: "native_between",
     prune_unread: "left_out",
     fuse_python: "branch_in_python",
     fuse_native: "all_native",

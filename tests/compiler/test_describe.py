@@ -25,10 +25,10 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 def check_golden(name: str, text: str) -> None:
     """Compares with the text that is kept; PENSTOCK_UPDATE_GOLDEN=1 keeps the new one instead."""
-    place = GOLDEN / f"{name}.txt"
+    path = GOLDEN / f"{name}.txt"
     if os.environ.get("PENSTOCK_UPDATE_GOLDEN"):
-        place.write_text(text, encoding="utf-8")
-    assert text == place.read_text(encoding="utf-8"), "if this is meant, run again with PENSTOCK_UPDATE_GOLDEN=1"
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), "if this is meant, run again with PENSTOCK_UPDATE_GOLDEN=1"
 
 
 def plain(text: str) -> str:
@@ -309,9 +309,9 @@ flow.source("names", ps.items(["ada"], "name string")).where("some", "name <> 'b
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    place = tmp_path / "hello_flow.py"
-    place.write_text(FILE)
-    return str(place)
+    path = tmp_path / "hello_flow.py"
+    path.write_text(FILE)
+    return str(path)
 
 
 def command(*arguments: str) -> Any:
@@ -332,10 +332,10 @@ def test_the_command_prints_json(file: str) -> None:
 
 
 def test_the_command_draws_into_a_file_or_to_the_standard_output(file: str, tmp_path: Path) -> None:
-    place = tmp_path / "flow.svg"
-    assert command(file, "--svg", str(place)).exit_code == 0
-    assert place.read_text() == command(file, "--svg", "-").stdout
-    assert place.read_text().startswith("<svg")
+    path = tmp_path / "flow.svg"
+    assert command(file, "--svg", str(path)).exit_code == 0
+    assert path.read_text() == command(file, "--svg", "-").stdout
+    assert path.read_text().startswith("<svg")
 
 
 def test_the_command_says_what_is_wrong(file: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from penstock.compiler.describe import describe
 from penstock.graph.picture.describe import Description, describe_graph
 from penstock.graph.picture.draw import as_svg
 from penstock.graph.picture.geometry import BOX_HEIGHT, Picture, picture
-from penstock.graph.picture.layout import Arrow, Box, place
+from penstock.graph.picture.layout import Arrow, Box, lay_out
 from tests.compiler.flows import FLOWS, same, start
 from tests.compiler.test_compile import flows
 
@@ -195,7 +195,7 @@ def test_the_picture_follows_light_and_dark() -> None:
 
 def test_boxes_that_depend_on_each_other_stand_below_each_other() -> None:
     boxes = [Box(100, 40) for _ in range(4)]
-    rows = place(boxes, [Arrow(0, 1), Arrow(1, 3), Arrow(0, 3), Arrow(2, 3)], gap=10, between=20)
+    rows = lay_out(boxes, [Arrow(0, 1), Arrow(1, 3), Arrow(0, 3), Arrow(2, 3)], gap=10, between=20)
     assert [b.row for b in boxes] == [0, 1, 1, 2]
     assert (rows.heights, rows.height) == ((40, 40, 40), 160)
 
@@ -203,7 +203,7 @@ def test_boxes_that_depend_on_each_other_stand_below_each_other() -> None:
 def test_a_line_that_crosses_a_row_has_a_lane_there() -> None:
     boxes = [Box(100, 40) for _ in range(3)]
     long = Arrow(0, 2)
-    place(boxes, [Arrow(0, 1), Arrow(1, 2), long], gap=10, between=20)
+    lay_out(boxes, [Arrow(0, 1), Arrow(1, 2), long], gap=10, between=20)
     (lane,) = long.lanes
     assert lane.row == 1
     assert abs(lane.x - boxes[1].x) >= 50
@@ -211,5 +211,5 @@ def test_a_line_that_crosses_a_row_has_a_lane_there() -> None:
 
 def test_arrows_do_not_cross_where_they_need_not() -> None:
     boxes = [Box(100, 40) for _ in range(4)]
-    place(boxes, [Arrow(0, 3), Arrow(1, 2)], gap=10, between=20)
+    lay_out(boxes, [Arrow(0, 3), Arrow(1, 2)], gap=10, between=20)
     assert (boxes[0].x < boxes[1].x) == (boxes[3].x < boxes[2].x)

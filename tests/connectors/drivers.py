@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import DeliveryError
 from penstock.faults import passing
@@ -124,8 +124,8 @@ class Driver:
         make, self.stage = KINDS[kind]
         self.sink, self.options = make(where)
         self.batch, self.next, self.cut = first, first * BEFORE, cut
-        place = SinkPlace("out", "flow", self.options, schema_of("id bigint"), LINEAGE, "exactly_once")
-        self.entry = self.sink.open(place)
+        context = SinkContext("out", "flow", self.options, schema_of("id bigint"), LINEAGE, "exactly_once")
+        self.entry = self.sink.open(context)
 
     def run(self) -> None:
         """Delivers all that is left."""

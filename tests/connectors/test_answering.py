@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
 from penstock.connectors.delivery import LedgerSink
 from penstock.connectors.http.sink import HttpSink
 from penstock.connectors.kafka.writer import KafkaWriter
@@ -194,7 +194,7 @@ def test_http_requests_are_broken_off(silence: Silence) -> None:
 def test_redis_commands_are_broken_off(silence: Silence) -> None:
     sink = RedisSink()
     endpoint = write_redis(f"redis://127.0.0.1:{silence.port}/0", "hash", key="n")
-    sink.place = SinkPlace("out", "f", dict(endpoint.options), schema_of("n int"), "life")
+    sink.context = SinkContext("out", "f", dict(endpoint.options), schema_of("n int"), "life")
     break_off(silence, lambda: sink.client().get("x"), sink.interrupt)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import penstock as ps
 from penstock.compiler.describe import describe
-from penstock.connectors.base import Batch, SinkPlace
+from penstock.connectors.base import Batch, SinkContext
 from penstock.connectors.delivery import Entry
 from penstock.connectors.log.sink import LogSink, StagedRecords
 from penstock.connectors.log.source import paced
@@ -106,7 +106,7 @@ def test_building_a_flow_touches_no_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once", "at_most_once", ""])
 def test_a_topic_holds_every_delivery_and_the_strongest_unasked(delivery: str) -> None:
     graph = flow_to(ps.write_topic("to", path="data"), delivery).graph
-    assert Sinks(graph, "life").places["out"].delivery == (delivery or "exactly_once")
+    assert Sinks(graph, "life").contexts["out"].delivery == (delivery or "exactly_once")
 
 
 def test_a_delivery_that_is_none_is_refused() -> None:
@@ -144,7 +144,7 @@ class Sink:
         self.options = {"topic": "to", "path": str(path), "format": "json", "key": "k", "partitions": 3}
         self.sink = LogSink()
         self.entry = self.sink.open(
-            SinkPlace("out", "copy", self.options, schema_of("k string"), lineage, "exactly_once")
+            SinkContext("out", "copy", self.options, schema_of("k string"), lineage, "exactly_once")
         )
 
     def commit(self, batch: int, keys: list[str], fingerprint: str = "", delivery: str = "exactly_once") -> None:

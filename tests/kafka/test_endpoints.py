@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import SinkPlace
+from penstock.connectors.base import SinkContext
 from penstock.connectors.kafka.jars import jars_of, kafka_jars
 from penstock.connectors.kafka.sink import KafkaSink
 from penstock.errors import FlowError, Impossible, PenstockError, SchemaError
@@ -103,7 +103,7 @@ def test_jars_are_pinned_and_only_needed_where_spark_reads() -> None:
 def test_client_settings_that_break_exactly_once_are_refused_for_it_alone(client: dict[str, Any], said: str) -> None:
     def refusal(delivery: str) -> str:
         options = dict(write_kafka("t", options=client).options)
-        return KafkaSink().refuses(SinkPlace("out", "flow", options, schema_of("a int"), "x", delivery))
+        return KafkaSink().refuses(SinkContext("out", "flow", options, schema_of("a int"), "x", delivery))
 
     assert said in refusal("exactly_once")
     assert refusal("at_least_once") == ""
@@ -120,7 +120,7 @@ def test_client_settings_that_break_exactly_once_are_refused_for_it_alone(client
 def test_fields_that_a_sink_cannot_write_are_refused(given: dict[str, Any], schema: str, said: str) -> None:
     options = dict(write_kafka("t", **given).options)
     with pytest.raises(SchemaError, match=said):
-        KafkaSink().refuses(SinkPlace("out", "flow", options, schema_of(schema), "x"))
+        KafkaSink().refuses(SinkContext("out", "flow", options, schema_of(schema), "x"))
 
 
 def test_a_sink_needs_one_place_to_write_to() -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka import wire
 from penstock.connectors.kafka.schema_registry import Registered, Registry
 from penstock.connectors.kafka.source import fields
@@ -90,8 +90,8 @@ def told(form: str, registered: Registered, values: list[bytes], monkeypatch: py
     monkeypatch.setattr(wire, "registry_at", lambda *_: Schemas(registered))
     endpoint = ps.kafka("t", SCHEMA, format=form, registry="http://none")
     assert endpoint.schema is not None
-    place = Place("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
-    reading = wire._Reading(place, endpoint.schema)
+    context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+    reading = wire._Reading(context, endpoint.schema)
     nothing = pa.nulls(len(values), pa.string())
     rows = pa.record_batch([pa.array(values, pa.binary()), nothing, nothing], names=["value", "__position", "__cause"])
     return pa.Table.from_batches(list(reading(iter([rows]))))
@@ -127,10 +127,10 @@ def test_generated_values_are_read_the_same_way_on_spark(
         options: dict[str, Any] = {} if form == "json" else {"registry": registry.url}
         endpoint = ps.kafka("t", JSON_SCHEMA if form == "json" else SCHEMA, format=form, also="offset", **options)
         assert endpoint.schema is not None
-        place = Place("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+        context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
         rows = [(value, "t", 0, at) for at, value in enumerate(values)]
         frame = penstock_spark.createDataFrame(rows, "value binary, topic string, partition int, offset bigint")
-        found = fields(frame.repartition(2), place).selectExpr("offset", f"{UNREAD} is null as good").collect()
+        found = fields(frame.repartition(2), context).selectExpr("offset", f"{UNREAD} is null as good").collect()
     assert {row.offset for row in found if row.good} == set(good_ones(form, registered, values, monkeypatch))
     assert len(found) == len(values)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka.source import KafkaSource
 from penstock.errors import PenstockError
 from penstock.graph.endpoints.kafka import kafka as endpoint
@@ -70,9 +70,9 @@ def test_a_plan_does_not_show_the_password(kafka: Kafka, penstock_spark: Any, tm
         made = endpoint(topic, via=via, **kafka.sasl())
         assert made.schema is not None
         source = KafkaSource()
-        frame = source.stream(penstock_spark, Place("in", made, made.schema, tmp_path / via, flow="plan"))
+        frame = source.stream(penstock_spark, SourceContext("in", made, made.schema, tmp_path / via, flow="plan"))
         assert PASSWORD not in frame._jdf.queryExecution().toString()
-        bounded = source.bounded(penstock_spark, Place("in", made, made.schema, tmp_path / via, flow="plan"))
+        bounded = source.bounded(penstock_spark, SourceContext("in", made, made.schema, tmp_path / via, flow="plan"))
         assert PASSWORD not in bounded._jdf.queryExecution().toString()
         source.close()
 

@@ -53,7 +53,7 @@ class Running:
         before = copy.deepcopy(self.state.kept)
         first = self.batch(*changes)
         after, self.state.kept = self.state.kept, before
-        self.state.near, self.state.get = before, before.get
+        self.state.cache, self.state.get = before, before.get
         assert self.batch(*changes) == first
         assert repr(sorted(after.items(), key=repr)) == repr(sorted(self.state.kept.items(), key=repr))
         return first

@@ -37,8 +37,8 @@ def plain(value: Any) -> Any:
 class Run:
     """Runs the step that `make` puts behind two streams, batch by batch, each in a kernel of its own, as after a restart."""
 
-    one_place = False
-    """Whether all keys share a place, as keys whose hashes collide do."""
+    same_hash = False
+    """Whether all keys share a hash, as keys whose hashes collide do."""
 
     def __init__(self, make: Callable[[Any, Any], Any]) -> None:
         flow = ps.Flow("join")
@@ -71,7 +71,7 @@ class Run:
             shaped = [(k, n, moment(time)) for k, n, time in rows]
             for part in (shaped[::2], shaped[1::2]):
                 chunk = Chunk.of(self.schema(side), part)
-                chunk.places = [0] * len(part) if self.one_place else None
+                chunk.key_hashes = [0] * len(part) if self.same_hash else None
                 list(kernel.take(chunk, side))
         for name, chunk in kernel.advance(kernel.times):
             self.out[name] += [tuple(map(plain, row)) for row in chunk.values()]

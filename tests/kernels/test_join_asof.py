@@ -63,9 +63,9 @@ def test_backward_without_a_tolerance(given: list[Any]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(directions, tolerances, batches)
-def test_keys_that_share_a_place_are_told_apart(direction: str, tolerance: int, given: list[Any]) -> None:
+def test_keys_that_share_a_hash_are_told_apart(direction: str, tolerance: int, given: list[Any]) -> None:
     run = asof_run(direction, tolerance)
-    run.one_place = True
+    run.same_hash = True
     left, right = run.play(same_numbers(given))
     assert Counter(run.out["out"]) == oracle(left, right, direction, tolerance, "left")
 

@@ -55,9 +55,9 @@ def test_any_batches_give_the_join_of_what_was_not_late(how: str, within: tuple[
 
 @settings(max_examples=100, deadline=None)
 @given(hows, interval, batches)
-def test_keys_that_share_a_place_are_told_apart(how: str, within: tuple[int, int], given: list[Any]) -> None:
+def test_keys_that_share_a_hash_are_told_apart(how: str, within: tuple[int, int], given: list[Any]) -> None:
     run = interval_run(how, *within)
-    run.one_place = True
+    run.same_hash = True
     left, right = run.play(given)
     assert Counter(run.out["out"]) == oracle(left, right, how, *within)
 
@@ -138,10 +138,10 @@ def test_a_second_barrier_in_a_batch_sees_what_the_first_saw() -> None:
     st.integers(1, 5),
     st.sampled_from([1, 1 << 50]),
 )
-def test_runs_are_the_pairs_of_equal_place_within_the_interval(
+def test_runs_are_the_pairs_of_equal_key_hash_within_the_interval(
     left: list[Any], right: list[Any], within: tuple[int, int], piece: int, scale: int
 ) -> None:
-    """Also with times so far apart that place and time do not fit one number, and in pieces of any size."""
+    """Also with times so far apart that key hash and time do not fit one number, and in pieces of any size."""
     low, high = (each * scale for each in within)
     sides = [
         (np.array([p for p, _ in rows], np.int64), np.array([t * scale for _, t in rows], np.int64))
@@ -151,8 +151,8 @@ def test_runs_are_the_pairs_of_equal_place_within_the_interval(
     pairs = [(int(a), int(b)) for one, two in found.pieces(piece) for a, b in zip(one, two, strict=True)]
     wanted = [
         (a, b)
-        for a, (place, time) in enumerate(left)
+        for a, (key_hash, time) in enumerate(left)
         for b, (other, moment_) in enumerate(right)
-        if place == other and low <= moment_ * scale - time * scale <= high
+        if key_hash == other and low <= moment_ * scale - time * scale <= high
     ]
     assert sorted(pairs) == sorted(wanted)

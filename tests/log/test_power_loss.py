@@ -81,15 +81,15 @@ def test_what_was_acknowledged_is_there_after_many_power_losses(fast_path: Path)
 
 
 def test_a_committed_offset_is_there_after_a_power_loss(fast_path: Path) -> None:
-    place = TopicPartition("t", 0)
+    partition = TopicPartition("t", 0)
     with Log(fast_path / "log") as log:
         log.create_topic("t")
         with log.producer() as producer:
             producer.send_many("t", [b"x"] * 20)
-        log.groups.commit("g", {place: 0})
+        log.groups.commit("g", {partition: 0})
         with watched(fast_path / "log") as disk:
             for offset in range(1, 6):
-                log.groups.commit("g", {place: offset})
+                log.groups.commit("g", {partition: offset})
                 disk.note(Call("told", "", offset))
     told = 0
     for call in each_moment(disk, fast_path / "left", 5, 3):
@@ -97,7 +97,7 @@ def test_a_committed_offset_is_there_after_a_power_loss(fast_path: Path) -> None
             told = call.offset
             continue
         with Log(fast_path / "left") as left:
-            assert left.groups.committed("g")[place] in (told, told + 1)
+            assert left.groups.committed("g")[partition] in (told, told + 1)
 
 
 def test_compaction_loses_no_key_in_a_power_loss(fast_path: Path) -> None:

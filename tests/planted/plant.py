@@ -37,7 +37,7 @@ class Bug:
 
 
 def function(right: Any, wrong: Callable[..., Any]) -> Patch:
-    """Puts a wrong function in the place of a right one, wherever a module has a name for it; it gets the right one first."""
+    """Replaces a right function by a wrong one, wherever a module has a name for it; it gets the right one first."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         for module in [m for n, m in sys.modules.items() if n.split(".")[0] in ("penstock", "tests")]:
@@ -48,7 +48,7 @@ def function(right: Any, wrong: Callable[..., Any]) -> Patch:
 
 
 def method(owner: type, name: str, wrong: Callable[..., Any]) -> Patch:
-    """Puts a wrong method in the place of a right one."""
+    """Replaces a right method by a wrong one."""
     return lambda monkeypatch: monkeypatch.setattr(owner, name, wrong)
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import SinkPlace
+from penstock.connectors.base import SinkContext
 from penstock.connectors.postgres.ledger import Ledger
 from penstock.connectors.postgres.sink import PostgresSink
 from penstock.errors import FlowError, PenstockError, RunError
@@ -41,7 +41,7 @@ def rows(db: Database, query: str = "select * from rows order by 1") -> list[tup
 def open_error(endpoint: Endpoint, schema: str = "id bigint, word string") -> str:
     sink = PostgresSink()
     with pytest.raises(PenstockError) as failed:
-        sink.open(SinkPlace("out", "flow", dict(endpoint.options), schema_of(schema), "life", "exactly_once"))
+        sink.open(SinkContext("out", "flow", dict(endpoint.options), schema_of(schema), "life", "exactly_once"))
     sink.close()
     return str(failed.value)
 
@@ -156,7 +156,7 @@ def test_a_commit_whose_answer_is_lost_is_done_once(
         through = url.replace(f":{postgres.port}/", f":{proxy.address[1]}/")
         made = opened(write_postgres(url, "rows", create=True), penstock_spark)
         made.delivery = delivery
-        made.connector.open(made.place)
+        made.connector.open(made.context)
         staged = made.stage(0, [(1, "a"), (2, "b")])
         sink = made.connector
         assert isinstance(sink, PostgresSink)

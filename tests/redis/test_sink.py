@@ -10,7 +10,7 @@ import pytest
 import redis
 
 import penstock as ps
-from penstock.connectors.base import SinkPlace
+from penstock.connectors.base import SinkContext
 from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_redis
@@ -30,8 +30,8 @@ def opened(endpoint: Endpoint, session: Any, schema: str = "id bigint, word stri
 
 
 def refusal(endpoint: Endpoint, delivery: str = "exactly_once") -> str:
-    place = SinkPlace("out", "flow", dict(endpoint.options), schema_of("id bigint"), "life", delivery)
-    return RedisSink().refuses(place)
+    context = SinkContext("out", "flow", dict(endpoint.options), schema_of("id bigint"), "life", delivery)
+    return RedisSink().refuses(context)
 
 
 def test_exactly_once_needs_a_server_that_does_not_forget(url: str) -> None:

@@ -74,11 +74,11 @@ def _select_one(frame: Any, text: str) -> Answer:
 
 
 def _select(frame: Any, texts: tuple[str, ...]) -> dict[str, Answer]:
-    made = frame.selectExpr(*[f"{to_sql(parse(text))} AS c{place}" for place, text in enumerate(texts)])
+    made = frame.selectExpr(*[f"{to_sql(parse(text))} AS c{index}" for index, text in enumerate(texts)])
     rows = made.collect()
     kinds = [field.dataType.simpleString() for field in made.schema]
     return {
-        text: (kinds[place], [_plain(row[place], kinds[place]) for row in rows]) for place, text in enumerate(texts)
+        text: (kinds[index], [_plain(row[index], kinds[index]) for row in rows]) for index, text in enumerate(texts)
     }
 
 

@@ -59,14 +59,14 @@ def batch(folder: Path, number: int, words: dict[str, int], *, through: bool = T
         put(folder / "spark" / "commits" / str(number), b'v1\n{"nextBatchWatermarkMs":0}')
 
 
-def place(word: str) -> int:
+def hash_of(word: str) -> int:
     return sum(map(ord, word)) << 7 | len(word)
 
 
 def _count(state: FileState, words: dict[str, int]) -> None:
     state.describe(COUNT)
     keys = [(w,) for w in words]
-    state.prepare(keys, [place(w) for w in words])
+    state.prefetch(keys, [hash_of(w) for w in words])
     for key in keys:
         kept = state.get(key)
         state.put(key, ((kept[0] if kept else 0) + words[key[0]],))
@@ -74,7 +74,7 @@ def _count(state: FileState, words: dict[str, int]) -> None:
 
 
 def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
-    made = {"__place": [place(w) for w in words], "__time": [number] * len(words), "word": list(words)}
+    made = {"__key_hash": [hash_of(w) for w in words], "__time": [number] * len(words), "word": list(words)}
     table.add(pa.record_batch(made))
     table.save()
 

@@ -13,12 +13,12 @@ import pytest
 import penstock.state as ps_state
 from penstock.errors import PenstockError, StateError
 from penstock.spark.checkpoint.restart import Restart
-from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
-from tests.spark.checkpoints import COUNT, WANTED, batch, begin, counts, place
+from tests.spark.checkpoints import COUNT, WANTED, batch, begin, counts, hash_of
 
 KEEP = 20
 BATCHES = [dict.fromkeys(("a", f"w{n % 7}", f"only{n}"), n + 1) for n in range(26)]
@@ -185,7 +185,7 @@ def staged(folder: Path) -> tuple[StateStore, Path]:
     files: Any = store.begin(26, {"count": 1}, 25)["count"]
     state = FileState(files, 0)
     state.describe(COUNT)
-    state.prepare([("a",)], [place("a")])
+    state.prefetch([("a",)], [hash_of("a")])
     state.put(("a",), (1,))
     state.save()
     return store, folder / "state" / files.folder / "0.json"
@@ -199,7 +199,7 @@ def test_damage_in_a_version_does_not_hurt_the_others(folder: Path) -> None:
     with pytest.raises(StateError, match="cannot be read"):
         counts(folder, 25)
     assert counts(folder, 24) == expected(24)
-    saved = take(folder, place_of("back", folder), 24)
+    saved = take(folder, directory_of("back", folder), 24)
     new = folder.parent / "new"
     new.mkdir()
     Restart(new, WANTED, saved.folder).settle()

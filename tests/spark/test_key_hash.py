@@ -15,7 +15,7 @@ from penstock.kernels.hashing.columns import MURMUR3, XXHASH64, hash_columns
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.hashing.murmur import spark_hash
 from penstock.kernels.records.arrow import arrow_type
-from penstock.spark.lower.exchange import place_of
+from penstock.spark.lower.exchange import key_hash_sql
 
 _ROLL = random.Random(7)
 _UTC = datetime.UTC
@@ -67,8 +67,8 @@ def test_python_and_spark_hash_every_type_of_key_alike(penstock_spark: Any) -> N
     frame = penstock_spark.createDataFrame(pa.table(made))
     each = [f"{how}({name}) as {how}_{name}" for name in made for how in ("hash", "xxhash64")]
     keys = [k for k, kind in zip(made, KEYS, strict=True) if kind not in ("float", "double")]
-    found = frame.selectExpr(*each, place_of(tuple(keys))).toPandas()
+    found = frame.selectExpr(*each, key_hash_sql(tuple(keys))).toPandas()
     for (name, column), kind in zip(made.items(), KEYS, strict=True):
         assert hash_columns([column], MURMUR3).tolist() == found[f"hash_{name}"].tolist(), kind
         assert hash_columns([column], XXHASH64).tolist() == found[f"xxhash64_{name}"].tolist(), kind
-    assert key_hashes([made[k] for k in keys], len(found)).tolist() == found["__place"].tolist()
+    assert key_hashes([made[k] for k in keys], len(found)).tolist() == found["__key_hash"].tolist()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, SinkPlace
+from penstock.connectors.base import Batch, SinkContext
 from penstock.connectors.log.sink import LogSink
 from penstock.errors import DeliveryError
 from penstock.graph.run import RunSpec
@@ -89,8 +89,8 @@ class Crash(Exception):
 def sink_of(path: Path) -> tuple[LogSink, Any]:
     sink = LogSink()
     options = {"topic": "out", "path": str(path), "format": "json", "key": "id", "partitions": 4}
-    place = SinkPlace("out", "flow", options, schema_of("id bigint"), "life", "exactly_once")
-    return sink, sink.open(place)
+    context = SinkContext("out", "flow", options, schema_of("id bigint"), "life", "exactly_once")
+    return sink, sink.open(context)
 
 
 def about(batch: int, path: Path, fingerprint: str = "") -> Batch:

@@ -39,7 +39,7 @@ def flow_of(logic: Any, keys: tuple[str, ...] = ("k",)) -> Graph:
     return flow.graph
 
 
-def place(key: Any) -> int:
+def hash_of(key: Any) -> int:
     return hash(key) & ~127
 
 
@@ -58,8 +58,8 @@ def batch(
     for at in range(0, len(rows), 7):
         part = rows[at : at + 7]
         columns = [list(c) for c in zip(*part, strict=True)]
-        places = [place(tuple(r[names.index(k)] for k in node.keys)) for r in part]  # type: ignore[attr-defined]
-        chunk = Chunk(graph.output(port).schema, columns=columns, places=places)
+        hashes = [hash_of(tuple(r[names.index(k)] for k in node.keys)) for r in part]  # type: ignore[attr-defined]
+        chunk = Chunk(graph.output(port).schema, columns=columns, key_hashes=hashes)
         made += [r.text for _, c in pipeline.take(port, chunk) for r in c.rows()]
     made += [r.text for _, c in pipeline.barrier() for r in c.rows()]
     pipeline.close()
@@ -194,21 +194,21 @@ def test_a_key_that_is_only_read_is_not_written(tmp_path: Path) -> None:
 def test_few_keys_of_a_large_file_touch_few_regions(tmp_path: Path) -> None:
     layout = Layout((Column("k", pa.int64()),), (Column("t", pa.string(), str),), single=True, bare=True)
     store, many = StateStore(LocalStorage(tmp_path), run="r"), 100_000
-    places = (np.random.default_rng(7).permutation(many).astype(np.int64) << 40).tolist()
+    hashes = (np.random.default_rng(7).permutation(many).astype(np.int64) << 40).tolist()
     state = FileState(store.begin(0, {"step": 1}, -1)["step"], 0)
     state.describe(layout)
-    state.prepare(list(range(many)), places)
+    state.prefetch(list(range(many)), hashes)
     for key in range(many):
         state.put(key, f"text {key}")
     state.save()
     store.publish(0)
     again = FileState(store.begin(1, {"step": 1}, 0)["step"], 0)
     again.describe(layout)
-    again.prepare([7, 99_999, -1], [places[7], places[99_999], 128])
+    again.prefetch([7, 99_999, -1], [hashes[7], hashes[99_999], 128])
     assert [again.get(7), again.get(99_999), again.get(-1)] == ["text 7", "text 99999", None]
     opened = statefile.open_file(store.storage, store.read(0)["step"][0])
     assert 0 < opened.checked.sum() < len(opened.checked) / 2
     everything = FileState(store.begin(1, {"step": 1}, 0)["step"], 0)
     everything.describe(layout)
-    everything.prepare(list(range(many)), places)
+    everything.prefetch(list(range(many)), hashes)
     assert all(everything.get(key) == f"text {key}" for key in range(many))

@@ -16,7 +16,7 @@ from penstock.errors import CheckpointError, PenstockError, StateError
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.restart import Restart
-from penstock.spark.checkpoint.savepoint import _Attempt, find, load, place_of, saved, take
+from penstock.spark.checkpoint.savepoint import _Attempt, directory_of, find, load, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.store import StateStore
 from penstock.storage import make_directory, mounted, open_storage
@@ -55,14 +55,14 @@ def restored(folder: Path, name: str, wanted: Wanted = WANTED, drop: tuple[str, 
     """A new folder that begins from a savepoint."""
     new = folder.parent / "new"
     make_directory(new)
-    start = Restart(new, wanted, place_of(name, folder), drop)
+    start = Restart(new, wanted, directory_of(name, folder), drop)
     start.check()
     start.settle()
     return new
 
 
 def test_a_savepoint_holds_the_last_batch_that_is_through_and_the_one_that_has_begun(folder: Path) -> None:
-    made = take(folder, place_of("one", folder))
+    made = take(folder, directory_of("one", folder))
     assert made.version == 2
     assert counts(made.folder, 2) == {"a": 2, "b": 2, "c": 3}
     assert SparkLog(made.folder / "spark").committed() == [2]
@@ -72,14 +72,14 @@ def test_a_savepoint_holds_the_last_batch_that_is_through_and_the_one_that_has_b
 
 
 def test_an_older_version_can_be_saved_and_has_not_read_what_came_later(folder: Path) -> None:
-    made = take(folder, place_of("old", folder), 0)
+    made = take(folder, directory_of("old", folder), 0)
     assert counts(made.folder, 0) == {"a": 1}
     assert SparkLog(made.folder / "spark").begun() == 1
     assert open_storage(made.folder).children("spark/sources/0/") == ["0", "1"]
 
 
 def test_what_is_saved_stays_although_the_flow_runs_on(folder: Path) -> None:
-    made = take(folder, place_of("one", folder))
+    made = take(folder, directory_of("one", folder))
     before = tree(made.folder)
     for number in range(3, 9):
         batch(folder, number, {"a": 1}, keep=2)
@@ -91,7 +91,7 @@ def test_what_is_saved_stays_although_the_flow_runs_on(folder: Path) -> None:
 
 def test_a_flow_starts_from_a_savepoint_in_another_folder(folder: Path) -> None:
     """Files of the checkpoint itself are known to Spark by their whole path, which is that of the new folder now."""
-    take(folder, place_of("one", folder))
+    take(folder, directory_of("one", folder))
     new = restored(folder, "one")
     assert counts(new, 2) == {"a": 2, "b": 2, "c": 3}
     entry = json.loads(text(new / "spark/sources/1/2").split("\n")[1])
@@ -102,7 +102,7 @@ def test_a_flow_starts_from_a_savepoint_in_another_folder(folder: Path) -> None:
 
 
 def test_a_restart_with_the_same_savepoint_goes_on(folder: Path) -> None:
-    take(folder, place_of("one", folder))
+    take(folder, directory_of("one", folder))
     new = restored(folder, "one")
     batch(new, 3, {"z": 1})
     restored(folder, "one")
@@ -110,15 +110,15 @@ def test_a_restart_with_the_same_savepoint_goes_on(folder: Path) -> None:
 
 
 def test_another_savepoint_does_not_silently_replace_what_is_there(folder: Path) -> None:
-    take(folder, place_of("one", folder))
-    take(folder, place_of("two", folder))
+    take(folder, directory_of("one", folder))
+    take(folder, directory_of("two", folder))
     restored(folder, "one")
     with pytest.raises(CheckpointError, match=r"did not begin from the savepoint.*--fresh"):
         restored(folder, "two")
 
 
 def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
-    take(folder, place_of("one", folder))
+    take(folder, directory_of("one", folder))
     new = restored(folder, "one", replace(WANTED, sources=(("new", "files"), ("two", "spout"), ("one", "files"))))
     log = SparkLog(new / "spark")
     assert log.offsets(2) == ["-", '{"logOffset":2}', '{"logOffset":2}']
@@ -150,9 +150,9 @@ def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
 )
 def test_what_would_be_lost_is_refused_and_named(folder: Path, wanted: Wanted, says: str) -> None:
     """By a start from a savepoint and by an ordinary restart alike, and nothing has changed then."""
-    take(folder, place_of("one", folder))
+    take(folder, directory_of("one", folder))
     before = tree(folder)
-    for start in (Restart(folder.parent / "new", wanted, place_of("one", folder)), Restart(folder, wanted)):
+    for start in (Restart(folder.parent / "new", wanted, directory_of("one", folder)), Restart(folder, wanted)):
         with pytest.raises(PenstockError, match=f"(?s){says}"):
             start.check()
         with pytest.raises(PenstockError, match=f"(?s){says}"):
@@ -180,11 +180,11 @@ def test_a_renamed_step_keeps_its_state(folder: Path) -> None:
 
 def test_a_renamed_step_keeps_its_state_from_a_savepoint_and_with_moved_sources(folder: Path) -> None:
     before = counts(folder, 2)
-    take(folder, place_of("x", folder))
+    take(folder, directory_of("x", folder))
     wanted = replace(RENAMED, sources=(("new", "files"), *WANTED.sources))
     new = folder.parent / "new"
     make_directory(new)
-    start = Restart(new, wanted, place_of("x", folder), rename={"count": "totals"})
+    start = Restart(new, wanted, directory_of("x", folder), rename={"count": "totals"})
     start.check()
     start.settle()
     assert counts(new, 2, "totals") == before
@@ -306,7 +306,7 @@ def test_state_that_is_missing_is_not_taken_for_a_flow_without_state(folder: Pat
 @pytest.mark.parametrize("name", ["state/versions/2.json", "spark/offsets/2", "sources/two/stand-000000003.pickle"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "gone"])
 def test_a_damaged_savepoint_is_refused_before_anything_starts(folder: Path, name: str, damage: str) -> None:
-    made = take(folder, place_of("one", folder), copy=True)
+    made = take(folder, directory_of("one", folder), copy=True)
     path = made.folder / name
     data = open_storage(made.folder).read(name)
     remove(path)
@@ -317,19 +317,19 @@ def test_a_damaged_savepoint_is_refused_before_anything_starts(folder: Path, nam
 
 
 def test_a_wrong_name_says_which_there_are(folder: Path) -> None:
-    take(folder, place_of("before", folder))
+    take(folder, directory_of("before", folder))
     with pytest.raises(CheckpointError, match="did you mean 'before'"):
-        load(place_of("befor", folder))
+        load(directory_of("befor", folder))
     with pytest.raises(CheckpointError, match="is there already"):
-        take(folder, place_of("before", folder))
+        take(folder, directory_of("before", folder))
     with pytest.raises(CheckpointError, match="there are 0 to 2"):
-        take(folder, place_of("x", folder), 9)
+        take(folder, directory_of("x", folder), 9)
 
 
 def test_a_name_is_found_from_a_run_in_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = begin(tmp_path / "shop")
     batch(folder, 0, {"a": 1})
-    made = take(folder, place_of("before", folder)).folder
+    made = take(folder, directory_of("before", folder)).folder
     assert find("before", folder.parent / "shop-2", "shop") == made
     monkeypatch.chdir(folder.parent)
     folder.parent.joinpath("savepoints").rename(folder.parent / ".penstock")
@@ -351,7 +351,7 @@ def test_a_flow_that_has_not_finished_a_batch_cannot_be_saved(root: Path) -> Non
 
 def unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A savepoint whose maker died before its list was finished."""
-    target = place_of("died", folder)
+    target = directory_of("died", folder)
     with monkeypatch.context() as patched:
         patched.setattr(_Attempt, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         patched.setattr(_Attempt, "give_up", lambda _: None)
@@ -374,7 +374,7 @@ def test_an_attempt_that_died_is_no_savepoint_and_is_taken_over(folder: Path, mo
 
 
 def test_of_two_that_make_the_same_savepoint_one_does(folder: Path) -> None:
-    target = place_of("both", folder)
+    target = directory_of("both", folder)
     first = _Attempt.begin(target)
     made = take(folder, target)
     with pytest.raises(CheckpointError, match="was made anew by another meanwhile"):

@@ -12,7 +12,7 @@ import penstock as ps
 import penstock.state as ps_state
 from penstock.errors import Impossible, StateError
 from penstock.graph.run import RunSpec
-from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.spark.run import run_bounded, run_live
 
 pytestmark = pytest.mark.spark
@@ -67,7 +67,7 @@ def test_a_changed_flow_starts_from_a_savepoint_and_goes_back_to_the_former(
     flow, first = one_source(tmp_path)
     run(flow, penstock_spark, old)
     assert first == {"a": 2, "b": 1}
-    saved = take(old, place_of("before", old)).folder
+    saved = take(old, directory_of("before", old)).folder
     put(tmp_path / "one", "2", "b")
     new = tmp_path / "other" / "shop"
     flow, last = three_sources(tmp_path)
@@ -76,7 +76,7 @@ def test_a_changed_flow_starts_from_a_savepoint_and_goes_back_to_the_former(
     third = tmp_path / "third" / "shop"
     put(tmp_path / "zero", "1", "q")
     flow, last = three_sources(tmp_path)
-    run(flow, penstock_spark, third, savepoint=take(new, place_of("after", new)).folder)
+    run(flow, penstock_spark, third, savepoint=take(new, directory_of("after", new)).folder)
     assert last == {"q": 2}, "the items of the checkpoint itself are not read again, although their path is another"
     flow, last = one_source(tmp_path)
     with pytest.raises(StateError, match="--drop-state zero --drop-state made"):

@@ -24,14 +24,14 @@ State = dict[Any, Any]
 LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Column("value"),), single=True)
 ONE = Layout((Column("name", pa.string()),), (Column("value"),), single=True)
 KEYS: State = {("k", g): g * 10 for g in range(128)}
-"""A key in each group: the place of key g is 1000 hashes up, with g in its last seven bits."""
+"""A key in each group: the hash of key g is 1000 hashes up, with g in its last seven bits."""
 
 
 def aggregate(call: str) -> StateSchema:
     return StateSchema("step", "aggregate", "values", (StateField("k", "int"),), (StateField("n", "bigint", call),))
 
 
-def place(key: Any) -> int:
+def hash_of(key: Any) -> int:
     return int((1000 + key[1]) << 7 | key[1] % 128)
 
 
@@ -46,8 +46,8 @@ def write(store: StateStore, version: int, tasks: int, changes: State) -> None:
     files = store.begin(version, {"step": tasks}, version - 1)["step"]
     for task in range(tasks):
         state = opened(files, task)
-        mine = {k: v for k, v in changes.items() if place(k) % 128 % tasks == task}
-        state.prepare(list(mine), [place(k) for k in mine])
+        mine = {k: v for k, v in changes.items() if hash_of(k) % 128 % tasks == task}
+        state.prefetch(list(mine), [hash_of(k) for k in mine])
         for key, value in mine.items():
             state.put(key, value) if value is not None else state.delete(key)
         state.save()
@@ -62,8 +62,8 @@ def whole(store: StateStore, version: int, tasks: int) -> State:
         read = opened(files, task)
         everything = dict(read.items())
         asked = opened(files, task)
-        keys = [k for k in KEYS if place(k) % 128 % tasks == task] + [k for k in everything if k not in KEYS]
-        asked.prepare(keys, [place(k) for k in keys])
+        keys = [k for k in KEYS if hash_of(k) % 128 % tasks == task] + [k for k in everything if k not in KEYS]
+        asked.prefetch(keys, [hash_of(k) for k in keys])
         assert {k: asked.get(k) for k in keys if asked.get(k) is not None} == everything
         found |= everything
     return found
@@ -105,13 +105,13 @@ def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
         files = store.begin(version, {"step": 1}, version - 1)["step"]
         state = opened(files, 0, ONE)
         keys = [("a",), ("b",), (f"only {version}",)]
-        state.prepare(keys, [77, 77, 77])
+        state.prefetch(keys, [77, 77, 77])
         for key in keys:
             state.put(key, f"{value} {key[0]}")
         state.save()
         store.publish(version)
     state = opened(store.begin(3, {"step": 1}, 2)["step"], 0, ONE)
-    state.prepare([("a",), ("b",), ("only 0",), ("only 9",)], [77] * 4)
+    state.prefetch([("a",), ("b",), ("only 0",), ("only 9",)], [77] * 4)
     assert [state.get((k,)) for k in ("a", "b", "only 0", "only 9")] == ["third a", "third b", "first only 0", None]
 
 
@@ -138,7 +138,7 @@ def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None
     store = StateStore(LocalStorage(tmp_path), run="r")
     files = store.begin(0, {"step": 2}, -1)["step"]
     state = opened(files, 0)
-    state.prepare([("k", 0)], [0])
+    state.prefetch([("k", 0)], [0])
     state.put(("k", 0), 1)
     state.save()
     with pytest.raises(StateError, match=r"tasks \[1\] of 2 did not report"):
@@ -234,7 +234,7 @@ def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -
 def test_a_key_at_a_task_that_does_not_own_it_is_refused(tmp_path: Path) -> None:
     state = opened(StateStore(LocalStorage(tmp_path), run="r").begin(0, {"step": 2}, -1)["step"], 0)
     with pytest.raises(StateError, match="which it does not own"):
-        state.prepare([("k", 1)], [place(("k", 1))])
+        state.prefetch([("k", 1)], [hash_of(("k", 1))])
 
 
 def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -
     files = store.begin(0, {"step": 1}, -1)["step"]
     for value in ("first", "second"):
         state = opened(files, 0)
-        state.prepare([("k", 0)], [0])
+        state.prefetch([("k", 0)], [0])
         state.put(("k", 0), value)
         state.save()
     store.publish(0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
@@ -32,7 +32,7 @@ STATELESS = Wanted("shop", WANTED.sources, {})
 
 
 def feeds(folder: Path) -> dict[int, Path]:
-    return {place: folder / "sources" / name / "feed" for place, (name, _) in enumerate(WANTED.sources)}
+    return {index: folder / "sources" / name / "feed" for index, (name, _) in enumerate(WANTED.sources)}
 
 
 def sweeper(folder: Path, *, state: bool = True) -> Sweeper:
@@ -175,7 +175,7 @@ class Numbers(FeedSource):
 
     pause = 0.0
 
-    def pull(self, place: Place) -> Iterator[Any]:
+    def pull(self, context: SourceContext) -> Iterator[Any]:
         for n in itertools.count():
             yield (n,)
             time.sleep(0.1)

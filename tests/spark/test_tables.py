@@ -22,12 +22,12 @@ from penstock.state.tables import FileTable
 from penstock.storage import LocalStorage
 
 Row = tuple[int, int, int]
-"""Place, time and a value."""
+"""Key hash, time and a value."""
 
 
 def rows_of(rows: list[Row], **more: Any) -> pa.RecordBatch:
     columns = {
-        "__place": pa.array([r[0] for r in rows], pa.int64()),
+        "__key_hash": pa.array([r[0] for r in rows], pa.int64()),
         "__time": pa.array([r[1] for r in rows], pa.int64()),
         "value": pa.array([r[2] for r in rows], pa.int64()),
     }
@@ -65,8 +65,8 @@ def chain(store: StateStore, version: int) -> list[StateFile]:
     return store.read(version).get("step", [])
 
 
-PLACES = st.integers(-4, 400).map(lambda p: p * 37)
-ROWS = st.lists(st.tuples(PLACES, st.integers(0, 100), st.integers(0, 9)), max_size=30)
+HASHES = st.integers(-4, 400).map(lambda p: p * 37)
+ROWS = st.lists(st.tuples(HASHES, st.integers(0, 100), st.integers(0, 9)), max_size=30)
 
 
 @given(st.data())
@@ -112,9 +112,9 @@ def _agree(data: st.DataObject, model: MemoryTable, made: list[FileTable]) -> No
     begin, end = sorted((data.draw(st.integers(-5, 120)), data.draw(st.integers(-5, 120))))
     assert _all(t.span(NEVER, FOREVER) for t in made) == shown(model.span(NEVER, FOREVER))
     assert _all(t.span(begin, end) for t in made) == shown(model.span(begin, end))
-    places = np.array([*data.draw(st.lists(PLACES, max_size=40)), 7, 7], np.int64)
-    asked = [(t, places[places % 128 % len(made) == t.task]) for t in made]
-    assert _all(t.at(p, begin, end) for t, p in asked) == shown(model.at(places, begin, end))
+    hashes = np.array([*data.draw(st.lists(HASHES, max_size=40)), 7, 7], np.int64)
+    asked = [(t, hashes[hashes % 128 % len(made) == t.task]) for t in made]
+    assert _all(t.at(p, begin, end) for t, p in asked) == shown(model.at(hashes, begin, end))
 
 
 def _all(parts: Any) -> list[Any]:

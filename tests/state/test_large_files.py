@@ -54,7 +54,7 @@ TYPES: dict[str, tuple[str, Make]] = {
 KEYS = [k for k, (ddl, _) in TYPES.items() if not ddl.startswith(("array", "struct", "map", "float", "double"))]
 
 
-def place(n: int) -> int:
+def hash_of(n: int) -> int:
     """A key hash that has nothing to do with the order of the keys."""
     return int(n * 2654435761 % (1 << 40))
 
@@ -81,7 +81,7 @@ def _is_pairs(value: Any) -> bool:
 
 
 def write(state: FileState, keys: list[Any], values: list[Any]) -> None:
-    state.prepare(keys, [place(k[0]) for k in keys])
+    state.prefetch(keys, [hash_of(k[0]) for k in keys])
     for key, value in zip(keys, values, strict=True):
         state.put(key, value)
     state.save()
@@ -99,8 +99,8 @@ def test_values_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None
     assert file.size > 8 * REGION
     for asked in ([1], [ROWS - 1], list(range(0, ROWS, 997)), list(range(ROWS))):
         state = opened(store, 1, form)
-        state.prepare([(n,) for n in asked], [place(n) for n in asked])
-        assert [plain(state.near[(n,)][1]) for n in asked] == [plain(kept[(n,)][1]) for n in asked]
+        state.prefetch([(n,) for n in asked], [hash_of(n) for n in asked])
+        assert [plain(state.cache[(n,)][1]) for n in asked] == [plain(kept[(n,)][1]) for n in asked]
     _changes(store, form, kept, make)
 
 
@@ -125,7 +125,7 @@ def test_keys_of_every_type_in_a_large_file(tmp_path: Path, name: str) -> None:
     store.publish(0)
     for keys in ([list(kept)[5]], list(kept)[::997], list(kept)):
         state = opened(store, 1, form)
-        state.prepare(keys, [place(k[0]) for k in keys])
+        state.prefetch(keys, [hash_of(k[0]) for k in keys])
         assert [state.get(k) for k in keys] == [kept[k] for k in keys]
     assert dict(opened(store, 1, form).items()) == kept
 
@@ -147,7 +147,7 @@ def test_rows_of_every_type_in_a_large_table(tmp_path: Path, name: str) -> None:
     found = _table(store, FileTable.many + 2)
     assert _shown(found.span(NEVER, FOREVER)) == expected
     some = list(range(0, len(expected), 997))
-    assert _shown(found.at(np.array([place(n) for n in some]))) == {n: expected[n] for n in some}
+    assert _shown(found.at(np.array([hash_of(n) for n in some]))) == {n: expected[n] for n in some}
 
 
 def _table(store: StateStore, version: int) -> FileTable:
@@ -157,7 +157,7 @@ def _table(store: StateStore, version: int) -> FileTable:
 
 def _rows(numbers: range, values: list[Any], kind: Any) -> pa.RecordBatch:
     columns = {
-        "__place": pa.array([place(n) for n in numbers], pa.int64()),
+        "__key_hash": pa.array([hash_of(n) for n in numbers], pa.int64()),
         "__time": pa.array(list(numbers), pa.int64()),
         "value": pa.array([list(v.items()) if pa.types.is_map(kind) else v for v in values], kind),
     }

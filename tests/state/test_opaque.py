@@ -18,7 +18,7 @@ from penstock.cli.main import make_app
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.spark.checkpoint.changes import Wanted
-from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
@@ -45,7 +45,7 @@ def keep(folder: Path, version: int, values: dict[str, Any]) -> None:
     store = StateStore(LocalStorage(folder / "state"), run="r", schemas=schemas)
     made = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
     made.describe(LAYOUT)
-    made.prepare([(w,) for w in values], [n << 7 for n in range(len(values))])
+    made.prefetch([(w,) for w in values], [n << 7 for n in range(len(values))])
     for word, value in values.items():
         made.put((word,), value)
     made.save()
@@ -68,7 +68,7 @@ def test_a_crafted_checkpoint_runs_nothing(tmp_path: Path, command: list[str]) -
     assert not mark.exists()
     made = FileState(StateStore(LocalStorage(folder / "state")).begin(1, {"step": 1}, 0)["step"], 0)
     made.describe(LAYOUT)
-    made.prepare([("a",)], [0])
+    made.prefetch([("a",)], [0])
     assert mark.exists(), "the flow itself opens it: the bomb is real"
 
 
@@ -78,7 +78,7 @@ def test_a_savepoint_of_a_crafted_checkpoint_runs_nothing(tmp_path: Path) -> Non
     batch(folder, 0, {"a": 1})
     for path in folder.rglob("*.pickle"):
         path.write_bytes(pickle.dumps(Bomb(mark)))
-    made = take(folder, place_of("one", folder))
+    made = take(folder, directory_of("one", folder))
     made.verify()
     assert {s.name for s in state.stores(made.folder)} == set(SCHEMAS)
     state.read(made.folder, "count")

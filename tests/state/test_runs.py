@@ -21,7 +21,7 @@ Row = tuple[int, int, int]
 
 def batch(rows: list[Row]) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
-    made = dict(zip(("__place", "__time", "n"), columns, strict=True))
+    made = dict(zip(("__key_hash", "__time", "n"), columns, strict=True))
     return pa.record_batch({name: pa.array(values, pa.int64()) for name, values in made.items()})
 
 
@@ -46,7 +46,7 @@ def test_a_table_holds_what_a_list_does(moves: list[Any], begin: int, end: int, 
     table, model, horizon = MemoryTable(), list[Row](), NEVER
     for what, value in moves:
         if what == "add":
-            rows = [(place, at, len(model) + i) for i, (place, at) in enumerate(value)]
+            rows = [(key_hash, at, len(model) + i) for i, (key_hash, at) in enumerate(value)]
             model += rows
             table.add(batch(rows))
         elif what == "forget":
@@ -102,7 +102,7 @@ def test_reading_does_not_cost_more_where_more_is_kept() -> None:
 
     def reads(kept: int) -> Callable[[], object]:
         table, numbers = MemoryTable(), np.arange(kept)
-        table.add(pa.record_batch({"__place": numbers * 128, "__time": numbers, "n": numbers}))
+        table.add(pa.record_batch({"__key_hash": numbers * 128, "__time": numbers, "n": numbers}))
         sought = np.arange(100) * 128
         table.at(sought)
         return lambda: (table.span(100, 200), table.at(sought, 0, 1000), table.first(50))

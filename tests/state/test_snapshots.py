@@ -40,7 +40,7 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
 
 
 def change(state: KeyedState, texts: dict[int, str | None]) -> None:
-    state.prepare([(n,) for n in texts], [n << 7 for n in texts])
+    state.prefetch([(n,) for n in texts], [n << 7 for n in texts])
     for n, text in texts.items():
         state.put((n,), text) if text is not None else state.delete((n,))
 
@@ -72,7 +72,7 @@ def test_a_state_goes_back_to_its_snapshots(states: States) -> None:
 
 def rows(numbers: range) -> pa.RecordBatch:
     hashes = pa.array([n << 7 for n in numbers], pa.int64())
-    return pa.record_batch({"__place": hashes, "__time": pa.array(list(numbers), pa.int64()), "n": list(numbers)})
+    return pa.record_batch({"__key_hash": hashes, "__time": pa.array(list(numbers), pa.int64()), "n": list(numbers)})
 
 
 def shown(table: TimeTable) -> list[int]:

@@ -24,13 +24,13 @@ def test_values_and_rows_without_files() -> None:
             keys = [n for n in range(version * 10, version * 10 + 30) if n % 2 == task]
             state = FileState(staged["a/b"], task)
             state.describe(LAYOUT)
-            state.prepare([(n,) for n in keys], keys)
+            state.prefetch([(n,) for n in keys], keys)
             for n in keys:
                 state.put((n,), f"{n} at {version}")
             state.save()
             table = FileTable(staged["rows"], task)
             hashes = pa.array(keys, pa.int64())
-            table.add(pa.record_batch({"__place": hashes, "__time": hashes, "version": [version] * len(keys)}))
+            table.add(pa.record_batch({"__key_hash": hashes, "__time": hashes, "version": [version] * len(keys)}))
             table.save()
         store.publish(version)
     assert store.versions() == [5, 6, 7]

@@ -20,7 +20,7 @@ from penstock.storage import LocalStorage
 LAYOUT = Layout((Column("k", pa.int64()),), (Column("n", pa.int64()),), single=True, bare=True, timers=True)
 
 
-def place(key: int) -> int:
+def hash_of(key: int) -> int:
     return key * 0x9E3779B97F4A7C15 & (1 << 62) - 1
 
 
@@ -42,8 +42,8 @@ class Step:
             state.timers(self.times)
 
     def of(self, key: int) -> Any:
-        state = self.tasks[place(key) & 127 & (len(self.tasks) - 1)]
-        state.prepare([key], [place(key)])
+        state = self.tasks[hash_of(key) & 127 & (len(self.tasks) - 1)]
+        state.prefetch([key], [hash_of(key)])
         return state
 
     def close(self) -> dict[str, int]:
@@ -73,8 +73,8 @@ def test_files_and_memory_agree_over_restarts_and_other_numbers_of_tasks(tmp_pat
                 timers.delete(key, clock, tag)
                 memory.delete(key, clock, tag)
         for clock, until in ((EVENT, step.times.watermark), (PROCESSING, step.times.now)):
-            found = [(d.time, place(d.key), d.tag) for s in step.tasks if s.waits for d in s.waits.due(clock, until)]
-            assert sorted(found) == sorted((d.time, place(d.key), d.tag) for d in memory.due(clock, until))
+            found = [(d.time, hash_of(d.key), d.tag) for s in step.tasks if s.waits for d in s.waits.due(clock, until)]
+            assert sorted(found) == sorted((d.time, hash_of(d.key), d.tag) for d in memory.due(clock, until))
             if len(step.tasks) == 1:
                 assert found == sorted(found), "by time, then by key hash, then by tag"
         assert step.close() == {clock: memory.next(clock) for clock in CLOCKS}
@@ -110,7 +110,7 @@ def test_what_is_due_is_found_without_reading_what_is_kept(tmp_path: Path) -> No
     many = 200_000
     step = Step(tmp_path)
     [state] = step.tasks
-    state.prepare(list(range(many)), [place(k) for k in range(many)])
+    state.prefetch(list(range(many)), [hash_of(k) for k in range(many)])
     assert state.waits is not None
     for key in range(many):
         state.put(key, key)

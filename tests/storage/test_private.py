@@ -16,7 +16,7 @@ from penstock.log import Log
 from penstock.spark.checkpoint.changes import Wanted
 from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.restart import Restart
-from penstock.spark.checkpoint.savepoint import place_of, take
+from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.spark.jvm import gateway
 from penstock.spark.jvm.session import LOCAL_SECURITY, _settings
 from penstock.storage.private import make_private
@@ -39,7 +39,7 @@ def shared() -> Iterator[Path]:
 def checkpoint(shared: Path) -> Path:
     folder = begin(make_private(shared / ".penstock" / "shop"), WANTED)
     batch(folder, 0, {"a": 1})
-    take(folder, place_of("saved", folder))
+    take(folder, directory_of("saved", folder))
     return shared / ".penstock"
 
 

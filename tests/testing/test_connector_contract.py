@@ -54,7 +54,7 @@ class Naive(LedgerSink):
     def __init__(self, shown: list[tuple[Any, ...]]) -> None:
         self.kept = shown
 
-    def open(self, place: Any) -> None:
+    def open(self, context: Any) -> None:
         """Takes nothing over."""
 
     def stage(self, frame: Any, batch: Batch) -> Staged:

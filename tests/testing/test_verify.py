@@ -110,7 +110,7 @@ def test_what_cannot_be_verified_is_refused() -> None:
 class ForgetfulSink(LedgerSink):
     """A sink that says it delivers exactly once, and appends whatever comes."""
 
-    def open(self, place: Any) -> None:
+    def open(self, context: Any) -> None:
         """Looks at nothing."""
 
     def stage(self, frame: Any, batch: Batch) -> Staged:
@@ -140,13 +140,13 @@ class ForgetfulTarget(Target):
         (folder / "rows").touch()
         yield {"path": str(folder / "rows")}
 
-    def endpoint(self, place: dict[str, Any]) -> Endpoint:
+    def endpoint(self, options: dict[str, Any]) -> Endpoint:
         """The sink."""
-        return ps.connector(ForgetfulSink(), **place)
+        return ps.connector(ForgetfulSink(), **options)
 
-    def reader(self, place: dict[str, Any]) -> Reader:
+    def reader(self, options: dict[str, Any]) -> Reader:
         """Reads lines."""
-        return _Lines(Path(place["path"]))
+        return _Lines(Path(options["path"]))
 
 
 class _Lines(Following):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from penstock.compiler.plan import Plan
+from penstock.compiler.rewrites.assign_hosts import assign_hosts
 from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
@@ -13,7 +14,6 @@ from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
-from penstock.compiler.rewrites.place import place
 from penstock.compiler.rewrites.prune_unread import prune_unread
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
 from penstock.compiler.rewrites.window_parts import window_parts
@@ -32,7 +32,7 @@ BOTH: tuple[Rewrite, ...] = (
     expand_sources,
     window_parts,
     combine_early,
-    place,
+    assign_hosts,
     prune_unread,
     fuse_python,
     fuse_native,

@@ -3,7 +3,7 @@
 A connector of your own is a subclass, handed to a flow with `ps.connector(...)`:
 
     class Numbers(SourceConnector):
-        def bounded(self, spark, place): return spark.range(10)
+        def bounded(self, spark, context): return spark.range(10)
 
 The contract of a source: `stream` and `bounded` give a DataFrame with exactly the schema of the step. The contract of
 a sink: `stage` does all that can fail and shows nothing; `commit` shows it, quickly. A batch that runs again stages and
@@ -32,11 +32,11 @@ __all__ = [
     "REFUSED",
     "Batch",
     "Capabilities",
-    "Place",
+    "SourceContext",
     "Refusal",
     "RowSink",
     "SinkConnector",
-    "SinkPlace",
+    "SinkContext",
     "SourceConnector",
     "Spot",
     "Staged",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceContext:
     """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
 
     `once` says that the run ends when it has read what is there. With `keeps_unread` a record that cannot be read does not stop the source: it
@@ -73,25 +73,27 @@ class SourceConnector:
     capabilities: ClassVar[Capabilities] = SOURCE
     failure: PenstockError | None = None
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """A streaming DataFrame."""
-        raise Impossible(f"source {place.step!r}: {place.endpoint.kind!r} cannot be read as a live stream; use --batch")
+        raise Impossible(
+            f"source {context.step!r}: {context.endpoint.kind!r} cannot be read as a live stream; use --batch"
+        )
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """All that is there now, as a plain DataFrame."""
         raise Impossible(
-            f"source {place.step!r}: {place.endpoint.kind!r} has no end, so a bounded run would not finish; "
+            f"source {context.step!r}: {context.endpoint.kind!r} has no end, so a bounded run would not finish; "
             f"give it a limit, or run it live"
         )
 
-    def reached(self, place: Place, offset: Any) -> None:
+    def reached(self, context: SourceContext, offset: Any) -> None:
         """Called when all batches up to an offset (as the source's own text of it) are through."""
 
     def shed(self, start: Any, end: Any) -> int:
         """How many records a batch between two offsets has left out, because its user said so."""
         return 0
 
-    def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
+    def locate(self, spark: SparkSession, context: SourceContext, spot: Spot) -> str:
         """The position of a record outside, for an error message; empty when the source cannot tell."""
         return ""
 
@@ -99,9 +101,9 @@ class SourceConnector:
         """Where outside records stand that could not be read, from what was known when they were."""
         return [position for _, position in unread]
 
-    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
         """Reads records that could not be read, and were put aside, once more."""
-        raise Impossible(f"source {place.step!r}: {place.endpoint.kind!r} cannot read records from dead letters")
+        raise Impossible(f"source {context.step!r}: {context.endpoint.kind!r} cannot read records from dead letters")
 
     def close(self) -> None:
         """Called when the run ends."""
@@ -136,7 +138,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class SinkPlace:
+class SinkContext:
     """What a sink may know before the first batch: its name, options and schema, the lineage, and what is asked of it.
 
     `updates` names the key fields when its records replace earlier ones of the same key.
@@ -173,7 +175,7 @@ class Staged:
 
 
 class Refusal(NamedTuple):
-    """A row that a sink does not take: its place in the batch, its values, and what is said against it."""
+    """A row that a sink does not take: its index in the batch, its values, and what is said against it."""
 
     number: int
     row: tuple[Any, ...]
@@ -185,11 +187,11 @@ class SinkConnector:
 
     capabilities: ClassVar[Capabilities] = SINK
 
-    def refuses(self, place: SinkPlace) -> str:
+    def refuses(self, context: SinkContext) -> str:
         """Why this sink, with these options, cannot hold the delivery asked for; empty when it can."""
         return ""
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Called once before the first batch. A sink with a ledger gives the last entry of this lineage."""
         return None
 
@@ -198,7 +200,7 @@ class SinkConnector:
         raise NotImplementedError
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
-        """In place of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
+        """Instead of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
         raise NotImplementedError
 
     def interrupt(self) -> bool:

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from penstock.connectors.base import Batch, SinkConnector, SinkPlace
+from penstock.connectors.base import Batch, SinkConnector, SinkContext
 from penstock.errors import DeliveryError
 from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 
@@ -107,7 +107,7 @@ class LedgerSink(SinkConnector):
     capabilities: ClassVar[Capabilities] = LEDGER_SINK
     fence = 0
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Takes over from older drivers, and gives the last entry of this lineage."""
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from penstock.connectors.base import Batch, RowSink, SinkPlace
+from penstock.connectors.base import Batch, RowSink, SinkContext
 from penstock.connectors.registry import connector_of, kinds_with
 from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
@@ -58,9 +58,9 @@ class LocalSink:
         """The options of the endpoint that are set."""
         return _known(self.endpoint)
 
-    def place(self) -> SinkPlace:
+    def context(self) -> SinkContext:
         """The same for a connector: of a bounded run, which has no lineage of its own."""
-        return SinkPlace(self.step, self.flow, self.options, self.schema, "bounded", updates=self.updates)
+        return SinkContext(self.step, self.flow, self.options, self.schema, "bounded", updates=self.updates)
 
     def batch(self) -> Batch:
         """The one batch of a bounded run."""
@@ -98,7 +98,7 @@ def write_locally(sink: LocalSink, rows: Sequence[Row]) -> None:
     """
     kind, own = sink.endpoint.kind, sink.endpoint.connector
     if isinstance(own, RowSink):
-        own.open(sink.place())
+        own.open(sink.context())
         own.write(list(rows), sink.batch())
         own.close()
         return

@@ -1,6 +1,6 @@
 """Records that a source cannot read, as Spark sees them: a column beside the others holds what was read instead, and where.
 
-A source that must stop at such a record (`Place.keeps_unread` is false) raises there; the failure travels to the driver as one word.
+A source that must stop at such a record (`SourceContext.keeps_unread` is false) raises there; the failure travels to the driver as one word.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.parsing import PARSED, Reading, literal
 from penstock.errors import Failure
 from penstock.graph.schema import Schema
@@ -31,9 +31,9 @@ SHOWN = 2000
 class Unreadable(Exception):
     """Stops a worker at a record that it cannot read."""
 
-    def __init__(self, place: Place, raw: bytes, position: str, cause: str) -> None:
+    def __init__(self, context: SourceContext, raw: bytes, position: str, cause: str) -> None:
         shown = raw[:SHOWN].decode(errors="backslashreplace")
-        super().__init__(MARK + encode(Failure(place.step, cause, shown, position, "").as_dict()))
+        super().__init__(MARK + encode(Failure(context.step, cause, shown, position, "").as_dict()))
 
 
 def position_in(topic: str, partition: str = "partition", offset: str = "offset") -> str:
@@ -43,7 +43,7 @@ def position_in(topic: str, partition: str = "partition", offset: str = "offset"
 
 def read_values(
     frame: DataFrame,
-    place: Place,
+    context: SourceContext,
     schema: Schema,
     reading: Reading,
     position: str,
@@ -60,21 +60,21 @@ def read_values(
     found = frame.selectExpr("*", f"{reading.parse} as {PARSED}").selectExpr("*", f"({unread}) as __bad")
     fields = [f"__value.{quote(n)}" for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
-    if place.keeps_unread:
+    if context.keeps_unread:
         value = f"if(__bad, null, {reading.value}) as __value"
         return found.selectExpr(value, *beside, described("__bad", position, cause)).selectExpr(*fields, *names, UNREAD)
-    checked = f"if(__bad, {raised(place, position, cause)}, {reading.value}) as __value"
+    checked = f"if(__bad, {raised(context, position, cause)}, {reading.value}) as __value"
     return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
 
 
-def read_texts(frame: DataFrame, place: Place, names: Sequence[str], position: str) -> DataFrame:
+def read_texts(frame: DataFrame, context: SourceContext, names: Sequence[str], position: str) -> DataFrame:
     """Keys and values as text, which they must be: bytes that are not stop the flow, or go aside, rather than change on the way."""
     cause = f"coalesce({', '.join(not_text(n) for n in names if n in TEXTS)})"
     unread = f"{cause} is not null"
     columns = [as_text(n) if n in TEXTS else quote(n) for n in names]
-    if place.keeps_unread:
+    if context.keeps_unread:
         return frame.selectExpr(*columns, described(unread, position, cause))
-    stop = f"if({unread}, {raised(place, position, cause)}, true) as __text"
+    stop = f"if({unread}, {raised(context, position, cause)}, true) as __text"
     checked = frame.selectExpr(*columns, stop).where("__text")
     return checked.drop("__text")
 
@@ -110,11 +110,11 @@ def described(unread: str, position: str, cause: str = "cast(null as string)") -
     )
 
 
-def raised(place: Place, position: str, cause: str) -> str:
+def raised(context: SourceContext, position: str, cause: str) -> str:
     """The SQL text that stops the flow at a record."""
     shown = f"make_valid_utf8(left(cast(value as string), {SHOWN}))"
     parts = {
-        "step": literal(place.step),
+        "step": literal(context.step),
         "error": f"coalesce({cause}, {literal(UNREADABLE)})",
         "record": f"coalesce({shown}, '')",
         "position": f"coalesce({position}, '{REPLAYED}')",
@@ -124,9 +124,9 @@ def raised(place: Place, position: str, cause: str) -> str:
     return f"raise_error(concat('{MARK}', regexp_replace(base64({failure}), '[^A-Za-z0-9+/=]', '')))"
 
 
-def in_order(place: Place, frame: DataFrame) -> DataFrame:
+def in_order(context: SourceContext, frame: DataFrame) -> DataFrame:
     """The fields in the order of the step, and the column of what could not be read where it is kept."""
-    return frame.select(*map(quote, place.schema.names), *([UNREAD] if place.keeps_unread else []))
+    return frame.select(*map(quote, context.schema.names), *([UNREAD] if context.keeps_unread else []))
 
 
 def raw_rows(letters: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from penstock.connectors.base import Place
+    from penstock.connectors.base import SourceContext
 
 Offset = dict[str, Any]
 _NUMBER = itertools.count()
@@ -85,20 +85,20 @@ class Ranges:
         return min((n for n in (self.most, noted) if n is not None), default=None)
 
 
-def stream_of(spark: SparkSession, ranges: Ranges, place: Place) -> DataFrame:
+def stream_of(spark: SparkSession, ranges: Ranges, context: SourceContext) -> DataFrame:
     """A streaming frame."""
-    return spark.readStream.format(_registered(spark, ranges, place)).load().select(*map(quote, place.schema.names))
+    return spark.readStream.format(_registered(spark, ranges, context)).load().select(*map(quote, context.schema.names))
 
 
-def bounded_of(spark: SparkSession, ranges: Ranges, place: Place) -> DataFrame:
+def bounded_of(spark: SparkSession, ranges: Ranges, context: SourceContext) -> DataFrame:
     """A plain frame of what is there now."""
-    return spark.read.format(_registered(spark, ranges, place)).load().select(*map(quote, place.schema.names))
+    return spark.read.format(_registered(spark, ranges, context)).load().select(*map(quote, context.schema.names))
 
 
-def _registered(spark: SparkSession, ranges: Ranges, place: Place) -> str:
+def _registered(spark: SparkSession, ranges: Ranges, context: SourceContext) -> str:
     """The name under which Spark knows a class that is made for this source alone."""
-    ranges.schema, ranges.pace = str(place.schema), place.folder / "pace"
-    called = f"penstock_{place.endpoint.kind}_{next(_NUMBER)}"
+    ranges.schema, ranges.pace = str(context.schema), context.folder / "pace"
+    called = f"penstock_{context.endpoint.kind}_{next(_NUMBER)}"
     made = type("Made", (RangeSource,), {"ranges": ranges, "called": called})
     spark.dataSource.register(made)
     return called

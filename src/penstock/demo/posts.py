@@ -49,9 +49,9 @@ def mixed(number: int, salt: int = 0) -> int:
 
 def weights(second: float) -> list[float]:
     """How much each topic is talked about at a time: a wave that goes round, and the burst of the moment."""
-    places = len(TOPICS)
-    waves = [math.exp(2.5 * math.cos(2 * math.pi * (second / ROUND - at / places))) for at in range(places)]
-    waves[mixed(int(second // BURST), salt=7) % places] += 10.0
+    many = len(TOPICS)
+    waves = [math.exp(2.5 * math.cos(2 * math.pi * (second / ROUND - at / many))) for at in range(many)]
+    waves[mixed(int(second // BURST), salt=7) % many] += 10.0
     return waves
 
 

@@ -97,19 +97,19 @@ class GraphBuilder:
             NameTaken: another step has its name.
             FlowError: it does not fit what it reads; the message names the step and the line.
         """
-        placed = node if node.line else replace(node, line=user_line())
-        self._check_name(placed)
-        placed = with_expressions(self._delivered(placed), self.meant)
+        located = node if node.line else replace(node, line=user_line())
+        self._check_name(located)
+        located = with_expressions(self._delivered(located), self.meant)
         try:
-            self._nodes[placed.name] = bind(placed, inputs_of(placed, self._nodes))
+            self._nodes[located.name] = bind(located, inputs_of(located, self._nodes))
         except Exception:
-            self._forget_children(placed.name)
+            self._forget_children(located.name)
             raise
-        first = next(iter(self._nodes[placed.name].outputs), None)
-        return Port(placed.name, first.name if first else OUT)
+        first = next(iter(self._nodes[located.name].outputs), None)
+        return Port(located.name, first.name if first else OUT)
 
     def meant(self, expr: Expr) -> Expr:
-        """An expression with calls of the flow's functions in place of their names."""
+        """An expression with calls of the flow's functions instead of their names."""
         return with_functions(expr, self.functions) if self.functions else expr
 
     def _forget_children(self, step: str) -> None:
@@ -120,11 +120,11 @@ class GraphBuilder:
 
     def add_in_any_order(self, nodes: Iterable[Node]) -> None:
         """Adds steps that may read each other before they are added, as the components of a topology do."""
-        placed = {n.name: n for n in self._nodes.values()}
+        named = {n.name: n for n in self._nodes.values()}
         for node in nodes:
-            self._check_name(node, placed)
-            placed[node.name] = with_expressions(self._delivered(node), self.meant)
-        self._nodes = {n.name: n for n in Graph(self.name, tuple(placed.values())).nodes}
+            self._check_name(node, named)
+            named[node.name] = with_expressions(self._delivered(node), self.meant)
+        self._nodes = {n.name: n for n in Graph(self.name, tuple(named.values())).nodes}
 
     def _check_name(self, node: Node, known: dict[str, Node] | None = None) -> None:
         if not is_id(node.name):

@@ -101,7 +101,7 @@ class Graph:
     def _walk(self) -> Iterator[Node]:
         """Row by row: first the steps that read nothing, then those that read only the rows above, and so on."""
         waits = {n.name: len({p.step for p in n.inputs}) for n in self.nodes}
-        place = {n.name: i for i, n in enumerate(self.nodes)}
+        index = {n.name: i for i, n in enumerate(self.nodes)}
         after: dict[str, list[Node]] = {}
         for node in self.nodes:
             for step in {p.step for p in node.inputs}:
@@ -112,7 +112,7 @@ class Graph:
             for node in (reader for n in row for reader in after.get(n.name, ())):
                 waits[node.name] -= 1
             reached = {r.name: r for n in row for r in after.get(n.name, ()) if not waits[r.name]}
-            row = sorted(reached.values(), key=lambda n: place[n.name])
+            row = sorted(reached.values(), key=lambda n: index[n.name])
         stuck = [n for n in self.nodes if waits[n.name]]
         if stuck:
             raise LoopError(self._loop_text(stuck))

@@ -25,9 +25,9 @@ class Row(tuple[Any, ...]):
     names: ClassVar[tuple[str, ...]] = ()
 
     def __getitem__(self, at: str | SupportsIndex | slice) -> Any:
-        return tuple.__getitem__(self, Row.place(self, at) if isinstance(at, str) else at)
+        return tuple.__getitem__(self, Row.index_of(self, at) if isinstance(at, str) else at)
 
-    def place(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """The position of a field.
 
         Args:

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 @dataclass
 class StopSignals:
-    """The handlers. `install` may be called again: Spark puts one of its own in place when it starts."""
+    """The handlers. `install` may be called again: Spark installs one of its own when it starts."""
 
     ask: Callable[[], None]
     force: Callable[[], None] = lambda: None

@@ -138,7 +138,7 @@ class Kernel:
 class RecordFailed(Exception):
     """The user's code failed on a record. The host knows where the record stood, and makes a StepError of it.
 
-    `at` is its place in the chunk; None where that is not known, or where it may have been in an earlier one. `made` has what a keyed step gave for the records before it, which it has
+    `at` is its index in the chunk; None where that is not known, or where it may have been in an earlier one. `made` has what a keyed step gave for the records before it, which it has
     taken and cannot take again.
     """
 

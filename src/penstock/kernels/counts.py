@@ -64,7 +64,7 @@ class PassCounts:
         return PassCounts(steps, _once([*self.letters, *other.letters]))
 
     def of(self, step: str) -> StepCounts:
-        """The counts of a step, to be changed in place."""
+        """The counts of a step, to be changed by the caller."""
         return self.steps.setdefault(step, StepCounts())
 
     def taken(self) -> dict[str, int]:

@@ -16,10 +16,10 @@ from penstock.kernels.records.chunk import Chunk
 
 @dataclass(frozen=True)
 class Wire:
-    """Where a stream goes: the kernel at `to`, as its input number `place`."""
+    """Where a stream goes: the kernel at `to`, as its input number `input_index`."""
 
     to: int
-    place: int
+    input_index: int
 
 
 class Pipeline:
@@ -35,8 +35,8 @@ class Pipeline:
             kernel.counters = StepCounts()
         self.wires: dict[Port, list[Wire]] = {}
         for at, kernel in enumerate(kernels):
-            for place, port in enumerate(kernel.node.inputs):
-                self.wires.setdefault(port, []).append(Wire(at, place))
+            for input_index, port in enumerate(kernel.node.inputs):
+                self.wires.setdefault(port, []).append(Wire(at, input_index))
 
         self.guards = {k.node.name: Guard(k.node.on_error) for k in kernels if k.node.on_error and _guarded(k.node)}
         for kernel in kernels:
@@ -58,16 +58,16 @@ class Pipeline:
     def take(self, port: Port, chunk: Chunk) -> Iterator[tuple[Port, Chunk]]:
         """Pushes a chunk in at a port, as far as it goes."""
         for wire in self.wires.get(port, ()):
-            yield from self._take(self.kernels[wire.to], chunk, wire.place)
+            yield from self._take(self.kernels[wire.to], chunk, wire.input_index)
 
     def take_at(self, step: str, chunk: Chunk) -> Iterator[tuple[Port, Chunk]]:
         """Pushes a chunk into one step, past those that read the same stream."""
         yield from self._take(next(k for k in self.kernels if k.node.name == step), chunk, 0)
 
-    def _take(self, kernel: Kernel, chunk: Chunk, place: int) -> Iterator[tuple[Port, Chunk]]:
+    def _take(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Iterator[tuple[Port, Chunk]]:
         kernel.counters.taken += len(chunk)
         guard = None if kernel.handles_errors else self.guards.get(kernel.node.name)
-        given = kernel.take(chunk, place) if guard is None else guard.take(kernel, chunk, place)
+        given = kernel.take(chunk, input_index) if guard is None else guard.take(kernel, chunk, input_index)
         yield from self._on(kernel, given)
 
     def _on(self, kernel: Kernel, given: Iterable[tuple[str, Chunk]]) -> Iterator[tuple[Port, Chunk]]:

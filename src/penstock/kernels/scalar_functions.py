@@ -78,10 +78,10 @@ class Table:
     def chunk(self, schema: Schema) -> Chunk:
         """All columns; as an Arrow batch where they are one, or where one of them is an array."""
         if not self.given.is_arrow and all(isinstance(column, list) for column in self.added):
-            return Chunk(schema, columns=[*self.given.columns(), *self.added], places=self.given.places)
+            return Chunk(schema, columns=[*self.given.columns(), *self.added], key_hashes=self.given.key_hashes)
         arrays = [self.array(at, field.type) for at, field in enumerate(schema.fields)]
         batch = pa.RecordBatch.from_arrays(arrays, names=list(schema.names))
-        return Chunk(schema, batch=batch, places=self.given.places)
+        return Chunk(schema, batch=batch, key_hashes=self.given.key_hashes)
 
 
 class _Argument:
@@ -149,8 +149,8 @@ class _Call:
             return call_arrays(self.function, arrays, len(there))
         mask = pa.array(there)
         made = call_arrays(self.function, [array.filter(mask) for array in arrays], int(there.sum()))
-        places = pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there)
-        return pc.take(made, places)
+        indexes = pa.array(np.where(there, np.cumsum(there) - 1, 0), mask=~there)
+        return pc.take(made, indexes)
 
     def _failed(self, table: Table, at: int | None, error: Exception) -> RecordFailed:
         rows = table.given.rows()

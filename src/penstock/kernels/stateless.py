@@ -134,7 +134,7 @@ class FlatMapKernel(Kernel):
                 yield from by_output(self, records)
 
     def _records(self, chunk: Chunk) -> Iterator[list[Any]]:
-        """What the function gives, in pieces that are still near the processor when the next step takes them."""
+        """What the function gives, in pieces that are still in the processor's cache when the next step takes them."""
         made: list[Any] = []
         function, walk = self.node.function, chunk.walk()
         row: Any = None

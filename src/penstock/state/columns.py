@@ -1,6 +1,6 @@
 """Columns of state files: keys and values of a store as Arrow arrays, and back.
 
-A file has `place`, then `key:NAME` for each part of the key, then `value:NAME` and, where values did not fit their type or have
+A file has `key_hash`, then `key:NAME` for each part of the key, then `value:NAME` and, where values did not fit their type or have
 none, `pickled:NAME`. `gone` marks keys that are forgotten; it is there only when some are. A file may lack columns that
 the store has gained since: nothing is kept in them.
 """

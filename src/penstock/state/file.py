@@ -1,7 +1,7 @@
-"""A file of state: rows of Arrow, sorted by place, never changed once written.
+"""A file of state: rows of Arrow, sorted by key hash, never changed once written.
 
 It is one Arrow record batch in the IPC format, so that a worker maps it into memory and reads only what it looks up.
-Behind it stand a checksum for each region of the file, the place of every so-many-th row, and a footer that holds them; a
+Behind it stand a checksum for each region of the file, the key hash of every so-many-th row, and a footer that holds them; a
 region is checked when it is first touched.
 """
 
@@ -25,10 +25,10 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 from penstock.storage import Storage, StorageError
 
-PLACE = "place"
+KEY_HASH = "key_hash"
 REGION = 1 << 16
 BLOCK = 1 << 13
-"""The footer holds the place of every row with a number divisible by this, so that a look-up touches one block."""
+"""The footer holds the key hash of every row with a number divisible by this, so that a look-up touches one block."""
 _MAGIC = b"penstock-state-3"
 _TAIL = struct.Struct("<II16s")
 _OPEN: OrderedDict[str, OpenFile] = OrderedDict()
@@ -111,7 +111,7 @@ def write_file(storage: Storage, name: str, batch: pa.RecordBatch) -> tuple[int,
 
 
 def _index(batch: pa.RecordBatch) -> list[int]:
-    if batch.schema.names[0] != PLACE:
+    if batch.schema.names[0] != KEY_HASH:
         return []
     made: list[int] = batch.column(0).to_numpy()[::BLOCK].tolist()
     return made
@@ -134,42 +134,42 @@ class OpenFile:
             self._check(region)
         return pa.ipc.open_file(pa.BufferReader(self.data)).get_batch(0)
 
-    def find(self, places: IntArray) -> tuple[Any, Any]:
-        """Where these places are, which must be sorted: numbers of places, and the row of each.
+    def find(self, hashes: IntArray) -> tuple[Any, Any]:
+        """Where these key hashes are, which must be sorted: indexes of hashes, and the row of each.
 
-        Keys that share a hash share a place; such a place comes several times.
+        Different keys may share a hash; such a hash comes several times.
         """
         rows = self.batch.num_rows
         if not rows:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        mine, first = self._lower(places)
-        at = np.flatnonzero(mine[np.minimum(first, rows - 1)] == places)
+        mine, first = self._lower(hashes)
+        at = np.flatnonzero(mine[np.minimum(first, rows - 1)] == hashes)
         found = first[at]
-        more = at[mine[np.minimum(found + 1, rows - 1)] == places[at]]
+        more = at[mine[np.minimum(found + 1, rows - 1)] == hashes[at]]
         more = more[first[more] < rows - 1]
-        return self._several(mine, places, at, found, more) if len(more) else (at, found)
+        return self._several(mine, hashes, at, found, more) if len(more) else (at, found)
 
     def _several(
-        self, mine: IntArray, places: IntArray, at: IntArray, found: BoolArray, more: BoolArray
+        self, mine: IntArray, hashes: IntArray, at: IntArray, found: BoolArray, more: BoolArray
     ) -> tuple[Any, Any]:
-        self.check_column(PLACE)
-        behind = np.searchsorted(mine, places[more], "right")
-        first = np.searchsorted(mine, places[more], "left")
+        self.check_column(KEY_HASH)
+        behind = np.searchsorted(mine, hashes[more], "right")
+        first = np.searchsorted(mine, hashes[more], "left")
         spans = [np.arange(a + 1, b) for a, b in zip(first, behind, strict=True)]
         again = np.repeat(more, [len(s) for s in spans])
         return np.concatenate([at, again]), np.concatenate([found, *spans])
 
-    def _lower(self, places: IntArray) -> tuple[Any, Any]:
-        """The places of the file, and where each of the sought ones would stand among them."""
+    def _lower(self, hashes: IntArray) -> tuple[Any, Any]:
+        """The key hashes of the file, and where each of the sought ones would stand among them."""
         mine = self.batch.column(0).to_numpy(zero_copy_only=True)
-        block = np.maximum(np.searchsorted(self.index, places, "left") - 1, 0)
+        block = np.maximum(np.searchsorted(self.index, hashes, "left") - 1, 0)
         touched = np.unique(block)
         if 2 * len(touched) >= len(self.index):
-            self.check_column(PLACE)
-            return mine, np.searchsorted(mine, places, "left")
+            self.check_column(KEY_HASH)
+            return mine, np.searchsorted(mine, hashes, "left")
         begin = np.unique(np.concatenate([touched * BLOCK, touched * BLOCK + BLOCK]))
         self._check_spans(self.batch.column(0).buffers()[1], begin * 8, np.minimum(begin + BLOCK, len(mine)) * 8)
-        return mine, _within(mine, places, block * BLOCK)
+        return mine, _within(mine, hashes, block * BLOCK)
 
     def taken(self, name: str, rows: IntArray) -> Any:
         """Some rows of a column, checked; None when the file has no such column."""
@@ -231,13 +231,13 @@ class OpenFile:
         self.checked[region] = True
 
 
-def _within(mine: IntArray, places: IntArray, low: IntArray) -> IntArray:
-    """The first row of each block on that is not below the place sought; only its block is looked at."""
+def _within(mine: IntArray, hashes: IntArray, low: IntArray) -> IntArray:
+    """The first row of each block on that is not below the hash sought; only its block is looked at."""
     last = len(mine) - 1
     high = np.minimum(low + BLOCK, last + 1)
     while (open_ := low < high).any():
         middle = (low + high) >> 1
-        below = open_ & (mine[np.minimum(middle, last)] < places)
+        below = open_ & (mine[np.minimum(middle, last)] < hashes)
         low, high = np.where(below, middle + 1, low), np.where(open_ & ~below, middle, high)
     return low
 

@@ -19,7 +19,7 @@ class MemoryState:
 
     def __init__(self, kept: dict[Any, Any] | None = None) -> None:
         self.kept: dict[Any, Any] = kept if kept is not None else {}
-        self.near, self.get = self.kept, self.kept.get
+        self.cache, self.get = self.kept, self.kept.get
         self.touched: dict[Any, None] = {}
         self.layout: Layout | None = None
 
@@ -27,8 +27,8 @@ class MemoryState:
         """Remembers the columns."""
         self.layout = layout
 
-    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
-        """All keys are near."""
+    def prefetch(self, keys: list[Any], hashes: list[int] | None) -> None:
+        """All keys are in memory."""
 
     def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
@@ -75,10 +75,10 @@ class MemoryTable:
         self._gather()
         return _together(run.span(max(begin, self.horizon), end) for run in self.kept)
 
-    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+    def at(self, hashes: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
         """The rows of some key hashes in a span of time."""
         self._gather()
-        return _together(run.at(places, max(begin, self.horizon), end) for run in self.kept)
+        return _together(run.at(hashes, max(begin, self.horizon), end) for run in self.kept)
 
     def first(self, begin: int) -> int:
         """The earliest time at or after `begin`."""
@@ -90,7 +90,7 @@ class MemoryTable:
         self.horizon = max(self.horizon, before)
 
     def replace(self, rows: pa.Table | None) -> None:
-        """Puts other rows in the place of all."""
+        """Replaces all rows."""
         self.kept, self.new = Runs(rows), []
 
     def settle(self) -> None:

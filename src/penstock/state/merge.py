@@ -11,7 +11,7 @@ from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.layout import KEY_GROUPS
 from penstock.state.columns import GONE, KEY, equal
-from penstock.state.file import PLACE
+from penstock.state.file import KEY_HASH
 
 
 def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.RecordBatch:
@@ -20,7 +20,7 @@ def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.Reco
     `last` says that nothing lies below, so that entries which only say that a key is gone can go too.
     """
     whole = together(batches)
-    order = np.argsort(_places(whole), kind="stable")
+    order = np.argsort(_key_hashes(whole), kind="stable")
     ordered = whole.take(pa.array(order))
     kept = owned(ordered, groups) & ~_older(ordered)
     if last and GONE in ordered.schema.names:
@@ -49,9 +49,9 @@ def _one(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def _places(batch: pa.RecordBatch) -> IntArray:
-    places: IntArray = batch.column(PLACE).to_numpy(zero_copy_only=False)
-    return places
+def _key_hashes(batch: pa.RecordBatch) -> IntArray:
+    hashes: IntArray = batch.column(KEY_HASH).to_numpy(zero_copy_only=False)
+    return hashes
 
 
 def flags(batch: pa.RecordBatch, name: str) -> BoolArray:
@@ -62,7 +62,7 @@ def flags(batch: pa.RecordBatch, name: str) -> BoolArray:
 
 def owned(batch: pa.RecordBatch, groups: int) -> BoolArray:
     """Which entries belong to these key groups."""
-    mine: BoolArray = bits(groups)[_places(batch) & (KEY_GROUPS - 1)]
+    mine: BoolArray = bits(groups)[_key_hashes(batch) & (KEY_GROUPS - 1)]
     return mine
 
 
@@ -78,16 +78,16 @@ def bits(groups: int) -> BoolArray:
 
 
 def _older(batch: pa.RecordBatch) -> BoolArray:
-    """Which entries have a newer one of the same key after them; entries of a place stand oldest first."""
-    places = _places(batch)
-    older = np.zeros(len(places), bool)
-    same = np.flatnonzero(places[:-1] == places[1:])
+    """Which entries have a newer one of the same key after them; entries of a key hash stand oldest first."""
+    hashes = _key_hashes(batch)
+    older = np.zeros(len(hashes), bool)
+    same = np.flatnonzero(hashes[:-1] == hashes[1:])
     if not len(same):
         return older
     alike = same_keys(batch, same, batch, same + 1)
     older[same[alike]] = True
     if not alike.all():
-        _look_closer(batch, places, same[~alike], older)
+        _look_closer(batch, hashes, same[~alike], older)
     return older
 
 
@@ -99,12 +99,12 @@ def same_keys(one: pa.RecordBatch, rows: IntArray, other: pa.RecordBatch, others
     return alike
 
 
-def _look_closer(batch: pa.RecordBatch, places: IntArray, rows: IntArray, older: BoolArray) -> None:
-    """Places that several keys share: entry by entry."""
+def _look_closer(batch: pa.RecordBatch, hashes: IntArray, rows: IntArray, older: BoolArray) -> None:
+    """Hashes that several keys share: entry by entry."""
     names = [n for n in batch.schema.names if n.startswith(KEY)]
-    for place in np.unique(places[rows]):
+    for key_hash in np.unique(hashes[rows]):
         newest: dict[Any, int] = {}
-        begin, end = np.searchsorted(places, place, "left"), np.searchsorted(places, place, "right")
+        begin, end = np.searchsorted(hashes, key_hash, "left"), np.searchsorted(hashes, key_hash, "right")
         for row in range(int(begin), int(end)):
             key = tuple(batch.column(n)[row].as_py() for n in names)
             if key in newest:

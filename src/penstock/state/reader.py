@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError, nearest
 from penstock.graph.state.schema import StateSchema
-from penstock.graph.state.table import PLACE as ROW_PLACE
+from penstock.graph.state.table import KEY_HASH as ROW_KEY_HASH
 from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state import columns
@@ -143,10 +143,10 @@ def _kind(files: list[StateFile]) -> str:
 
 
 def _with_moments(rows: pa.Table) -> pa.Table:
-    """Rows in time as one reads them: the time as a moment, without the place."""
+    """Rows in time as one reads them: the time as a moment, without the key hash."""
     at = rows.schema.get_field_index(TIME)
     rows = rows.set_column(at, TIME, rows.column(TIME).cast(pa.timestamp("us", "UTC")))
-    return rows.drop_columns([ROW_PLACE])
+    return rows.drop_columns([ROW_KEY_HASH])
 
 
 def shown(batch: pa.RecordBatch) -> pa.Table:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import IntArray
-from penstock.graph.state.table import places_of, times_of
+from penstock.graph.state.table import key_hashes_of, times_of
 from penstock.graph.times import FOREVER
 
 
@@ -39,7 +39,7 @@ class Run:
     @cached_property
     def by_hash(self) -> tuple[IntArray, IntArray]:
         """The key hashes in order, and the row of each."""
-        hashes = places_of(self.rows)
+        hashes = key_hashes_of(self.rows)
         order = np.argsort(hashes, kind="stable")
         return hashes[order], order
 

@@ -106,7 +106,7 @@ class StateStore:
         return self.staged
 
     def publish(self, version: int, time: StoredTimes | None = None) -> Wakes:
-        """Makes a version real: every task must have reported, then the manifest is put in place."""
+        """Makes a version real: every task must have reported, then the manifest is written."""
         notes = {step: self._notes(step, files) for step, files in self.staged.items()}
         steps = {step: [asdict(f) for f in _files(self.staged[step], mine)] for step, mine in notes.items()}
         wakes = Wakes(_earliest(notes, "event"), _earliest(notes, "clock"))

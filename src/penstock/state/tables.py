@@ -1,8 +1,8 @@
 """Rows in time on disk, as a task sees them: immutable files, of which the driver's manifest says which are version N.
 
-A file holds rows sorted by place, and the manifest knows their smallest and largest time. So a look-up by place is a binary search, a
+A file holds rows sorted by key hash, and the manifest knows their smallest and largest time. So a look-up by key hash is a binary search, a
 span of time skips the files outside it, and a file whose last row is before the horizon is dropped unread. (Sorted by
-time instead, a span of 5 M rows would take no time instead of 12 ms, and a look-up of 100 k places 800 ms instead of 50.)
+time instead, a span of 5 M rows would take no time instead of 12 ms, and a look-up of 100 k hashes 800 ms instead of 50.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from penstock.errors import StateError
 from penstock.graph.arrays import IntArray
 from penstock.graph.state.layout import KEY_GROUPS
-from penstock.graph.state.table import TIME, places_of, some, times_of, within
+from penstock.graph.state.table import TIME, key_hashes_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.chain import FileChain, Settled, StepFiles
 from penstock.state.file import (
@@ -75,13 +75,13 @@ class FileTable(FileChain):
         """The rows of a span of time that this batch has added."""
         return (self._shown(some(rows, within(times_of(rows), begin, end))) for rows in self.new)
 
-    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
-        """The rows at some places in a span of time."""
+    def at(self, hashes: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+        """The rows of some key hashes in a span of time."""
         if self.instead is not None:
-            return self._shown(self.instead.at(places, begin, end))
-        asked = np.unique(np.asarray(places, np.int64))
+            return self._shown(self.instead.at(hashes, begin, end))
+        asked = np.unique(np.asarray(hashes, np.int64))
         found = (self._at_of(f, asked, begin, end) for f in self._of_time(begin, end))
-        new = (some(rows, np.isin(places_of(rows), asked)) for rows in self._new_of(begin, end) if rows is not None)
+        new = (some(rows, np.isin(key_hashes_of(rows), asked)) for rows in self._new_of(begin, end) if rows is not None)
         return together(part for part in (*found, *new) if part is not None)
 
     def first(self, begin: int) -> int:
@@ -105,7 +105,7 @@ class FileTable(FileChain):
             self.horizons = np.maximum(self.horizons, before)
 
     def replace(self, rows: pa.Table | None) -> None:
-        """Puts other rows in the place of all."""
+        """Replaces all rows."""
         self.instead = MemoryTable(None if rows is None else self._owned(rows))
         self.new = []
 
@@ -122,26 +122,26 @@ class FileTable(FileChain):
         flags = within(times_of(rows), max(begin, self.horizon), end)
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
 
-    def _at_of(self, file: StateFile, places: IntArray, begin: int, end: int) -> pa.Table | None:
-        here = places[bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]]
+    def _at_of(self, file: StateFile, hashes: IntArray, begin: int, end: int) -> pa.Table | None:
+        here = hashes[bits(file.groups & self.groups)[hashes & (KEY_GROUPS - 1)]]
         if not len(here):
             return None
         rows = self.whole(file)
-        found = picked(rows, rows_at(places_of(rows), here))
+        found = picked(rows, rows_at(key_hashes_of(rows), here))
         return None if found is None else self._shown(some(found, within(times_of(found), begin, end)))
 
     def _shown(self, rows: pa.Table | None, file: StateFile | None = None) -> pa.Table | None:
         """Of these rows those that count: of the groups for which the file counts, and not forgotten."""
         if rows is None:
             return None
-        groups = places_of(rows) & (KEY_GROUPS - 1)
+        groups = key_hashes_of(rows) & (KEY_GROUPS - 1)
         flags = times_of(rows) >= self.horizons[groups]
         if file is not None:
             flags &= bits(file.groups & self.groups)[groups]
         return some(rows, flags)
 
     def _owned(self, rows: pa.Table) -> pa.Table:
-        self.refuse_strays(places_of(rows))
+        self.refuse_strays(key_hashes_of(rows))
         return rows
 
     def restore(self, snapshot: bytes) -> None:
@@ -201,7 +201,7 @@ class FileTable(FileChain):
         return [*uneven, *reversed(taken)]
 
     def _write(self, rows: pa.Table) -> StateFile:
-        ordered = rows.take(pa.array(np.argsort(places_of(rows), kind="stable"))).combine_chunks()
+        ordered = rows.take(pa.array(np.argsort(key_hashes_of(rows), kind="stable"))).combine_chunks()
         batches = ordered.to_batches() or [pa.RecordBatch.from_pylist([], schema=ordered.schema)]
         if len(batches) > 1:
             raise StateError(
@@ -222,13 +222,13 @@ def extent(rows: pa.Table) -> tuple[int, int]:
     return (int(times.min()), int(times.max())) if len(times) else (FOREVER, NEVER)
 
 
-def rows_at(mine: IntArray, places: IntArray) -> IntArray:
-    """Which rows stand at these places, both sorted; many may share one.
+def rows_at(mine: IntArray, hashes: IntArray) -> IntArray:
+    """Which rows have these key hashes, both sorted; many may share one.
 
     >>> rows_at(np.array([1, 4, 4, 7]), np.array([4, 5, 7])).tolist()
     [1, 2, 3]
     """
-    first, behind = np.searchsorted(mine, places, "left"), np.searchsorted(mine, places, "right")
+    first, behind = np.searchsorted(mine, hashes, "left"), np.searchsorted(mine, hashes, "right")
     many = behind - first
     start = np.cumsum(many) - many
     return np.repeat(first - start, many) + np.arange(int(many.sum()))

@@ -78,7 +78,7 @@ class TimeIndex:
         return self._time(self._first(begin - 1))
 
     def _first(self, after: int) -> int:
-        """The first place in the order whose time is later than `after`."""
+        """The first index in the order whose time is later than `after`."""
         low, high = 0, self.file.batch.num_rows
         while low < high:
             middle = (low + high) >> 1

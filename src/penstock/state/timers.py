@@ -105,7 +105,7 @@ class FileTimers(MemoryTimers):
         return min(first, beyond)
 
     def _look(self, clock: str, skip: int, most: int) -> int:
-        """Brings the next keys of each file near; gives the earliest time of a key that was not looked at."""
+        """Prefetches the next keys of each file; gives the earliest time of a key that was not looked at."""
         beyond = FOREVER
         for index, file in self.state.indexes(COLUMNS[clock]):
             rows, behind = index.some_after(self.after[clock], skip, most)
@@ -115,7 +115,7 @@ class FileTimers(MemoryTimers):
 
     def hashes(self, keys: list[Any]) -> list[int]:
         """The hashes that the host has computed."""
-        return [self.state.places[key] for key in keys]
+        return [self.state.key_hashes[key] for key in keys]
 
     def columns(self, keys: list[Any]) -> list[tuple[str, Any]]:
         """The columns that keep the timers of these keys."""

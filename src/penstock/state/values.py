@@ -19,7 +19,7 @@ from penstock.graph.times import Times
 from penstock.state import columns
 from penstock.state.chain import FileChain, Settled, StepFiles
 from penstock.state.file import (
-    PLACE,
+    KEY_HASH,
     OpenFile,
     StateFile,
     open_file,
@@ -40,11 +40,11 @@ class FileState(FileChain):
     def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
         super().__init__(files, task)
         self.dumps, self.layout = dumps, TASKS
-        self.near: dict[Any, Any] = {}
-        self.places: dict[Any, int] = {}
+        self.cache: dict[Any, Any] = {}
+        self.key_hashes: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
         self.waits: FileTimers | None = None
-        self.get = self.near.get
+        self.get = self.cache.get
 
     def describe(self, layout: Layout) -> None:
         """Says how keys and values look."""
@@ -55,38 +55,38 @@ class FileState(FileChain):
         self.waits = FileTimers(self, times)
         return self.waits
 
-    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
-        """Looks up the keys that are not near yet, all at once."""
-        assert places is not None
-        known = self.places
-        new = {key: place for key, place in zip(keys, places, strict=True) if key not in known}
+    def prefetch(self, keys: list[Any], hashes: list[int] | None) -> None:
+        """Looks up the keys that are not in the cache yet, all at once."""
+        assert hashes is not None
+        known = self.key_hashes
+        new = {key: key_hash for key, key_hash in zip(keys, hashes, strict=True) if key not in known}
         if not new:
             return
         at = np.fromiter(new.values(), np.int64, len(new))
         self.refuse_strays(at)
-        self.places |= new
+        self.key_hashes |= new
         if self.chain:
             order = np.argsort(at)
             named = list(new)
             self._find([named[i] for i in order.tolist()], at[order])
 
-    def _find(self, keys: list[Any], places: IntArray) -> None:
+    def _find(self, keys: list[Any], hashes: IntArray) -> None:
         """Goes through the files, newest first, until every key is found or all are through."""
         wanted = pa.RecordBatch.from_arrays(
             columns.encode_keys(self.layout, keys), [columns.KEY + c.name for c in self.layout.keys]
         )
         open_ = np.arange(len(keys))
         for file in reversed(self.chain):
-            here = open_[bits(file.groups)[places[open_] & (KEY_GROUPS - 1)]]
+            here = open_[bits(file.groups)[hashes[open_] & (KEY_GROUPS - 1)]]
             if len(here):
-                found = self._find_in(open_file(self.files.storage, file), keys, places, wanted, here)
+                found = self._find_in(open_file(self.files.storage, file), keys, hashes, wanted, here)
                 open_ = np.setdiff1d(open_, found, assume_unique=True)
 
     def _find_in(
-        self, file: OpenFile, keys: list[Any], places: IntArray, wanted: pa.RecordBatch, here: IntArray
+        self, file: OpenFile, keys: list[Any], hashes: IntArray, wanted: pa.RecordBatch, here: IntArray
     ) -> IntArray:
         """Takes what a file says of the keys numbered `here`; gives the numbers of those it knows."""
-        found, rows = file.find(places[here])
+        found, rows = file.find(hashes[here])
         at: IntArray = here[found]
         alike = np.ones(len(at), bool)
         for name in wanted.schema.names:
@@ -111,55 +111,55 @@ class FileState(FileChain):
             for c in self.layout.values
         ]
         named = keys if len(at) == len(keys) else [keys[i] for i in at.tolist()]
-        self.near.update(zip(named, columns.assembled(self.layout, parts, len(at)), strict=True))
+        self.cache.update(zip(named, columns.assembled(self.layout, parts, len(at)), strict=True))
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
     def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
-        self.near[key] = value
+        self.cache[key] = value
         self.touched[key] = None
 
     def delete(self, key: object) -> None:
         """Forgets a key."""
-        self.near.pop(key, None)
+        self.cache.pop(key, None)
         self.touched[key] = None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept, in the files and in memory."""
         if self.chain:
             yield from self._kept(merged([self.whole(f) for f in self.chain], self.groups, last=True))
-        yield from ((k, self.near[k]) for k in list(self.touched) if k in self.near)
+        yield from ((k, self.cache[k]) for k in list(self.touched) if k in self.cache)
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
-        """The entries of a batch that were not touched since; they are prepared now."""
+        """The entries of a batch that were not touched since; they are prefetched now."""
         keys = columns.decode_keys(self.layout, whole)
-        self.places = dict(zip(keys, whole.column(PLACE).to_pylist(), strict=True)) | self.places
+        self.key_hashes = dict(zip(keys, whole.column(KEY_HASH).to_pylist(), strict=True)) | self.key_hashes
         parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
         for key, value in zip(keys, columns.assembled(self.layout, parts, whole.num_rows), strict=True):
             if key not in self.touched:
-                yield key, self.near.setdefault(key, value)
+                yield key, self.cache.setdefault(key, value)
 
     def indexes(self, column: str) -> Iterator[tuple[TimeIndex, StateFile]]:
         """The index by time of a column in each file."""
         return ((TimeIndex(open_file(self.files.storage, file), column), file) for file in self.chain)
 
     def bring(self, file: StateFile, rows: IntArray) -> None:
-        """Brings the keys in some rows of a file near, as far as they are the task's."""
+        """Prefetches the keys in some rows of a file, as far as they are the task's."""
         if not len(rows):
             return
         opened = open_file(self.files.storage, file)
-        places = opened.taken(PLACE, rows).to_numpy(zero_copy_only=False)
-        mine = bits(file.groups & self.groups)[places & (KEY_GROUPS - 1)]
-        rows, places = rows[mine], places[mine]
+        hashes = opened.taken(KEY_HASH, rows).to_numpy(zero_copy_only=False)
+        mine = bits(file.groups & self.groups)[hashes & (KEY_GROUPS - 1)]
+        rows, hashes = rows[mine], hashes[mine]
         named = [columns.KEY + c.name for c in self.layout.keys]
         keys = pa.RecordBatch.from_arrays([opened.taken(name, rows) for name in named], named)
-        self.prepare(columns.decode_keys(self.layout, keys), places.tolist())
+        self.prefetch(columns.decode_keys(self.layout, keys), hashes.tolist())
 
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
         super().restore(snapshot)
-        for each in (self.near, self.places, self.touched):
+        for each in (self.cache, self.key_hashes, self.touched):
             each.clear()
         if self.waits is not None:
             self.waits.reset()
@@ -189,16 +189,16 @@ class FileState(FileChain):
         return batch, older
 
     def _changes(self) -> pa.RecordBatch:
-        """The touched keys, sorted by place; those that are gone come with whatever values."""
-        places = np.fromiter(map(self.places.__getitem__, self.touched), np.int64, len(self.touched))
-        order = np.argsort(places)
+        """The touched keys, sorted by key hash; those that are gone come with whatever values."""
+        hashes = np.fromiter(map(self.key_hashes.__getitem__, self.touched), np.int64, len(self.touched))
+        order = np.argsort(hashes)
         touched = list(self.touched)
         keys = [touched[i] for i in order.tolist()]
         waits = self.waits.timers if self.waits is not None else {}
-        here = [k in self.near or k in waits for k in keys]
+        here = [k in self.cache or k in waits for k in keys]
         gone = not all(here)
         nothing = self._nothing()
-        values = [self.near.get(k, nothing) for k, is_here in zip(keys, here, strict=True) if is_here]
+        values = [self.cache.get(k, nothing) for k, is_here in zip(keys, here, strict=True) if is_here]
         made = columns.encode_values(self.layout, values, self.dumps)
         if gone:
             made = [(name, _spread(array, here)) for name, array in made]
@@ -206,8 +206,8 @@ class FileState(FileChain):
         if self.waits is not None:
             made += self.waits.columns(keys)
         named = [columns.KEY + c.name for c in self.layout.keys]
-        names = [PLACE, *named, *(name for name, _ in made)]
-        arrays = [pa.array(places[order]), *columns.encode_keys(self.layout, keys), *(array for _, array in made)]
+        names = [KEY_HASH, *named, *(name for name, _ in made)]
+        arrays = [pa.array(hashes[order]), *columns.encode_keys(self.layout, keys), *(array for _, array in made)]
         return pa.RecordBatch.from_arrays(arrays, names)
 
     def _nothing(self) -> Any:
@@ -223,6 +223,6 @@ def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:
 
 
 def _spread(array: pa.Array, here: list[bool]) -> pa.Array:
-    """The values at the places that are here, null at the others."""
+    """The values at the indexes that are here, null at the others."""
     at = np.cumsum(here) - 1
     return array.take(pa.array(at, mask=~np.array(here)))

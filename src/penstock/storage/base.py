@@ -67,7 +67,7 @@ class Storage(Protocol):
         """
 
     def write(self, name: str, data: Data) -> None:
-        """Writes an object as a whole, in place of one that is there: readers see the old content or the new, never a mixture."""
+        """Writes an object as a whole; one that is there is replaced: readers see the old content or the new, never a mixture."""
 
     def put_if_absent(self, name: str, data: Data) -> bool:
         """Writes an object unless there is one of this name; returns whether it did. Of many callers one gets True."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from penstock.connectors.base import Batch, Place, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, SourceContext, Staged
 from penstock.connectors.delivery import Entry
 from penstock.connectors.registry import sink_connector, source_connector
 from penstock.errors import DeliveryError
@@ -86,12 +86,12 @@ class Opened:
         self.connector: SinkConnector = sink_connector(SINK, replace(endpoint))
         self.options = dict(endpoint.options)
         self.delivery = endpoint.capabilities.deliveries[0]
-        self.entry: Entry | None = self.connector.open(self.place)
+        self.entry: Entry | None = self.connector.open(self.context)
 
     @property
-    def place(self) -> SinkPlace:
+    def context(self) -> SinkContext:
         """What the sink knows before its first batch."""
-        return SinkPlace(SINK, "contract", self.options, schema_of(self.schema), LINEAGE, self.delivery)
+        return SinkContext(SINK, "contract", self.options, schema_of(self.schema), LINEAGE, self.delivery)
 
     def batch(self, number: int, fingerprint: str = "") -> Batch:
         """A batch of this life."""
@@ -299,7 +299,7 @@ class SinkContract:
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 5))
         made = sink_connector(SINK, endpoint)
-        found = made.open(replace(opened.place, lineage="another00000"))
+        found = made.open(replace(opened.context, lineage="another00000"))
         made.close()
         assert found is None
 
@@ -445,9 +445,11 @@ class SourceContract:
     def test_the_schema_holds(self, endpoint: Endpoint, penstock_spark: SparkSession, tmp_path: Path) -> None:
         """Frames have the fields that the endpoint says, in types that cast to them."""
         assert endpoint.schema is not None
-        place = Place("in", endpoint, endpoint.schema, tmp_path / "source")
+        context = SourceContext("in", endpoint, endpoint.schema, tmp_path / "source")
         connector = source_connector("in", endpoint)
-        frame = connector.bounded(penstock_spark, place) if self.bounded else connector.stream(penstock_spark, place)
+        frame = (
+            connector.bounded(penstock_spark, context) if self.bounded else connector.stream(penstock_spark, context)
+        )
         wanted = penstock_spark.createDataFrame([], str(endpoint.schema)).schema
         assert [(f.name, f.dataType) for f in frame.schema] == [(f.name, f.dataType) for f in wanted]
         connector.close()

@@ -114,7 +114,7 @@ def _tested(
 
 
 def _rows(node: Source, given: Iterable[Record]) -> list[Record]:
-    """The records of a source; those in place of a spout's get what a spout adds to its own."""
+    """The records of a source; those that replace a spout's get what a spout adds to its own."""
     if not node.endpoint.capabilities.emits_tuples:
         return list(given)
     return [completed(node, record, number) for number, record in enumerate(given)]

@@ -33,7 +33,7 @@ def savepoint(
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Save the state and the offsets of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
-    from penstock.spark.checkpoint.savepoint import describe, fresh_name, place_of, saved, take
+    from penstock.spark.checkpoint.savepoint import describe, directory_of, fresh_name, saved, take
     from penstock.spark.checkpoint.sparklog import SparkLog
 
     with handled(debug=debug, runs=False):
@@ -43,7 +43,7 @@ def savepoint(
             typer.echo(json.dumps(found, indent=1) if as_json else "\n".join(map(_line, found)) or "no savepoints")
             return
         number = SparkLog(folder / "spark").last() if version is None else version
-        made = describe(take(folder, place_of(name or fresh_name(number), folder), version, copy=copy))
+        made = describe(take(folder, directory_of(name or fresh_name(number), folder), version, copy=copy))
         typer.echo(json.dumps(made, indent=1) if as_json else _line(made))
 
 

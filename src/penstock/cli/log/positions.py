@@ -1,4 +1,4 @@
-"""Places in a topic, as people write them: an offset, a partition and an offset, a time."""
+"""Positions in a topic, as people write them: an offset, a partition and an offset, a time."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class _Carrying:
     def carried(self) -> Graph:
         """The graph as it runs."""
         for node in self.graph.ordered:
-            self._place(node)
+            self._convert(node)
         order = {n.name: at for at, n in enumerate(self.graph.nodes)}
         self.nodes.sort(key=lambda n: order.get(n.name, len(order)))
         made = {n.name: n for n in self.nodes}
@@ -106,7 +106,7 @@ class _Carrying:
     def _changes(self, port: Port) -> bool:
         return self.graph.output(port).changes is not None
 
-    def _place(self, node: Node) -> None:
+    def _convert(self, node: Node) -> None:
         if not any(map(self._changes, node.inputs)):
             self._add(self._producer(node), node)
         elif isinstance(node, Sink):

@@ -72,18 +72,18 @@ class LocalDisk:
 
     def create(self, path: str, data: bytes) -> bool:
         """Written aside, made safe, and linked, which fails if the name is taken."""
-        place = Path(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         aside.write_bytes(data)
         fsync(aside)
         try:
-            os.link(aside, place)
+            os.link(aside, target)
         except FileExistsError:
             return False
         finally:
             aside.unlink()
-        fsync(place.parent)
+        fsync(target.parent)
         return True
 
     def read(self, path: str) -> bytes:

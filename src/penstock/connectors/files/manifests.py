@@ -75,7 +75,7 @@ class Manifests:
         return made
 
     def settle(self, manifest: Link) -> None:
-        """Moves the files of a batch that are not in their final places yet; another driver may do the same just now."""
+        """Moves the files of a batch that are not at their final paths yet; another driver may do the same just now."""
         for file in (Named(**f) for f in manifest["files"]):
             final, aside = f"{self.path}/{file.name}", f"{self.path}/{file.aside}"
             if not self.disk.exists(final) and self.disk.exists(aside):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import Manifests, Named, entry_of
@@ -24,16 +24,16 @@ class FilesSink(LedgerSink):
     """A set of files for each batch, named after it.
 
     They are written aside. The manifest of the batch is what makes it real: it appears as a whole or not at all, only if no other
-    driver has taken over, and names every file. Then the files are moved to their places; a driver that dies in between finds the manifest when it starts again, and
+    driver has taken over, and names every file. Then the files are moved to their final paths; a driver that dies in between finds the manifest when it starts again, and
     moves the rest. So whoever lists the folder sees no file twice and none that does not count, and whoever reads by the manifests
     sees complete batches.
     """
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Takes over, finishes what an earlier driver has begun, and gives its last entry."""
-        if place.delivery != EXACTLY_ONCE or place.lineage == BOUNDED:
+        if context.delivery != EXACTLY_ONCE or context.lineage == BOUNDED:
             return None
-        manifests = Manifests(*disk_of(place.options["path"]), place.sink, place.lineage)
+        manifests = Manifests(*disk_of(context.options["path"]), context.sink, context.lineage)
         self.fence, last = manifests.take_over(), manifests.tail().manifest
         if last is not None:
             manifests.settle(last)
@@ -88,7 +88,7 @@ class StagedFiles(Staged):
             )
 
     def commit(self) -> None:
-        """Shows the batch: by its manifest when it must arrive exactly once, else by putting its files in place."""
+        """Shows the batch: by its manifest when it must arrive exactly once, else by moving its files to their final paths."""
         if self.batch.delivery == EXACTLY_ONCE and self.batch.lineage != BOUNDED:
             self._commit_once()
         else:
@@ -132,7 +132,7 @@ class StagedFiles(Staged):
         return f"{self.batch.sink}-{self.batch.id:08d}-{self.batch.lineage}-"
 
     def _replace(self) -> None:
-        """Removes what an earlier run of this batch left, and moves the files into place."""
+        """Removes what an earlier run of this batch left, and moves the files to their final paths."""
         for name in self.disk.names(self.path, self._prefix, self.depth):
             self.disk.remove(f"{self.path}/{name}")
         for name, final in self._moves():

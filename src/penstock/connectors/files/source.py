@@ -10,7 +10,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Place, SourceConnector, Spot
+from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.files.manifests import committed_by_folder
 from penstock.connectors.malformed import REPLAYED, UNREAD, described, not_text, raised, raw_rows, read_values
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 class FilesSource(SourceConnector):
     """A folder or a glob; live, it is watched for new files."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The files that are there, then those that come."""
-        reader = spark.readStream.format(_format(place)).schema(_schema(place)).options(**_options(place))
-        if "files_per_batch" in place.options:
-            reader = reader.option("maxFilesPerTrigger", place.options["files_per_batch"])
-        with _values_as_texts(spark, place):
-            return _fields(reader.load(place.options["path"]), place)
+        reader = spark.readStream.format(_format(context)).schema(_schema(context)).options(**_options(context))
+        if "files_per_batch" in context.options:
+            reader = reader.option("maxFilesPerTrigger", context.options["files_per_batch"])
+        with _values_as_texts(spark, context):
+            return _fields(reader.load(context.options["path"]), context)
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The files that are there; in a folder that a sink of Penstock has written, those of complete batches."""
-        path = place.options["path"]
+        path = context.options["path"]
         groups = committed_by_folder(path)
-        frames = [_read(spark, place, files, base) for base, files in groups.items()] or [_read(spark, place, path)]
-        return _fields(reduce(lambda one, other: one.unionByName(other), frames), place)
+        frames = [_read(spark, context, files, base) for base, files in groups.items()] or [_read(spark, context, path)]
+        return _fields(reduce(lambda one, other: one.unionByName(other), frames), context)
 
-    def locate(self, spark: SparkSession, place: Place, spot: Spot) -> str:
-        """The file and the place in it: the batch's files are read again, which gives the same partitions."""
-        path = place.options["path"]
+    def locate(self, spark: SparkSession, context: SourceContext, spot: Spot) -> str:
+        """The file and the position in it: the batch's files are read again, which gives the same partitions."""
+        path = context.options["path"]
         paths, base = _batch_files(spot) or [path], path if _is_folder(path) else ""
         number = "monotonically_increasing_id()"
-        keeping = replace(place, keeps_unread=place.options["format"] in PARSED_FORMATS)
-        read = _fields(_read(spark, place, paths, base), keeping, "_metadata.file_path as __file")
+        keeping = replace(context, keeps_unread=context.options["format"] in PARSED_FORMATS)
+        read = _fields(_read(spark, context, paths, base), keeping, "_metadata.file_path as __file")
         rows = read.selectExpr("*", f"{number} as __nth")
-        good = rows.where(f"{UNREAD} is null") if place.keeps_unread else rows
+        good = rows.where(f"{UNREAD} is null") if context.keeps_unread else rows
         wanted = (spot.partition << 33) + spot.number
         found = good.selectExpr("*", f"{number} as __id").where(f"__id = {wanted}").collect()
-        if len(found) != 1 or not _reads(found[0], place, spot.record):
+        if len(found) != 1 or not _reads(found[0], context, spot.record):
             return ""
         nth = rows.where(f"__nth <= {found[0]['__nth']}").where(rows["__file"] == found[0]["__file"]).count()
-        unit = "line" if place.options["format"] == "text" else "record"
+        unit = "line" if context.options["format"] == "text" else "record"
         return f"{plain_path(found[0]['__file'])}, {unit} {nth}"
 
     def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
@@ -64,33 +64,33 @@ class FilesSource(SourceConnector):
         lines = {path: _lines(path, {raw for raw, at in unread if at == path}) for path in {at for _, at in unread}}
         return [_position(path, lines[path].get(raw, [])) for raw, path in unread]
 
-    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the lines of dead letters."""
-        reading = csv_reading if place.options["format"] == "csv" else json_reading
+        reading = csv_reading if context.options["format"] == "csv" else json_reading
         frame = spark.createDataFrame(raw_rows(letters, ("value",)), "value binary")
-        read = reading("cast(value as string)", place.schema)
-        return read_values(frame, place, place.schema, read, f"'{REPLAYED}'", (), not_text("value"))
+        read = reading("cast(value as string)", context.schema)
+        return read_values(frame, context, context.schema, read, f"'{REPLAYED}'", (), not_text("value"))
 
 
 PARSED_FORMATS = ("json", "csv")
 
 
-def _format(place: Place) -> str:
+def _format(context: SourceContext) -> str:
     """What Spark reads the files as: lines of JSON as text, of which each is then read as one value."""
-    form: str = place.options["format"]
+    form: str = context.options["format"]
     return "text" if form == "json" else form
 
 
-def _schema(place: Place) -> str:
-    if _format(place) == "text":
+def _schema(context: SourceContext) -> str:
+    if _format(context) == "text":
         return "value string"
-    return csv_ddl(place.schema) if place.options["format"] == "csv" else str(place.schema)
+    return csv_ddl(context.schema) if context.options["format"] == "csv" else str(context.schema)
 
 
-def _read(spark: SparkSession, place: Place, paths: str | list[str], base: str = "") -> DataFrame:
+def _read(spark: SparkSession, context: SourceContext, paths: str | list[str], base: str = "") -> DataFrame:
     """Some files. `base` is the folder below which folders are named by values, where single files are to be read."""
-    reader = spark.read.format(_format(place)).schema(_schema(place)).options(**_options(place))
-    with _values_as_texts(spark, place):
+    reader = spark.read.format(_format(context)).schema(_schema(context)).options(**_options(context))
+    with _values_as_texts(spark, context):
         return (reader.option("basePath", base) if base else reader).load(paths)
 
 
@@ -100,9 +100,9 @@ def _is_folder(path: str) -> bool:
 
 
 @contextmanager
-def _values_as_texts(spark: SparkSession, place: Place) -> Iterator[None]:
+def _values_as_texts(spark: SparkSession, context: SourceContext) -> Iterator[None]:
     """Has Spark take the values that name folders as they are, where it is not given their types: 01 is not 1."""
-    if place.options["format"] != "json":
+    if context.options["format"] != "json":
         yield
         return
     before = spark.conf.get(_GUESSES)
@@ -116,36 +116,36 @@ def _values_as_texts(spark: SparkSession, place: Place) -> Iterator[None]:
 _GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
-def _fields(frame: DataFrame, place: Place, *beside: str) -> DataFrame:
+def _fields(frame: DataFrame, context: SourceContext, *beside: str) -> DataFrame:
     """The fields of the step. The name of the file is asked for only where a line could not be read: to carry it along costs."""
-    form = place.options["format"]
+    form = context.options["format"]
     if form == "json":
-        return _json_fields(frame, place, beside)
+        return _json_fields(frame, context, beside)
     if form == "csv":
-        return _csv_fields(frame, place, beside)
-    return frame.selectExpr(*(quote(n) for n in place.schema.names), *beside)
+        return _csv_fields(frame, context, beside)
+    return frame.selectExpr(*(quote(n) for n in context.schema.names), *beside)
 
 
-def _json_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFrame:
+def _json_fields(frame: DataFrame, context: SourceContext, beside: Sequence[str]) -> DataFrame:
     """Fields that are folders of the path stand beside the lines already."""
-    folders = [n for n in place.schema.names if n in frame.columns and n != "value"]
-    schema = Schema(tuple(f for f in place.schema.fields if f.name not in folders))
+    folders = [n for n in context.schema.names if n in frame.columns and n != "value"]
+    schema = Schema(tuple(f for f in context.schema.fields if f.name not in folders))
     lines = frame.where(f"trim(leading {literal(BLANKS)} from value) <> ''")
     reading, also = json_reading("value", schema), [*map(quote, folders), *beside]
-    return read_values(lines, place, schema, reading, POSITION, also, not_text("value"))
+    return read_values(lines, context, schema, reading, POSITION, also, not_text("value"))
 
 
-def _csv_fields(frame: DataFrame, place: Place, beside: Sequence[str]) -> DataFrame:
+def _csv_fields(frame: DataFrame, context: SourceContext, beside: Sequence[str]) -> DataFrame:
     """Spark keeps a line that it cannot read; one that it can, but Python cannot hold, is written again."""
-    names, cells = [quote(n) for n in place.schema.names], csv_cells("", place.schema)
-    wrong = [f"{TEXT} is not null", *csv_unfit("", place.schema)]
+    names, cells = [quote(n) for n in context.schema.names], csv_cells("", context.schema)
+    wrong = [f"{TEXT} is not null", *csv_unfit("", context.schema)]
     line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}), map('escape', {literal(_QUOTE)}))), null) as value"
     found = frame.selectExpr("*", line)
     cause = "cast(null as string)"
-    if place.keeps_unread:
+    if context.keeps_unread:
         kept = [f"if(value is null, {sql}, null) as {quote(n)}" for n, sql in cells.items()]
         return found.selectExpr(*kept, *beside, described("value is not null", POSITION))
-    stop = f"if(value is null, true, {raised(place, POSITION, cause)}) as __good"
+    stop = f"if(value is null, true, {raised(context, POSITION, cause)}) as __good"
     kept = [f"{sql} as {quote(n)}" for n, sql in cells.items()]
     return found.selectExpr(*kept, *beside, stop).where("__good").drop("__good")
 
@@ -172,9 +172,9 @@ def _position(path: str, lines: list[int]) -> str:
     return f"{plain_path(path)}, line {lines.pop()}" if lines else plain_path(path)
 
 
-def _reads(row: SparkRow, place: Place, record: str) -> bool:
+def _reads(row: SparkRow, context: SourceContext, record: str) -> bool:
     """Whether it is the record looked for, and not another because partitions fell otherwise."""
-    return all(repr(row[n]) in record for n in place.schema.names)
+    return all(repr(row[n]) in record for n in context.schema.names)
 
 
 def _batch_files(spot: Spot) -> list[str]:
@@ -186,7 +186,7 @@ def _batch_files(spot: Spot) -> list[str]:
     return [e["path"] for e in entries if e["batchId"] == spot.batch]
 
 
-def _options(place: Place) -> dict[str, Any]:
-    if place.options["format"] != "csv":
+def _options(context: SourceContext) -> dict[str, Any]:
+    if context.options["format"] != "csv":
         return {}
-    return {**CSV, "header": place.options["header"], "enforceSchema": False}
+    return {**CSV, "header": context.options["header"], "enforceSchema": False}

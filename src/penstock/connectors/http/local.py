@@ -13,5 +13,5 @@ from penstock.graph.row import Row
 def send_rows(sink: LocalSink, rows: Sequence[Row]) -> None:
     """Sends all rows, and waits until every request is answered."""
     with closing(HttpSink()) as made:
-        made.open(sink.place())
+        made.open(sink.context())
         made.write(list(rows), sink.batch())

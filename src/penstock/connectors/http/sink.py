@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from penstock.connectors.base import Batch, Refusal, RowSink, SinkPlace, Staged, rows_of
+from penstock.connectors.base import Batch, Refusal, RowSink, SinkContext, Staged, rows_of
 from penstock.connectors.delivery import Entry
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
@@ -33,7 +33,7 @@ OF_THE_RECORD = (400, 413, 422)
 LONGEST_PAUSE, LONGEST_WISH = 30.0, 900.0
 T = TypeVar("T")
 Numbered = Sequence[tuple[int, Any]]
-"""Rows, each with its place in the batch."""
+"""Rows, each with its index in the batch."""
 
 
 class Refused(RunError):
@@ -47,7 +47,7 @@ class HttpSink(RowSink):
         self.is_closed = False
         self.posting: Posting | None = None
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Nothing to prepare."""
         return None
 

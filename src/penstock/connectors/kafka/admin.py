@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka.settings import confluent, python_settings
 from penstock.errors import CheckpointError, RunError, nearest
 from penstock.storage import open_storage, read_if_present
@@ -61,16 +61,16 @@ class Cluster:
             raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
         return found.error is None and all(p.leader >= 0 for p in found.partitions.values()) and bool(found.partitions)
 
-    def check_topics(self, place: Place, *, live: bool = False) -> None:
+    def check_topics(self, context: SourceContext, *, live: bool = False) -> None:
         """The topics must be there; in a live run they must be those that the checkpoint began with."""
-        if place.options.get("pattern"):
+        if context.options.get("pattern"):
             return
         known = self.topics()
-        for name in place.options["topics"]:
+        for name in context.options["topics"]:
             if name not in known:
-                raise RunError(f"source {place.step!r}: {self.servers} has no topic {name!r}; {nearest(name, known)}")
+                raise RunError(f"source {context.step!r}: {self.servers} has no topic {name!r}; {nearest(name, known)}")
         if live:
-            self._check_identity(place, self.ids(place.options["topics"]))
+            self._check_identity(context, self.ids(context.options["topics"]))
 
     def ids(self, topics: list[str]) -> dict[str, str]:
         """The id of each topic: one that was deleted and made again has another."""
@@ -82,22 +82,22 @@ class Cluster:
 
         return patiently(ask)
 
-    def _check_identity(self, place: Place, ids: dict[str, str]) -> None:
-        notes = open_storage(place.folder)
+    def _check_identity(self, context: SourceContext, ids: dict[str, str]) -> None:
+        notes = open_storage(context.folder)
         before = read_if_present(notes, TOPICS)
         kept = {} if before is None else json.loads(before[0])
         changed = [name for name, was in kept.items() if name in ids and ids[name] != was]
-        if changed and place.options["fail_on_data_loss"]:
+        if changed and context.options["fail_on_data_loss"]:
             raise CheckpointError(
-                f"source {place.step!r}: the topic {changed[0]!r} was deleted and made again since this checkpoint began; its offsets "
+                f"source {context.step!r}: the topic {changed[0]!r} was deleted and made again since this checkpoint began; its offsets "
                 f"mean other records now. Start afresh with --fresh, or say fail_on_data_loss=False to go on with what is there"
             )
         notes.write(TOPICS, json.dumps({**kept, **ids}).encode())
 
-    def spark_position(self, place: Place, which: str) -> dict[str, str]:
+    def spark_position(self, context: SourceContext, which: str) -> dict[str, str]:
         """The options of Spark's connector for where to begin or end."""
         word = "starting" if which == "start" else "ending"
-        given = place.options[which]
+        given = context.options[which]
         if isinstance(given, str):
             return {f"{word}Offsets": given}
         if "at" in given:
@@ -116,9 +116,9 @@ class Cluster:
         kafka = confluent()
         if group not in self._consumers:
             self._consumers[group] = kafka.Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
-        places = [kafka.TopicPartition(t, int(p), int(o)) for t, each in offsets.items() for p, o in each.items()]
+        positions = [kafka.TopicPartition(t, int(p), int(o)) for t, each in offsets.items() for p, o in each.items()]
         try:
-            patiently(lambda: self._consumers[group].commit(offsets=places, asynchronous=False), SHOWING)
+            patiently(lambda: self._consumers[group].commit(offsets=positions, asynchronous=False), SHOWING)
         except kafka.KafkaException as error:
             raise RunError(f"the offsets of consumer group {group!r} could not be committed: {said(error)}") from None
 

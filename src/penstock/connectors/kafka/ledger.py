@@ -89,14 +89,14 @@ class KafkaLedger:
         kafka = confluent()
         from confluent_kafka.admin import OffsetSpec
 
-        place = kafka.TopicPartition(self.topic, 0)
+        partition = kafka.TopicPartition(self.topic, 0)
 
         def ask() -> int:
             uncommitted = kafka.IsolationLevel.READ_UNCOMMITTED
             asked = self.cluster.admin.list_offsets(
-                {place: OffsetSpec.latest()}, isolation_level=uncommitted, request_timeout=PATIENCE
+                {partition: OffsetSpec.latest()}, isolation_level=uncommitted, request_timeout=PATIENCE
             )
-            return int(asked[place].result().offset)
+            return int(asked[partition].result().offset)
 
         try:
             return patiently(ask)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka.columns import body_fields, check_columns, key_fields, value_field
 from penstock.connectors.kafka.reader import BoundedReader, reading_of
 from penstock.connectors.kafka.registered import body_reader, written_values
@@ -25,7 +25,7 @@ def read_topics(source: LocalSource) -> Iterator[Record]:
     """What the topics hold between start and end, partition by partition."""
     is_plain = source.options["format"] in PLAIN
     read = message_reader(source.endpoint, source.schema, None if is_plain else _registered(source))
-    reader = BoundedReader(reading_of(Place(source.step, source.endpoint, source.schema, Path())))
+    reader = BoundedReader(reading_of(SourceContext(source.step, source.endpoint, source.schema, Path())))
     for partition in reader.partitions():
         for batch in reader.read(partition):
             yield from (read(Message(**row)) for row in batch.to_pylist())
@@ -33,8 +33,8 @@ def read_topics(source: LocalSource) -> Iterator[Record]:
 
 def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:
     """Sends all rows, and waits until the broker has confirmed them."""
-    check_columns(sink.place())
-    HeldRows(pa.Table.from_batches([_columns(sink, rows)]), sink.place()).commit()
+    check_columns(sink.context())
+    HeldRows(pa.Table.from_batches([_columns(sink, rows)]), sink.context()).commit()
 
 
 def _columns(sink: LocalSink, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -50,7 +50,7 @@ def _columns(sink: LocalSink, rows: Sequence[Row]) -> pa.RecordBatch:
 
 
 def _key(sink: LocalSink) -> Write:
-    names = key_fields(sink.place())
+    names = key_fields(sink.context())
     if not names:
         return lambda row: None
     return field_bytes(sink.schema, names[0]) if len(names) == 1 else json_bytes(sink.schema, names)
@@ -64,10 +64,10 @@ def _values(sink: LocalSink, rows: Sequence[Row]) -> list[bytes | None]:
 
 
 def _value(sink: LocalSink) -> Write:
-    place = sink.place()
+    context = sink.context()
     if sink.options["format"] == "json":
-        return json_bytes(sink.schema, body_fields(place))
-    return field_bytes(sink.schema, value_field(place))
+        return json_bytes(sink.schema, body_fields(context))
+    return field_bytes(sink.schema, value_field(context))
 
 
 def _registered(source: LocalSource) -> ReadBody:

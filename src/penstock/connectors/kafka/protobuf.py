@@ -177,7 +177,7 @@ def _plain(value: Any, field: FieldDescriptor, kind: t.DataType) -> object:
 
 @dataclass(frozen=True)
 class Message:
-    """A message class in a form that travels: the files it needs, itself last, its name, and its place in the file."""
+    """A message class in a form that travels: the files it needs, itself last, its name, and its path in the file."""
 
     files: tuple[bytes, ...]
     name: str

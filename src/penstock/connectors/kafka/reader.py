@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka.admin import PATIENCE, Cluster, is_passing
 from penstock.connectors.kafka.settings import confluent, python_settings
 from penstock.connectors.sharing import shares
@@ -75,9 +75,9 @@ class Reading:
         return f"Reading({', '.join(self.topics)})"
 
 
-def reading_of(place: Place) -> Reading:
+def reading_of(context: SourceContext) -> Reading:
     """What the options of a source say."""
-    given = place.options
+    given = context.options
     return Reading(
         servers=given["servers"],
         client=dict(given["client"]),
@@ -89,15 +89,15 @@ def reading_of(place: Place) -> Reading:
         fail_on_data_loss=given["fail_on_data_loss"],
         read_committed=given["read_committed"],
         headers="headers" in given["also"],
-        pace=str(place.folder / "pace"),
+        pace=str(context.folder / "pace"),
     )
 
 
 class PythonKafka:
     """The frames of a source."""
 
-    def __init__(self, spark: SparkSession, place: Place) -> None:
-        reading = reading_of(place)
+    def __init__(self, spark: SparkSession, context: SourceContext) -> None:
+        reading = reading_of(context)
         self.spark, self.name = spark, f"kafka_python_{id(self):x}"
         spark.dataSource.register(_source_class(self.name, reading))
 
@@ -211,7 +211,7 @@ def limited(start: Offsets, latest: Offsets, most: int | None) -> Offsets:
     {'t': {'0': 75, '1': 25}}
     """
     begins = {(t, p): start.get(t, {}).get(p, 0) for t, each in latest.items() for p in each}
-    waiting = {place: max(0, latest[place[0]][place[1]] - begin) for place, begin in begins.items()}
+    waiting = {(t, p): max(0, latest[t][p] - begin) for (t, p), begin in begins.items()}
     made: Offsets = {}
     for (topic, partition), taken in shares(waiting, most).items():
         made.setdefault(topic, {})[partition] = begins[topic, partition] + taken
@@ -230,7 +230,7 @@ class Planner:
             {**self.cluster.settings, "group.id": "penstock-planner", "isolation.level": level}
         )
 
-    def _places(self) -> list[tuple[str, int]]:
+    def _partitions(self) -> list[tuple[str, int]]:
         known, wanted = self.cluster.topics(), self.reading.topics
         if self.reading.pattern:
             wanted = tuple(n for n in known if re.fullmatch(wanted[0], n))
@@ -239,19 +239,19 @@ class Planner:
     def position(self, where: Any) -> Offsets:
         """Offsets of every partition: the first, the end, those at a time, or those the user gave."""
         made: Offsets = {}
-        for topic, partition in self._places():
+        for topic, partition in self._partitions():
             made.setdefault(topic, {})[str(partition)] = self._offset(topic, partition, where)
         return made
 
     def _offset(self, topic: str, partition: int, where: Any) -> int:
         kafka = confluent()
-        place = kafka.TopicPartition(topic, partition)
-        low, high = self.consumer.get_watermark_offsets(place, timeout=PATIENCE)
+        asked = kafka.TopicPartition(topic, partition)
+        low, high = self.consumer.get_watermark_offsets(asked, timeout=PATIENCE)
         if isinstance(where, str):
             return int(low if where == "earliest" else high)
         if "at" in where:
-            place.offset = where["at"]
-            found = self.consumer.offsets_for_times([place], timeout=PATIENCE)[0].offset
+            asked.offset = where["at"]
+            found = self.consumer.offsets_for_times([asked], timeout=PATIENCE)[0].offset
             return int(found if found >= 0 else high)
         given = where["offsets"].get(topic, {}).get(str(partition), -2)
         return int({-2: low, -1: high}.get(given, given))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.connectors.base import SinkPlace
+from penstock.connectors.base import SinkContext
 from penstock.connectors.kafka.avro import AvroReader
 from penstock.connectors.kafka.columns import body_fields
 from penstock.connectors.kafka.protobuf import ProtobufReader
@@ -66,17 +66,17 @@ def _read_record(options: Options, schema: Schema) -> Callable[[bytes, Schema], 
 
 def written_values(sink: LocalSink, rows: Sequence[Row]) -> list[bytes]:
     """The values of rows; their schema is registered first."""
-    place = sink.place()
-    names, options = body_fields(place), place.options
+    context = sink.context()
+    names, options = body_fields(context), context.options
     if options["format"] == "json_schema":
-        return _json_values(sink, place, rows)
+        return _json_values(sink, context, rows)
     write = value_writer(_registry(options), options["topic"], options["format"], options["value_schema"])
     records = sink.arrow(rows).select(list(names)).to_pylist(maps_as_pydicts="strict")
     return [write(record) for record in records]
 
 
-def _json_values(sink: LocalSink, place: SinkPlace, rows: Sequence[Row]) -> list[bytes]:
-    options = place.options
+def _json_values(sink: LocalSink, context: SinkContext, rows: Sequence[Row]) -> list[bytes]:
+    options = context.options
     number = _registry(options).register(f"{options['topic']}-value", "JSON", options["value_schema"])
-    write, before = json_bytes(sink.schema, body_fields(place)), front(number)
+    write, before = json_bytes(sink.schema, body_fields(context)), front(number)
     return [before + write(row) for row in rows]

@@ -40,16 +40,16 @@ def looked_up(value: str) -> str:
     >>> looked_up("plain")
     'plain'
     """
-    kind, _, place = value.partition(":")
+    kind, _, location = value.partition(":")
     if kind == "env":
-        if place not in os.environ:
-            raise SetupError(f"a Kafka setting is 'env:{place}', and the environment has no {place}")
-        return os.environ[place]
+        if location not in os.environ:
+            raise SetupError(f"a Kafka setting is 'env:{location}', and the environment has no {location}")
+        return os.environ[location]
     if kind == "file":
         try:
-            return Path(place).read_text().rstrip("\n")
+            return Path(location).read_text().rstrip("\n")
         except OSError as error:
-            raise SetupError(f"a Kafka setting is 'file:{place}', which cannot be read: {error.strerror}") from None
+            raise SetupError(f"a Kafka setting is 'file:{location}', which cannot be read: {error.strerror}") from None
     return str(value)
 
 
@@ -130,17 +130,17 @@ def _python_sasl(given: Mapping[str, str]) -> dict[str, str]:
 def _python_tls(given: Mapping[str, str]) -> dict[str, str]:
     made: dict[str, str] = {}
     for store, mine in (("truststore", "ssl.ca.location"), ("keystore", "ssl.certificate.location")):
-        place = given.get(f"ssl.{store}.location")
-        if place is None or mine in given:
+        location = given.get(f"ssl.{store}.location")
+        if location is None or mine in given:
             continue
         if given.get(f"ssl.{store}.type", "JKS").upper() != "PEM":
             raise SetupError(
                 f"ssl.{store}.location is a Java key store, which only the JVM reads; give PEM files: {mine}"
                 + (", ssl.key.location" if store == "keystore" else "")
             )
-        made[mine] = place
+        made[mine] = location
         if store == "keystore":
-            made["ssl.key.location"] = given.get("ssl.key.location", place)
+            made["ssl.key.location"] = given.get("ssl.key.location", location)
     names = {"ssl.truststore.certificates": "ssl.ca.pem", "ssl.keystore.certificate.chain": "ssl.certificate.pem"}
     names["ssl.keystore.key"] = "ssl.key.pem"
     made |= {mine: given[theirs] for theirs, mine in names.items() if theirs in given}

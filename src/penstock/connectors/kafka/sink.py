@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka.admin import Cluster
 from penstock.connectors.kafka.columns import check_columns, kafka_columns
@@ -31,45 +31,45 @@ class KafkaSink(LedgerSink):
     """Records of a topic."""
 
     def __init__(self) -> None:
-        self.place: SinkPlace | None = None
+        self.context: SinkContext | None = None
         self.writer: KafkaWriter | None = None
         self._cluster: Cluster | None = None
 
-    def refuses(self, place: SinkPlace) -> str:
+    def refuses(self, context: SinkContext) -> str:
         """Client settings under which records can be lost or doubled."""
-        check_columns(place)
-        if place.options.get("record_ids") and place.delivery != EXACTLY_ONCE:
+        check_columns(context)
+        if context.options.get("record_ids") and context.delivery != EXACTLY_ONCE:
             return "record_ids are given to records that are delivered exactly once; leave record_ids out"
-        return _breaking(place.options["client"], place.delivery)
+        return _breaking(context.options["client"], context.delivery)
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Makes the topic if it is not there; for exactly once, takes over from older drivers."""
-        self.place = place
-        cluster = self._cluster = Cluster(place.options["servers"], place.options["client"])
-        if place.options["topic"]:
-            ensure_topic(cluster, place.options["topic"])
-        if place.delivery != EXACTLY_ONCE:
+        self.context = context
+        cluster = self._cluster = Cluster(context.options["servers"], context.options["client"])
+        if context.options["topic"]:
+            ensure_topic(cluster, context.options["topic"])
+        if context.delivery != EXACTLY_ONCE:
             return None
-        name = f"penstock/{place.flow}/{place.sink}/{place.lineage}"
-        settings = python_settings(place.options["servers"], place.options["client"])
-        if place.lineage == BOUNDED:
-            self.writer = KafkaWriter(settings, f"{name}/{uuid.uuid4().hex[:12]}", place.options["topic"], None)
+        name = f"penstock/{context.flow}/{context.sink}/{context.lineage}"
+        settings = python_settings(context.options["servers"], context.options["client"])
+        if context.lineage == BOUNDED:
+            self.writer = KafkaWriter(settings, f"{name}/{uuid.uuid4().hex[:12]}", context.options["topic"], None)
             return None
-        ledger = KafkaLedger(cluster, place.options["ledger"], name)
+        ledger = KafkaLedger(cluster, context.options["ledger"], name)
         ledger.make()
-        self.writer = KafkaWriter(settings, name, place.options["topic"], ledger)
+        self.writer = KafkaWriter(settings, name, context.options["topic"], ledger)
         found = self.writer.take_over()
         self.fence = self.writer.fence
         return found
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Exactly once: sends the rows in a transaction. At most once: holds them. At least once: writes them."""
-        assert self.place is not None
-        rows = kafka_columns(frame, self.place)
+        assert self.context is not None
+        rows = kafka_columns(frame, self.context)
         if batch.delivery == AT_LEAST_ONCE:
-            return _written(rows, self.place)
+            return _written(rows, self.context)
         if self.writer is None:
-            return HeldRows(rows.toArrow(), self.place)
+            return HeldRows(rows.toArrow(), self.context)
         table = rows.toArrow()
         return StagedTransaction(self.writer.send(table, batch), table.num_rows)
 
@@ -120,33 +120,33 @@ class StagedTransaction(Staged):
 class HeldRows(Staged):
     """Rows in the driver, to be sent once at most."""
 
-    def __init__(self, rows: pa.Table, place: SinkPlace) -> None:
-        self.taken, self.place = rows, place
+    def __init__(self, rows: pa.Table, context: SinkContext) -> None:
+        self.taken, self.context = rows, context
         self.rows = rows.num_rows
 
     def commit(self) -> None:
         """Sends them."""
-        given = self.place.options
+        given = self.context.options
         settings = python_settings(given["servers"], given["client"])
-        _send_all(settings, given["topic"], self.taken.to_batches(), self.place.sink)
+        _send_all(settings, given["topic"], self.taken.to_batches(), self.context.sink)
 
 
-def _written(rows: DataFrame, place: SinkPlace) -> Staged:
+def _written(rows: DataFrame, context: SinkContext) -> Staged:
     """Writes rows from the tasks; how many is counted on the way."""
     staged = Staged()
-    staged.rows = _by_python(rows, place) if place.options["via"] == "python" else _by_spark(rows, place)
+    staged.rows = _by_python(rows, context) if context.options["via"] == "python" else _by_spark(rows, context)
     return staged
 
 
-def _by_spark(rows: DataFrame, place: SinkPlace) -> int:
+def _by_spark(rows: DataFrame, context: SinkContext) -> int:
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 
     counted = Observation()
-    given = java_settings(place.options["servers"], {"acks": "all", "linger.ms": "5", **place.options["client"]})
+    given = java_settings(context.options["servers"], {"acks": "all", "linger.ms": "5", **context.options["client"]})
     writer = rows.observe(counted, f.count(f.lit(1)).alias("rows")).write.format("kafka").options(**given)
-    if place.options["topic"]:
-        writer = writer.option("topic", place.options["topic"])
+    if context.options["topic"]:
+        writer = writer.option("topic", context.options["topic"])
     if "headers" in rows.columns:
         writer = writer.option("includeHeaders", "true")
     with _newer_writer(rows.sparkSession):
@@ -165,11 +165,11 @@ def _newer_writer(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_OLDER, before)
 
 
-def _by_python(rows: DataFrame, place: SinkPlace) -> int:
+def _by_python(rows: DataFrame, context: SinkContext) -> int:
     import pyarrow as pa
 
-    settings = python_settings(place.options["servers"], place.options["client"])
-    topic, sink = place.options["topic"], place.sink
+    settings = python_settings(context.options["servers"], context.options["client"])
+    topic, sink = context.options["topic"], context.sink
 
     def write(batches: Iterator[Any]) -> Iterator[Any]:
         yield pa.record_batch({"rows": [_send_all(settings, topic, batches, sink)]})

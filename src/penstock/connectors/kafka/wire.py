@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
-from penstock.connectors.base import Place, SinkPlace
+from penstock.connectors.base import SinkContext, SourceContext
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
@@ -57,14 +57,14 @@ def front(number: int) -> bytes:
     return b"\0" + struct.pack(">I", number)
 
 
-def decoded(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
+def decoded(frame: DataFrame, context: SourceContext, schema: Schema, position: str) -> DataFrame:
     """The fields of the values, and what stands beside them."""
-    if place.options["format"] == "json_schema":
-        return _decoded_json(frame, place, schema, position)
-    also = place.options["also"]
+    if context.options["format"] == "json_schema":
+        return _decoded_json(frame, context, schema, position)
+    also = context.options["also"]
     columns, *wrong = beside(also)
     cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])}) as __cause"
-    reading = _Reading(place, schema)
+    reading = _Reading(context, schema)
     moved = frame.selectExpr("value", *columns, f"{position} as __position", cause)
     return moved.mapInArrow(reading, reading.shape)
 
@@ -76,22 +76,22 @@ class _Reading:
     A batch is read as a whole; only where that fails its records are read one by one.
     """
 
-    place: Place
+    context: SourceContext
     schema: Schema
 
     @property
     def whole(self) -> Schema:
         """The fields of the values, then what stands beside them."""
-        return Schema((*self.schema.fields, *(self.place.schema.field(n) for n in self.place.options["also"])))
+        return Schema((*self.schema.fields, *(self.context.schema.field(n) for n in self.context.options["also"])))
 
     @property
     def shape(self) -> str:
         """The columns that come out."""
-        return f"{self.whole}, {UNREAD} {TYPE}" if self.place.keeps_unread else str(self.whole)
+        return f"{self.whole}, {UNREAD} {TYPE}" if self.context.keeps_unread else str(self.whole)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches that come out."""
-        given = self.place.options
+        given = self.context.options
         registry = registry_at(given["registry"], given.get("registry_client"))
         reader = AvroReader(registry) if given["format"] == "avro" else ProtobufReader(registry, self.schema)
         for batch in batches:
@@ -131,8 +131,8 @@ class _Reading:
     def _described(self, batch: pa.RecordBatch, error: RunError) -> dict[str, Any]:
         """The description of a malformed record; a source that keeps none stops here."""
         raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
-        if not self.place.keeps_unread:
-            raise Unreadable(self.place, raw or b"", position or REPLAYED, str(error))
+        if not self.context.keeps_unread:
+            raise Unreadable(self.context, raw or b"", position or REPLAYED, str(error))
         return {"raw": raw, "position": position or REPLAYED, "cause": str(error)}
 
     def _columns(self, batch: pa.RecordBatch, reader: AvroReader | ProtobufReader) -> list[Any]:
@@ -141,9 +141,9 @@ class _Reading:
         return [column_of(records, f) for f in arrow_schema(self.schema)]
 
     def _made(self, batch: pa.RecordBatch, columns: list[Any], unread: list[Any]) -> pa.RecordBatch:
-        beside = [batch.column(n) for n in self.place.options["also"]]
+        beside = [batch.column(n) for n in self.context.options["also"]]
         shape = list(arrow_schema(self.whole))
-        if self.place.keeps_unread:
+        if self.context.keeps_unread:
             beside.append(pa.array(unread, _UNREAD))
             shape.append(pa.field(UNREAD, _UNREAD))
         columns = [c.cast(f.type) for c, f in zip([*columns, *beside], shape, strict=True)]
@@ -181,10 +181,10 @@ def record_of(reader: AvroReader | ProtobufReader, value: bytes) -> Any:
         raise RunError(f"a value cannot be read with the schema of id {number}: {why}") from None
 
 
-def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str) -> DataFrame:
+def _decoded_json(frame: DataFrame, context: SourceContext, schema: Schema, position: str) -> DataFrame:
     """Checks what stands in front of the values; Spark reads the JSON after it."""
-    columns, *wrong = beside(place.options["also"])
-    url, options = place.options["registry"], place.options.get("registry_client")
+    columns, *wrong = beside(context.options["also"])
+    url, options = context.options["registry"], context.options.get("registry_client")
     names = frame.columns
     shape = StructType([*frame.schema.fields, StructField("__front", StringType())])
 
@@ -196,7 +196,7 @@ def _decoded_json(frame: DataFrame, place: Place, schema: Schema, position: str)
 
     body = f"cast(substring(value, {FRONT + 1}) as string)"
     reading, wrong = json_reading(body, schema), ["__front", invalid(body, "value"), *wrong]
-    return read_values(frame.mapInArrow(check, shape), place, schema, reading, position, columns, *wrong)
+    return read_values(frame.mapInArrow(check, shape), context, schema, reading, position, columns, *wrong)
 
 
 def _causes(values: list[Any], registry: Registry) -> list[str | None]:
@@ -224,9 +224,9 @@ def check_kind(registry: Registry, number: int, wanted: str) -> None:
         )
 
 
-def encoded(frame: DataFrame, place: SinkPlace) -> DataFrame:
+def encoded(frame: DataFrame, context: SinkContext) -> DataFrame:
     """The column `value`, a struct, as bytes in the wire format; the schema is registered first."""
-    given = place.options
+    given = context.options
     kind, text = given["format"], given["value_schema"]
     registry = registry_at(given["registry"], given.get("registry_client"))
     if kind == "json_schema":

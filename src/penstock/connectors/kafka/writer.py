@@ -43,7 +43,7 @@ PRODUCER: dict[str, Any] = {
     "queue.buffering.max.kbytes": 1 << 19,
     "partitioner": "murmur2_random",
 }
-"""Settings of every producer; the partitioner is that of Kafka's Java client, so that both put a key in the same place."""
+"""Settings of every producer; the partitioner is that of Kafka's Java client, so that both put a key into the same partition."""
 
 
 @dataclass

@@ -60,7 +60,7 @@ def _moment(milliseconds: int) -> datetime.datetime | None:
 
 def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:
     """Appends all rows: one batch for each partition, which is there as a whole or not at all."""
-    LogSink().refuses(sink.place())
+    LogSink().refuses(sink.context())
     topic = sink.options["topic"]
     key, value = _key(sink), _value(sink)
     with Log(sink.options["path"]) as log:

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
 from penstock.errors import DeliveryError, SchemaError, nearest
@@ -37,33 +37,33 @@ Shares = dict[int, tuple[list[bytes | None], list[bytes | None]]]
 class LogSink(LedgerSink):
     """A topic, made if it is not there."""
 
-    def refuses(self, place: SinkPlace) -> str:
+    def refuses(self, context: SinkContext) -> str:
         """Refuses a key or a value that is no field, before anything is written."""
-        names = tuple(n for n in place.schema.names if n != OPERATION)
-        for key in _key(place.options):
+        names = tuple(n for n in context.schema.names if n != OPERATION)
+        for key in _key(context.options):
             if key not in names:
-                raise SchemaError(f"sink {place.sink!r}: no field {key!r} for the key; {nearest(key, names)}")
-        if OPERATION in place.schema and not _key(place.options):
+                raise SchemaError(f"sink {context.sink!r}: no field {key!r} for the key; {nearest(key, names)}")
+        if OPERATION in context.schema and not _key(context.options):
             raise SchemaError(
-                f"sink {place.sink!r}: its table has one row and no key, so a record cannot say that the row is gone; give key='a field'"
+                f"sink {context.sink!r}: its table has one row and no key, so a record cannot say that the row is gone; give key='a field'"
             )
-        if place.options["format"] != "json" and "value" not in names and len(names) != 1:
+        if context.options["format"] != "json" and "value" not in names and len(names) != 1:
             raise SchemaError(
-                f"sink {place.sink!r}: {place.options['format']} values are the field 'value', or the only field; there are "
+                f"sink {context.sink!r}: {context.options['format']} values are the field 'value', or the only field; there are "
                 f"{', '.join(map(repr, names))}. Map to one field first, or take format='json'"
             )
         return ""
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Takes over from older drivers, and gives the last entry of this lineage."""
-        self.log = Log(place.options["path"])
+        self.log = Log(context.options["path"])
         with contextlib.suppress(TopicExists):
-            self.log.create_topic(place.options["topic"], place.options["partitions"])
-        self.producer = self.log.producer(_producer_name(place))
+            self.log.create_topic(context.options["topic"], context.options["partitions"])
+        self.producer = self.log.producer(_producer_name(context))
         self.fence = self.producer.epoch + 1
-        storage = LocalStorage(Path(place.options["path"]) / "sinks")
-        self.ledger = FileLedger(storage, object_name(place.flow, place.sink, f"{place.lineage}.json"))
-        return self._take_over(place.options["topic"])
+        storage = LocalStorage(Path(context.options["path"]) / "sinks")
+        self.ledger = FileLedger(storage, object_name(context.flow, context.sink, f"{context.lineage}.json"))
+        return self._take_over(context.options["topic"])
 
     def _take_over(self, topic: str) -> Entry | None:
         state = self.ledger.take_over(self.fence, lambda intent: self.appended(topic, intent))
@@ -87,9 +87,9 @@ class LogSink(LedgerSink):
             self.log.close()
 
 
-def _producer_name(place: SinkPlace) -> str:
+def _producer_name(context: SinkContext) -> str:
     """A name as producers may have it. The lineage makes it unique; a long one is cut."""
-    parts = (re.sub(r"[^A-Za-z0-9._-]", "_", text)[:60] for text in (place.flow, place.sink, place.lineage))
+    parts = (re.sub(r"[^A-Za-z0-9._-]", "_", text)[:60] for text in (context.flow, context.sink, context.lineage))
     return ".".join(parts)
 
 

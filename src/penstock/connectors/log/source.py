@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.log.shedding import SHED, Offsets, begins, left_out, plain, records_shed
 from penstock.connectors.malformed import not_text, position_in, raw_rows, read_texts, read_values
 from penstock.connectors.parsing import json_reading, literal
@@ -42,29 +42,29 @@ TASKS = 64
 class LogSource(SourceConnector):
     """A topic. Its records come as they are, or with the value read as text or JSON."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """What the topic holds, then what comes."""
         spark.dataSource.register(LogDataSource)
-        reader = spark.readStream.format(NAME).options(**_options(place))
-        return shaped(reader.load(), place)
+        reader = spark.readStream.format(NAME).options(**_options(context))
+        return shaped(reader.load(), context)
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """What the topic holds now."""
         spark.dataSource.register(LogDataSource)
-        return shaped(spark.read.format(NAME).options(**_options(place)).load(), place)
+        return shaped(spark.read.format(NAME).options(**_options(context)).load(), context)
 
-    def again(self, spark: SparkSession, place: Place, letters: list[dict[str, Any]]) -> DataFrame:
+    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the values of dead letters."""
-        return shaped(spark.createDataFrame(raw_rows(letters, _NAMES), RAW), place)
+        return shaped(spark.createDataFrame(raw_rows(letters, _NAMES), RAW), context)
 
-    def reached(self, place: Place, offset: Any) -> None:
+    def reached(self, context: SourceContext, offset: Any) -> None:
         """Tells the consumer group, so that its lag can be seen."""
-        if not place.options.get("group"):
+        if not context.options.get("group"):
             return
         found = plain(_offsets(offset))
-        topic = place.options["topic"]
-        with Log(place.options["path"]) as log:
-            log.groups.commit(place.options["group"], {TopicPartition(topic, int(p)): n for p, n in found.items()})
+        topic = context.options["topic"]
+        with Log(context.options["path"]) as log:
+            log.groups.commit(context.options["group"], {TopicPartition(topic, int(p)): n for p, n in found.items()})
 
     def shed(self, start: Any, end: Any) -> int:
         """How many records a batch has left out."""
@@ -76,23 +76,23 @@ def _offsets(offset: Any) -> Offsets:
     return made
 
 
-def _options(place: Place) -> dict[str, str]:
-    given = place.options
+def _options(context: SourceContext) -> dict[str, str]:
+    given = context.options
     start = given["start"] if isinstance(given["start"], str) else json.dumps(given["start"])
-    made = {"path": str(Path(given["path"]).absolute()), "topic": given["topic"], "start": start, "step": place.step}
+    made = {"path": str(Path(given["path"]).absolute()), "topic": given["topic"], "start": start, "step": context.step}
     shed = {"shed": json.dumps(asdict(given["shed"]))} if "shed" in given else {}
-    return made | {"pace": str(place.folder)} | shed
+    return made | {"pace": str(context.folder)} | shed
 
 
-def shaped(frame: DataFrame, place: Place) -> DataFrame:
+def shaped(frame: DataFrame, context: SourceContext) -> DataFrame:
     """The records in the form that the endpoint says."""
-    if place.options["format"] == "raw":
-        return frame.select(*map(quote, place.schema.names))
-    position = position_in(literal(f"topic {place.options['topic']}"))
-    if place.options["format"] == "text":
-        return read_texts(frame, place, ("value",), position)
-    reading = json_reading("cast(value as string)", place.schema)
-    return read_values(frame, place, place.schema, reading, position, (), not_text("value"))
+    if context.options["format"] == "raw":
+        return frame.select(*map(quote, context.schema.names))
+    position = position_in(literal(f"topic {context.options['topic']}"))
+    if context.options["format"] == "text":
+        return read_texts(frame, context, ("value",), position)
+    reading = json_reading("cast(value as string)", context.schema)
+    return read_values(frame, context, context.schema, reading, position, (), not_text("value"))
 
 
 class LogDataSource(DataSource):

@@ -1,6 +1,6 @@
 """PostgreSQL as a source of changes, by logical decoding.
 
-Offsets are places in the server's log (LSN). A batch holds the transactions that committed after its first place, up to its last; the slot
+Offsets are positions in the server's log (LSN). A batch holds the transactions that committed after its first position, up to its last; the slot
 is moved only when the batch is safe in the sinks, so the server keeps what may be asked for again.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.postgres.pgoutput import Change, Decoding
 from penstock.connectors.postgres.wire import Address, Link, qualified
 from penstock.connectors.ranges import Offset, Ranges, Stretch, stream_of
@@ -43,11 +43,11 @@ _LOOK = f"""select count(*), count(*) filter (where new), coalesce(min(lsn) filt
 class PostgresChanges(SourceConnector):
     """A table's inserts, updates and deletes."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The changes after the position of the slot, then those that come."""
-        changes = Changes(place.options, place.schema, place.step)
+        changes = Changes(context.options, context.schema, context.step)
         changes.prepare()
-        return stream_of(spark, changes, place)
+        return stream_of(spark, changes, context)
 
 
 class Changes(Ranges):
@@ -135,13 +135,13 @@ class Changes(Ranges):
     def read(self, part: Stretch) -> Iterator[Any]:
         """The changes of the transactions whose commit lies in between, in order."""
         low, high = int(part.low["lsn"]), int(part.high["lsn"])
-        self._check_place(low)
+        self._check_position(low)
         rows = self._patiently(f"select data from {_PEEK}", [self.slot, _lsn(high), None, self.publication])
         changes = Decoding(self.named, low, high).changes(r[0] for r in rows)
         while some := list(itertools.islice(changes, ROWS)):
             yield self._batch(some)
 
-    def _check_place(self, low: int) -> None:
+    def _check_position(self, low: int) -> None:
         stands = int(self.first()["lsn"])
         if stands > low:
             raise RunError(
@@ -193,13 +193,13 @@ class Changes(Ranges):
         return int(row[0])
 
 
-def _lsn(place: int) -> str:
-    """A place as PostgreSQL writes it.
+def _lsn(position: int) -> str:
+    """A position in the WAL as PostgreSQL writes it.
 
     >>> _lsn(0x1_0000_00FF)
     '1/FF'
     """
-    return f"{place >> 32:X}/{place & 0xFFFFFFFF:X}"
+    return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
 
 
 def _old(changes: list[Change], kind: pa.DataType) -> pa.Array:

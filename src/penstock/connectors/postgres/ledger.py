@@ -6,7 +6,7 @@ import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkPlace
+from penstock.connectors.base import Batch, SinkContext
 from penstock.connectors.delivery import Entry, verdict
 from penstock.errors import DeliveryError, RunError
 from penstock.graph.endpoints.sniff_postgres import driver
@@ -50,7 +50,7 @@ class Ledger:
             except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
                 connection.execute(statement)
 
-    def take_over(self, place: SinkPlace, connection: Connection) -> tuple[int, Entry | None]:
+    def take_over(self, context: SinkContext, connection: Connection) -> tuple[int, Entry | None]:
         """Raises the fence by one, which fences all older drivers; gives it and the last entry.
 
         It waits for a driver that is committing just now, so the entry is the last there will be of that one.
@@ -59,7 +59,9 @@ class Ledger:
             "insert into {0} as l (sink, lineage, fence, flow) values (%s, %s, 1, %s) on conflict (sink, lineage) do update set "
             "fence = l.fence + 1 returning fence, batch, fingerprint, rows, crc, offsets"
         )
-        row = connection.execute(raise_fence.format(self.table), [place.sink, place.lineage, place.flow]).fetchone()
+        row = connection.execute(
+            raise_fence.format(self.table), [context.sink, context.lineage, context.flow]
+        ).fetchone()
         assert row is not None
         return int(row[0]), _entry(row)
 
@@ -89,15 +91,15 @@ class Ledger:
         if done.rowcount != 1:
             raise DeliveryError(f"sink {batch.sink!r}: the ledger took {done.rowcount} rows for one batch")
 
-    def stage_name(self, place: SinkPlace, fence: int, attempt: str) -> str:
+    def stage_name(self, context: SinkContext, fence: int, attempt: str) -> str:
         """The name of a staging table. It tells the janitor whose it was."""
-        return f"{_PREFIX}{place.lineage[:12]}_{fence}_{attempt}"
+        return f"{_PREFIX}{context.lineage[:12]}_{fence}_{attempt}"
 
     def stage(self, name: str) -> Any:
         """A staging table as SQL."""
         return driver().sql.Identifier(self.schema, name)
 
-    def clean(self, place: SinkPlace, fence: int, connection: Connection) -> int:
+    def clean(self, context: SinkContext, fence: int, connection: Connection) -> int:
         """Removes what drivers before this one have staged and never shown, and what anyone left a day ago."""
         drop, dropped = driver().sql.SQL("drop table if exists {}"), 0
         found = connection.execute(
@@ -106,23 +108,23 @@ class Ledger:
             [self.schema, f"{_PREFIX.replace('_', chr(92) + '_')}%"],
         ).fetchall()
         for name, note in found:
-            if self._is_left(name, note, place, fence, connection):
+            if self._is_left(name, note, context, fence, connection):
                 dropped += _dropped(drop.format(self.stage(name)), connection)
         return dropped
 
-    def _is_left(self, name: str, note: str | None, place: SinkPlace, fence: int, connection: Connection) -> bool:
+    def _is_left(self, name: str, note: str | None, context: SinkContext, fence: int, connection: Connection) -> bool:
         whose, _, since = (note or "").partition("|")
-        own = f"{_PREFIX}{place.lineage[:12]}_"
-        if whose == place.sink and name.startswith(own) and 0 < int(name.removeprefix(own).split("_")[0]) < fence:
+        own = f"{_PREFIX}{context.lineage[:12]}_"
+        if whose == context.sink and name.startswith(own) and 0 < int(name.removeprefix(own).split("_")[0]) < fence:
             return True
         old = connection.execute("select %s::timestamptz < now() - interval '1 day'", [since or "-infinity"]).fetchone()
         return bool(old and old[0])
 
-    def note(self, name: str, place: SinkPlace) -> Any:
+    def note(self, name: str, context: SinkContext) -> Any:
         """The statement that writes on a staging table whose it is and since when."""
         sql = driver().sql
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return sql.SQL("comment on table {} is {}").format(self.stage(name), sql.Literal(f"{place.sink}|{now}"))
+        return sql.SQL("comment on table {} is {}").format(self.stage(name), sql.Literal(f"{context.sink}|{now}"))
 
 
 def _entry(row: Any) -> Entry | None:

@@ -22,9 +22,9 @@ def read_rows(source: LocalSource) -> Iterator[Record]:
 
 
 def write_rows(sink: LocalSink, rows: Sequence[Row]) -> None:
-    """All rows in one transaction: appended, or put in the place of those with the same key."""
+    """All rows in one transaction: appended, or replacing those with the same key."""
     made = PostgresSink()
-    made.open(sink.place())
+    made.open(sink.context())
     try:
         _staged(made, sink, rows).commit()
     finally:
@@ -33,15 +33,15 @@ def write_rows(sink: LocalSink, rows: Sequence[Row]) -> None:
 
 def _staged(made: PostgresSink, sink: LocalSink, rows: Sequence[Row]) -> StagedCopy:
     """The rows in a staging table, ready to be moved."""
-    place, link, layout = sink.place(), made.link, made.layout
+    context, link, layout = sink.context(), made.link, made.layout
     assert link is not None, "the sink is open"
     assert layout is not None
-    name = made.ledger.stage_name(place, made.fence, uuid.uuid4().hex[:12])
+    name = made.ledger.stage_name(context, made.fence, uuid.uuid4().hex[:12])
     moves = Moves(layout, made.ledger.stage(name))
     staged = StagedCopy(made, link, moves, sink.batch())
     with link.talking("staging") as connection:
         connection.execute(moves.create())
-        connection.execute(made.ledger.note(name, place))
+        connection.execute(made.ledger.note(name, context))
     try:
         copy = CopyTask(link.address, link.who, layout, moves.copy().as_string(link.connection))
         staged.reports = [copy.copy([sink.arrow(rows)], 0)]

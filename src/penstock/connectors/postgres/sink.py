@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import REFUSED, Batch, SinkPlace, Staged
+from penstock.connectors.base import REFUSED, Batch, SinkContext, Staged
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink
 from penstock.connectors.postgres.ledger import WORKSPACE, Ledger
 from penstock.connectors.postgres.table import Layout, Moves, layout_of
@@ -40,40 +40,40 @@ class PostgresSink(LedgerSink):
 
     def __init__(self) -> None:
         self.link: Link | None = None
-        self.place: SinkPlace | None = None
+        self.context: SinkContext | None = None
         self.layout: Layout | None = None
         self.ledger = Ledger()
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Checks the table, takes over from older drivers, removes what they have left."""
         self.close()
-        self.place, self.ledger = place, Ledger(place.options.get("workspace") or WORKSPACE)
-        self.link = Link(Address.of(place.options), f"sink {place.sink!r}")
+        self.context, self.ledger = context, Ledger(context.options.get("workspace") or WORKSPACE)
+        self.link = Link(Address.of(context.options), f"sink {context.sink!r}")
         with self.link.talking("opening the table") as connection:
-            self.layout = layout_of(place, connection)
+            self.layout = layout_of(context, connection)
             self.ledger.make(connection)
-            if place.lineage == BOUNDED:
+            if context.lineage == BOUNDED:
                 return None
-            if place.delivery == EXACTLY_ONCE:
-                _check_durable(place, connection)
-            self.fence, last = self.ledger.take_over(place, connection)
+            if context.delivery == EXACTLY_ONCE:
+                _check_durable(context, connection)
+            self.fence, last = self.ledger.take_over(context, connection)
         self.clean()
-        return last if place.delivery == EXACTLY_ONCE else None
+        return last if context.delivery == EXACTLY_ONCE else None
 
     def clean(self) -> None:
         """Removes what attempts that never committed have left."""
-        place, link, _ = self._opened()
+        context, link, _ = self._opened()
         with link.talking("removing what older drivers staged") as connection:
-            self.ledger.clean(place, self.fence, connection)
+            self.ledger.clean(context, self.fence, connection)
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Has every task copy its rows into a fresh staging table."""
-        place, link, layout = self._opened()
-        name = self.ledger.stage_name(place, self.fence, uuid.uuid4().hex[:12])
+        context, link, layout = self._opened()
+        name = self.ledger.stage_name(context, self.fence, uuid.uuid4().hex[:12])
         moves = Moves(layout, self.ledger.stage(name))
         staged = StagedCopy(self, link, moves, batch)
         with link.talking("staging") as connection:
-            text = f"{moves.create().as_string(connection)}; {self.ledger.note(name, place).as_string(connection)}"
+            text = f"{moves.create().as_string(connection)}; {self.ledger.note(name, context).as_string(connection)}"
             connection.execute(text.encode())
         try:
             copy = CopyTask(link.address, link.who, layout, moves.copy().as_string(link.connection))
@@ -86,11 +86,11 @@ class PostgresSink(LedgerSink):
         staged.rows = sum(r.rows for r in staged.reports)
         return staged
 
-    def _opened(self) -> tuple[SinkPlace, Link, Layout]:
-        assert self.place is not None, "a sink is opened before its first batch"
+    def _opened(self) -> tuple[SinkContext, Link, Layout]:
+        assert self.context is not None, "a sink is opened before its first batch"
         assert self.link is not None
         assert self.layout is not None
-        return self.place, self.link, self.layout
+        return self.context, self.link, self.layout
 
     def interrupt(self) -> bool:
         """Ends the driver's connection; the ledger tells later what became of a commit."""
@@ -102,11 +102,11 @@ class PostgresSink(LedgerSink):
             self.link.close()
 
 
-def _check_durable(place: SinkPlace, connection: Connection) -> None:
+def _check_durable(context: SinkContext, connection: Connection) -> None:
     row = connection.execute("select current_setting('fsync')").fetchone()
     if row and row[0] == "off":
         raise DeliveryError(
-            f"sink {place.sink!r}: the server runs with fsync = off, so it may forget what it has confirmed. Turn it on, or take "
+            f"sink {context.sink!r}: the server runs with fsync = off, so it may forget what it has confirmed. Turn it on, or take "
             f"delivery='at_least_once'"
         )
 
@@ -140,8 +140,8 @@ class CopyTask:
         """Takes all batches, and gives one row that tells of them."""
         from pyspark import TaskContext
 
-        context = TaskContext.get()
-        attempt = context.taskAttemptId() if context is not None else 0
+        task = TaskContext.get()
+        attempt = task.taskAttemptId() if task is not None else 0
         try:
             report = self.copy(batches, attempt)
         except RowRefused as refused:

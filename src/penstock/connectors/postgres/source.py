@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.postgres.types import Decoder, column_type, selected
 from penstock.connectors.postgres.wire import Address, qualified
 from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
@@ -41,13 +41,13 @@ _EVERYONE = """select l.virtualtransaction from pg_locks l left join pg_stat_act
 class PostgresSource(SourceConnector):
     """A table or a query, read by a column that only grows."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows that are there, then those that come."""
-        return stream_of(spark, Incremental(place.options, place.schema, place.step), place)
+        return stream_of(spark, Incremental(context.options, context.schema, context.step), context)
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows that are there."""
-        return bounded_of(spark, Incremental(place.options, place.schema, place.step), place)
+        return bounded_of(spark, Incremental(context.options, context.schema, context.step), context)
 
 
 class Incremental(Ranges):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import SinkPlace
+from penstock.connectors.base import SinkContext
 from penstock.connectors.postgres.types import column_type
 from penstock.connectors.postgres.wire import qualified
 from penstock.errors import RunError, nearest
@@ -48,38 +48,38 @@ class Layout:
         return self.written + self.guides
 
 
-def mode_of(place: SinkPlace) -> tuple[str, tuple[str, ...]]:
+def mode_of(context: SinkContext) -> tuple[str, tuple[str, ...]]:
     """The mode and the key; a stream of running totals replaces the row of its own key unless the options say otherwise."""
-    given = place.options.get("mode")
-    key = tuple(place.options.get("key") or ()) or (place.updates if given != "append" else ()) or ()
+    given = context.options.get("mode")
+    key = tuple(context.options.get("key") or ()) or (context.updates if given != "append" else ()) or ()
     return given or ("upsert" if key else "append"), key
 
 
-def layout_of(place: SinkPlace, connection: Connection) -> Layout:
+def layout_of(context: SinkContext, connection: Connection) -> Layout:
     """The layout for a stream; makes the table if asked, and says what does not fit before anything has run."""
-    mode, key = mode_of(place)
-    where = f"sink {place.sink!r}"
-    op = place.options.get("op") or "" if mode == "changelog" else ""
-    order = place.options.get("order") or ""
+    mode, key = mode_of(context)
+    where = f"sink {context.sink!r}"
+    op = context.options.get("op") or "" if mode == "changelog" else ""
+    order = context.options.get("order") or ""
     for name in (*key, *([op] if op else []), *([order] if order else [])):
-        place.schema.field(name)
-    if place.options.get("create"):
-        create_table(place, key, (op,), connection)
-    table = _columns(place.options["table"], connection)
+        context.schema.field(name)
+    if context.options.get("create"):
+        create_table(context, key, (op,), connection)
+    table = _columns(context.options["table"], connection)
     if not table:
         raise RunError(
-            f"{where}: there is no table {place.options['table']!r}; make it, or say create=True:\n{ddl(place, key, (op,))}"
+            f"{where}: there is no table {context.options['table']!r}; make it, or say create=True:\n{ddl(context, key, (op,))}"
         )
     guides = tuple(
-        Column(n, column_type(place.schema.field(n).type))
+        Column(n, column_type(context.schema.field(n).type))
         for n in dict.fromkeys((op, order))
         if n and (n == op or n not in table)
     )
-    names = [n for n in place.schema.names if n not in {g.name for g in guides}]
-    _check(where, place.options["table"], names, table)
+    names = [n for n in context.schema.names if n not in {g.name for g in guides}]
+    _check(where, context.options["table"], names, table)
     if mode != "append":
-        _check_key(where, place.options["table"], key, connection)
-    return Layout(place.options["table"], mode, tuple(table[n] for n in names), key, op, order, guides)
+        _check_key(where, context.options["table"], key, connection)
+    return Layout(context.options["table"], mode, tuple(table[n] for n in names), key, op, order, guides)
 
 
 def _columns(table: str, connection: Connection) -> dict[str, Column]:
@@ -118,25 +118,27 @@ def _check_key(where: str, table: str, key: tuple[str, ...], connection: Connect
         raise RunError(f"{where}: {table!r} has no unique index on its key, so rows cannot be replaced by it: {wanted}")
 
 
-def ddl(place: SinkPlace, key: tuple[str, ...], leave_out: tuple[str, ...]) -> str:
+def ddl(context: SinkContext, key: tuple[str, ...], leave_out: tuple[str, ...]) -> str:
     """The statement that makes a table for a stream."""
     sql = driver().sql
     columns = [
         sql.SQL("{} {}").format(sql.Identifier(f.name), sql.SQL(column_type(f.type)))
-        for f in place.schema.fields
+        for f in context.schema.fields
         if f.name not in leave_out
     ]
     primary = [sql.SQL("primary key ({})").format(listed(key))] if key else []
     body = sql.SQL(", ").join([*columns, *primary])
     made: str = (
-        sql.SQL("create table if not exists {} ({})").format(qualified(place.options["table"]), body).as_string()
+        sql.SQL("create table if not exists {} ({})").format(qualified(context.options["table"]), body).as_string()
     )
     return made
 
 
-def create_table(place: SinkPlace, key: tuple[str, ...], leave_out: tuple[str, ...], connection: Connection) -> None:
+def create_table(
+    context: SinkContext, key: tuple[str, ...], leave_out: tuple[str, ...], connection: Connection
+) -> None:
     """Makes the table if it is not there."""
-    connection.execute(ddl(place, key, leave_out).encode())
+    connection.execute(ddl(context, key, leave_out).encode())
 
 
 def listed(names: tuple[str, ...] | list[str]) -> Any:

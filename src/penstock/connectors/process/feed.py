@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.errors import PenstockError, RunError
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import to_batch
@@ -73,46 +73,46 @@ class FeedSource(SourceConnector):
         self.stopped = threading.Event()
         self.thread: threading.Thread | None = None
 
-    def pull(self, place: Place) -> Iterator[Any]:
+    def pull(self, context: SourceContext) -> Iterator[Any]:
         """The records, one by one; None when there are none just now."""
         raise NotImplementedError
 
-    def kept(self, records: list[Any], place: Place) -> None:
+    def kept(self, records: list[Any], context: SourceContext) -> None:
         """Called when records are safe on disk."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """Starts the thread, and reads what it writes."""
-        feed = Feed(place.folder / "feed", place.schema)
-        self.thread = threading.Thread(target=self._run, args=(feed, place), daemon=True, name=f"feed-{place.step}")
+        feed = Feed(context.folder / "feed", context.schema)
+        self.thread = threading.Thread(target=self._run, args=(feed, context), daemon=True, name=f"feed-{context.step}")
         self.thread.start()
-        if place.once and self.reads_to_end:
+        if context.once and self.reads_to_end:
             self.thread.join()
-        return spark.readStream.schema(str(place.schema)).parquet(str(feed.folder))
+        return spark.readStream.schema(str(context.schema)).parquet(str(feed.folder))
 
-    def _run(self, feed: Feed, place: Place) -> None:
+    def _run(self, feed: Feed, context: SourceContext) -> None:
         try:
-            self._feed(feed, place)
+            self._feed(feed, context)
         except Exception as error:
-            self.failure = error if isinstance(error, PenstockError) else RunError(f"source {place.step!r}: {error}")
+            self.failure = error if isinstance(error, PenstockError) else RunError(f"source {context.step!r}: {error}")
 
-    def _feed(self, feed: Feed, place: Place) -> None:
+    def _feed(self, feed: Feed, context: SourceContext) -> None:
         held: list[Any] = []
         since = time.monotonic()
-        for record in self.pull(place):
+        for record in self.pull(context):
             if record is not None:
                 held.append(record)
             if self.stopped.is_set():
                 break
             if len(held) >= self.most or (held and time.monotonic() - since > self.pause):
-                self._keep(feed, held, place)
+                self._keep(feed, held, context)
                 held, since = [], time.monotonic()
             if record is None:
                 self.stopped.wait(self.pause / 5)
-        self._keep(feed, held, place)
+        self._keep(feed, held, context)
 
-    def _keep(self, feed: Feed, held: list[Any], place: Place) -> None:
+    def _keep(self, feed: Feed, held: list[Any], context: SourceContext) -> None:
         feed.append(held)
-        self.kept(held, place)
+        self.kept(held, context)
 
     def close(self) -> None:
         """Stops the thread."""
@@ -126,12 +126,12 @@ class StdinSource(FeedSource):
 
     reads_to_end = True
 
-    def pull(self, place: Place) -> Iterator[Any]:
+    def pull(self, context: SourceContext) -> Iterator[Any]:
         """Each line, without its end."""
         while line := sys.stdin.readline():
             yield (line.rstrip("\n"),)
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """All lines up to the end of the input."""
-        records = list(self.pull(place))
-        return spark.createDataFrame(records, schema=str(place.schema))
+        records = list(self.pull(context))
+        return spark.createDataFrame(records, schema=str(context.schema))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.process.feed import parquet_bytes
 from penstock.errors import CheckpointError, SchemaError
 from penstock.kernels.records.arrow import to_batch
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
 class ItemsSource(SourceConnector):
     """Rows from memory. Live, they come as one file per batch, so that a replay reads the same rows."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows, in the number of parts the endpoint asks for."""
-        folder = place.folder / "items"
-        write_parts(folder, _parts(place.options["rows"], place.options["batches"]), place)
-        reader = spark.readStream.schema(str(place.schema)).option("maxFilesPerTrigger", 1)
+        folder = context.folder / "items"
+        write_parts(folder, _parts(context.options["rows"], context.options["batches"]), context)
+        reader = spark.readStream.schema(str(context.schema)).option("maxFilesPerTrigger", 1)
         return reader.parquet(str(folder))
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows, all at once."""
-        return spark.createDataFrame(_table(place.options["rows"], place), schema=str(place.schema))
+        return spark.createDataFrame(_table(context.options["rows"], context), schema=str(context.schema))
 
 
 def _parts(rows: list[Any], batches: int | list[int]) -> list[list[Any]]:
-    """The rows in so many parts, or cut at the given places."""
+    """The rows in so many parts, or cut at the given positions."""
     cuts = batches if isinstance(batches, list) else [len(rows) * i // batches for i in range(1, batches)]
-    places = [0, *cuts, len(rows)]
-    return [rows[a:b] for a, b in itertools.pairwise(places)]
+    cuts_at = [0, *cuts, len(rows)]
+    return [rows[a:b] for a, b in itertools.pairwise(cuts_at)]
 
 
-def _table(rows: list[Any], place: Place) -> pa.Table:
+def _table(rows: list[Any], context: SourceContext) -> pa.Table:
     try:
-        columns = shape_of(place.schema).columns(list(rows))
+        columns = shape_of(context.schema).columns(list(rows))
     except BadRecord as error:
-        raise SchemaError(f"source {place.step!r}: item {error.at + 1}, {rows[error.at]!r}: {error}") from None
-    return pa.Table.from_batches([to_batch(columns, place.schema)])
+        raise SchemaError(f"source {context.step!r}: item {error.at + 1}, {rows[error.at]!r}: {error}") from None
+    return pa.Table.from_batches([to_batch(columns, context.schema)])
 
 
-def write_parts(folder: Path, parts: list[list[Any]], place: Place) -> None:
+def write_parts(folder: Path, parts: list[list[Any]], context: SourceContext) -> None:
     """A Parquet file for each part, named and dated so that Spark reads them in this order."""
     make_directory(folder)
     storage = open_storage(folder.parent)
     for at, part in enumerate(parts):
-        table = _table(part, place)
+        table = _table(part, context)
         name = hashlib.sha1(repr(table.to_pydict()).encode(), usedforsecurity=False).hexdigest()[:12]
         file, there = f"{folder.name}/part-{at:06d}-{name}.parquet", f"{folder.name}/part-{at:06d}-"
         known = names_under(storage, there)
         if any(other != file for other in known):
             raise CheckpointError(
-                f"source {place.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
+                f"source {context.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
             )
         if not known:
             _write_part(storage, file, table, at)
@@ -80,25 +80,25 @@ def _write_part(storage: Storage, name: str, table: pa.Table, at: int) -> None:
 class RateSource(SourceConnector):
     """Numbers that count up."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """So many numbers a second."""
-        frame = spark.readStream.format("rate").option("rowsPerSecond", place.options["rows_per_second"]).load()
-        limit = place.options.get("limit")
+        frame = spark.readStream.format("rate").option("rowsPerSecond", context.options["rows_per_second"]).load()
+        limit = context.options.get("limit")
         return frame if limit is None else frame.where(f"value < {limit}")
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The numbers up to the limit, dated from now on."""
-        if "limit" not in place.options:
-            return super().bounded(spark, place)
-        step = 1.0 / place.options["rows_per_second"]
+        if "limit" not in context.options:
+            return super().bounded(spark, context)
+        step = 1.0 / context.options["rows_per_second"]
         at = f"timestamp_micros(unix_micros(current_timestamp()) + cast(id * {step} * 1000000 as bigint)) as timestamp"
-        return spark.range(place.options["limit"]).selectExpr(at, "id as value")
+        return spark.range(context.options["limit"]).selectExpr(at, "id as value")
 
 
 class SocketSource(SourceConnector):
     """Lines from a TCP socket."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """Spark's own socket source; for demos."""
         reader = spark.readStream.format("socket")
-        return reader.option("host", place.options["host"]).option("port", place.options["port"]).load()
+        return reader.option("host", context.options["host"]).option("port", context.options["port"]).load()

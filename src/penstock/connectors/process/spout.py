@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Place
+from penstock.connectors.base import SourceContext
 from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.errors import PenstockError, RunError, StateError, StepError
 from penstock.graph.nodes import Output, Source
@@ -37,62 +37,62 @@ class SpoutSource(FeedSource):
         super().__init__()
         self.caught_up = threading.Event()
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """Starts the thread, gives it a moment, and reads what it writes."""
-        before = _RUNNING.pop(place.folder, None)
+        before = _RUNNING.pop(context.folder, None)
         if before is not None:
             before.close()
-        _RUNNING[place.folder] = self
-        frame = super().stream(spark, place)
-        self.caught_up.wait(0.2 if place.endpoint.options["spout"].endless else self.head_start)
+        _RUNNING[context.folder] = self
+        frame = super().stream(spark, context)
+        self.caught_up.wait(0.2 if context.endpoint.options["spout"].endless else self.head_start)
         if self.failure is not None:
             raise self.failure
         return frame
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """All that the spout gives until it is done."""
-        feed = Feed(place.folder / "feed", place.schema)
+        feed = Feed(context.folder / "feed", context.schema)
         try:
-            records: Iterator[SpoutRecord] = SpoutTasks(_node(place)).drained()
+            records: Iterator[SpoutRecord] = SpoutTasks(_node(context)).drained()
             while held := list(islice(records, 50_000)):
                 feed.append(held)
         except RecordFailed as failed:
             raise _blamed(failed) from failed.error
-        return spark.read.schema(str(place.schema)).parquet(str(feed.folder))
+        return spark.read.schema(str(context.schema)).parquet(str(feed.folder))
 
-    def _run(self, feed: Feed, place: Place) -> None:
+    def _run(self, feed: Feed, context: SourceContext) -> None:
         try:
-            self._feed(feed, place)
+            self._feed(feed, context)
         except RecordFailed as failed:
             self._fail(_blamed(failed))
         except Exception as error:
-            self._fail(error if isinstance(error, PenstockError) else RunError(f"spout {place.step!r}: {error}"))
+            self._fail(error if isinstance(error, PenstockError) else RunError(f"spout {context.step!r}: {error}"))
         finally:
             self.caught_up.set()
 
     def _fail(self, error: PenstockError) -> None:
         self.failure = error
 
-    def _feed(self, feed: Feed, place: Place) -> None:
-        tasks = SpoutTasks(_node(place), _kept(feed, place))
+    def _feed(self, feed: Feed, context: SourceContext) -> None:
+        tasks = SpoutTasks(_node(context), _kept(feed, context))
         held: list[SpoutRecord] = []
         since = time.monotonic()
         while not self.stopped.is_set() and (records := tasks.pull()) is not None:
             since = since if held else time.monotonic()
             held += records
             if held and (not records or len(held) >= self.most or time.monotonic() - since > self.pause):
-                self._save(feed, held, place, tasks)
+                self._save(feed, held, context, tasks)
                 held = []
             if not records:
                 self.caught_up.set()
                 self.stopped.wait(self.pause / 5)
-        self._save(feed, held, place, tasks)
+        self._save(feed, held, context, tasks)
         tasks.close()
 
-    def _save(self, feed: Feed, held: list[SpoutRecord], place: Place, tasks: SpoutTasks) -> None:
+    def _save(self, feed: Feed, held: list[SpoutRecord], context: SourceContext, tasks: SpoutTasks) -> None:
         """Where the tasks stand first, then the tuples: the tuples make it count."""
         if held:
-            feed.storage.write(_stand(feed.number), _dumped(place, tasks.kept()))
+            feed.storage.write(_stand(feed.number), _dumped(context, tasks.kept()))
             feed.append(list(held))
             if feed.number >= 3:
                 feed.storage.delete(_stand(feed.number - 3))
@@ -104,8 +104,8 @@ class SpoutSource(FeedSource):
             del _RUNNING[folder]
 
 
-def _node(place: Place) -> Source:
-    return Source(place.step, (), place.endpoint, place.schema, outputs=(Output(place.schema),))
+def _node(context: SourceContext) -> Source:
+    return Source(context.step, (), context.endpoint, context.schema, outputs=(Output(context.schema),))
 
 
 def _blamed(failed: RecordFailed) -> StepError:
@@ -117,7 +117,7 @@ def _stand(number: int) -> str:
     return f"stand-{number:09d}.pickle"
 
 
-def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
+def _kept(feed: Feed, context: SourceContext) -> dict[str, Any] | None:
     """Where the tasks stood when the newest tuples were written."""
     from pyspark import cloudpickle
 
@@ -127,19 +127,19 @@ def _kept(feed: Feed, place: Place) -> dict[str, Any] | None:
     found = read_if_present(feed.storage, name)
     if found is None:
         raise StateError(
-            f"{place.folder / name} is missing, so nobody knows where spout {place.step!r} stood; start afresh with --fresh"
+            f"{context.folder / name} is missing, so nobody knows where spout {context.step!r} stood; start afresh with --fresh"
         )
     kept: dict[str, Any] = cloudpickle.loads(found[0])
     return kept
 
 
-def _dumped(place: Place, kept: dict[str, Any]) -> bytes:
+def _dumped(context: SourceContext, kept: dict[str, Any]) -> bytes:
     from pyspark import cloudpickle
 
     try:
         return bytes(cloudpickle.dumps(kept))
     except Exception as error:
         raise StateError(
-            f"spout {place.step!r} keeps something that cannot be saved ({error}); give that attribute a name that begins "
+            f"spout {context.step!r} keeps something that cannot be saved ({error}); give that attribute a name that begins "
             f"with an underscore and make it in open, or say stateful = False in the class"
         ) from None

@@ -25,7 +25,7 @@ def read_entries(source: LocalSource) -> Iterator[Record]:
 
 def write_rows(sink: LocalSink, rows: Sequence[Row]) -> None:
     """All rows in one transaction."""
-    RedisSink().open(sink.place())
+    RedisSink().open(sink.context())
     address = Address.of(sink.options)
     with address.client().pipeline(transaction=True) as pipe:
         for command in Layout.of(sink.options).commands(sink.arrow(rows)):

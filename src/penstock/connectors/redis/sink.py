@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkPlace, Staged
+from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.redis.wire import TAG, Address, Layout, driver, packed
 from penstock.errors import DeliveryError, RunError
@@ -69,40 +69,40 @@ class RedisSink(LedgerSink):
     """Hashes, strings, lists or streams. Readers of the primary see complete batches, each once."""
 
     def __init__(self) -> None:
-        self.place: SinkPlace | None = None
+        self.context: SinkContext | None = None
 
-    def refuses(self, place: SinkPlace) -> str:
+    def refuses(self, context: SinkContext) -> str:
         """A server that may forget its last second cannot hold exactly_once, unless the user takes that."""
-        if place.delivery != EXACTLY_ONCE or place.lineage == BOUNDED or place.options.get("accept_rollback"):
+        if context.delivery != EXACTLY_ONCE or context.lineage == BOUNDED or context.options.get("accept_rollback"):
             return ""
-        return _forgets(place)
+        return _forgets(context)
 
-    def open(self, place: SinkPlace) -> Entry | None:
+    def open(self, context: SinkContext) -> Entry | None:
         """Takes over from older drivers, and removes what they have left."""
-        self.place = place
+        self.context = context
         client = self.client()
-        with _talking(place, "opening"):
+        with _talking(context, "opening"):
             if client.info("cluster").get("cluster_enabled"):
                 raise RunError(
-                    f"sink {place.sink!r}: this Redis is a cluster; a batch must be written to one server as a whole"
+                    f"sink {context.sink!r}: this Redis is a cluster; a batch must be written to one server as a whole"
                 )
-            if place.lineage == BOUNDED:
+            if context.lineage == BOUNDED:
                 return None
             self.fence = int(client.hincrby(self.ledger, "fence", 1))
             self.clean()
-            return self.entry() if place.delivery == EXACTLY_ONCE else None
+            return self.entry() if context.delivery == EXACTLY_ONCE else None
 
     @property
     def ledger(self) -> str:
         """The key of the ledger; the tag keeps all keys of the sink on one server."""
-        place = self._opened()
-        return f"{TAG}:{{{TAG}}}:ledger:{place.sink}:{place.lineage}"
+        context = self._opened()
+        return f"{TAG}:{{{TAG}}}:ledger:{context.sink}:{context.lineage}"
 
     @property
     def aside(self) -> str:
         """How the keys begin under which this sink puts things aside."""
-        place = self._opened()
-        return f"{TAG}:{{{TAG}}}:stage:{place.sink}:{place.lineage}:"
+        context = self._opened()
+        return f"{TAG}:{{{TAG}}}:stage:{context.sink}:{context.lineage}:"
 
     def entry(self) -> Entry | None:
         """The last entry of the ledger."""
@@ -127,12 +127,12 @@ class RedisSink(LedgerSink):
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Has every task put its commands aside."""
-        place = self._opened()
-        layout = Layout.of(place.options)
+        context = self._opened()
+        layout = Layout.of(context.options)
         prefix = f"{self.aside}{self.fence}:{uuid.uuid4().hex[:12]}:"
         staged = StagedCommands(self, layout, prefix, batch)
         try:
-            task = StageTask(Address.of(place.options), f"sink {place.sink!r}", layout, prefix)
+            task = StageTask(Address.of(context.options), f"sink {context.sink!r}", layout, prefix)
             reports = frame.mapInArrow(task, "key string, rows bigint, commands bigint, crc bigint").collect()
         except BaseException:
             staged.abort()
@@ -143,9 +143,9 @@ class RedisSink(LedgerSink):
             staged.crc ^= report[3]
         return staged
 
-    def _opened(self) -> SinkPlace:
-        assert self.place is not None, "a sink is opened before its first batch"
-        return self.place
+    def _opened(self) -> SinkContext:
+        assert self.context is not None, "a sink is opened before its first batch"
+        return self.context
 
     def interrupt(self) -> bool:
         """Ends the driver's connections; the ledger tells later what became of a commit."""
@@ -160,8 +160,8 @@ class RedisSink(LedgerSink):
 class _talking:  # noqa: N801 - reads as a verb
     """The server's errors as Penstock's."""
 
-    def __init__(self, place: SinkPlace, doing: str) -> None:
-        self.place, self.doing = place, doing
+    def __init__(self, context: SinkContext, doing: str) -> None:
+        self.context, self.doing = context, doing
 
     def __enter__(self) -> None:
         """Nothing to do."""
@@ -170,8 +170,8 @@ class _talking:  # noqa: N801 - reads as a verb
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, driver().RedisError):
-            text = Address.of(self.place.options).clean(error)
-            raise RunError(f"sink {self.place.sink!r}: {self.doing} failed: {text}") from None
+            text = Address.of(self.context.options).clean(error)
+            raise RunError(f"sink {self.context.sink!r}: {self.doing} failed: {text}") from None
 
 
 def _beginning(text: str) -> str:
@@ -183,11 +183,11 @@ def _beginning(text: str) -> str:
     return "".join("?" if c in "*?[]\\^" else c for c in text) + "*"
 
 
-def _forgets(place: SinkPlace) -> str:
+def _forgets(context: SinkContext) -> str:
     redis = driver()
-    with _talking(place, "asking for its settings"):
+    with _talking(context, "asking for its settings"):
         try:
-            found: Any = Address.of(place.options).client().config_get("append*")
+            found: Any = Address.of(context.options).client().config_get("append*")
         except redis.ResponseError:
             found = {}
     if found.get("appendonly") == "yes" and found.get("appendfsync") == "always":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Place, SourceConnector
+from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
 from penstock.connectors.redis.wire import Address, driver
 from penstock.connectors.texts import from_text
@@ -29,13 +29,13 @@ return {#found, found[#found][1]}
 class RedisStreamSource(SourceConnector):
     """The entries of a stream."""
 
-    def stream(self, spark: SparkSession, place: Place) -> DataFrame:
+    def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The entries that are there, then those that come."""
-        return stream_of(spark, Entries(place.options, place.schema, place.step), place)
+        return stream_of(spark, Entries(context.options, context.schema, context.step), context)
 
-    def bounded(self, spark: SparkSession, place: Place) -> DataFrame:
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The entries that are there."""
-        return bounded_of(spark, Entries(place.options, place.schema, place.step), place)
+        return bounded_of(spark, Entries(context.options, context.schema, context.step), context)
 
 
 class Entries(Ranges):

@@ -55,7 +55,7 @@ class Projecting:
         return stream._add(Select(name, (stream.port,), written, line=user_line()))
 
     def _written(self, columns: tuple[str | Expr, ...], named: dict[str, Expr]) -> Columns:
-        """The expressions in order; one that has the name of a field of "*" stands in its place."""
+        """The expressions in order; one that has the name of a field of "*" replaces it."""
         stream = cast("Stream", self)
         made: list[tuple[str, Expr]] = []
         for given in columns:

@@ -119,12 +119,12 @@ def matching_files(path: str) -> list[str]:
     return [str(p) for p in found if not p.name.startswith(("_", "."))]
 
 
-def _files_in(place: Path) -> Iterator[Path]:
+def _files_in(path: Path) -> Iterator[Path]:
     """A file itself; of a folder its files, and those of folders that name a field and its value, such as `day=2026-05-01`."""
-    if not place.is_dir():
-        yield place
+    if not path.is_dir():
+        yield path
         return
-    for each in sorted(place.iterdir()):
+    for each in sorted(path.iterdir()):
         if each.is_file():
             yield each
         elif "=" in each.name and not each.name.startswith("."):
@@ -315,7 +315,7 @@ def connector(made: object, schema: Form | None = None, *, bounded: bool = False
         made: an instance of `penstock.connectors.base.SourceConnector` or `SinkConnector`.
         schema: the fields of a source.
         bounded: whether a source has an end.
-        options: what the connector finds in `place.options`.
+        options: what the connector finds in `context.options`.
 
     Returns:
         The endpoint, for `Flow.source` or `Stream.sink`.

@@ -23,7 +23,7 @@ RAW = schema_of(
 )
 
 
-def log_place(path: str | Path | None) -> str:
+def log_path(path: str | Path | None) -> str:
     """Where the log is: as given, or `PENSTOCK_LOG`, or `.penstock/log`."""
     return str(path or os.environ.get("PENSTOCK_LOG") or Path(".penstock") / "log")
 
@@ -72,7 +72,7 @@ def topic(
             f"topic({name!r}): {kind} records have fields of their own; leave the schema out, or take format='json'"
         )
     made = {"raw": RAW, "text": schema_of("value string")}.get(kind) or schema_of(schema)
-    options = {"topic": name, "path": log_place(path), "format": kind, "start": _start(name, start), "group": group}
+    options = {"topic": name, "path": log_path(path), "format": kind, "start": _start(name, start), "group": group}
     return Endpoint("log", options, made, capabilities=_READ)
 
 
@@ -130,5 +130,5 @@ def write_topic(
         raise FlowError(f"write_topic({name!r}): a topic has at least 1 partition, got partitions={partitions!r}")
     if format not in FORMATS:
         raise SchemaError(f"write_topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
-    options = {"topic": name, "path": log_place(path), "format": format, "key": key, "partitions": partitions}
+    options = {"topic": name, "path": log_path(path), "format": format, "key": key, "partitions": partitions}
     return Endpoint("write_log", options, capabilities=replace(LEDGER_SINK, runs_locally=True, table_rows="removed"))

@@ -41,7 +41,7 @@ def postgres(
         url: the address: "postgresql://user@host/database". The password may be in it, or in `PGPASSWORD` or ~/.pgpass.
         table: the table, with its schema in front where it needs one.
         by: a column that only grows, or several.
-        query: a select, in place of a table.
+        query: a select, instead of a table.
         schema: the fields; `ps.postgres_schema(url, table)` asks the server for them.
         rows_per_batch: how many rows a live batch takes at most; None takes all that wait.
         partitions: over how many tasks a batch is read.
@@ -162,7 +162,7 @@ def postgres_schema(url: str, table: str = "", *, query: str = "") -> Schema:
     Args:
         url: the address, as `ps.postgres` takes it.
         table: the table, with its schema in front where it needs one.
-        query: a select, in place of a table.
+        query: a select, instead of a table.
 
     Returns:
         The schema; types that Spark does not have come as text.

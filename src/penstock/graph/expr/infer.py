@@ -49,7 +49,7 @@ class _Resolver:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.places = {name: place for place, name in enumerate(schema.names)}
+        self.indexes = {name: index for index, name in enumerate(schema.names)}
 
     def resolve(self, expr: Expr) -> Typed:
         """The node with its type."""
@@ -58,10 +58,10 @@ class _Resolver:
 
     def column(self, expr: Column) -> Typed:
         """A field of the stream."""
-        place = self.places.get(expr.name)
-        if place is None:
+        index = self.indexes.get(expr.name)
+        if index is None:
             raise ExpressionError(f"no column {expr.name!r}; {nearest(expr.name, self.schema.names)}")
-        return Typed("column", self.schema.fields[place].type, (), place)
+        return Typed("column", self.schema.fields[index].type, (), index)
 
     def literal(self, expr: Literal) -> Typed:
         """A constant."""
@@ -197,8 +197,8 @@ class _Resolver:
     def _struct(self, expr: Call) -> Typed:
         args = tuple(self.resolve(arg) for arg in expr.args)
         names = [
-            name_of(arg) if isinstance(arg, Alias | Column | GetField) else f"col{place}"
-            for place, arg in enumerate(expr.args, 1)
+            name_of(arg) if isinstance(arg, Alias | Column | GetField) else f"col{index}"
+            for index, arg in enumerate(expr.args, 1)
         ]
         fields = tuple(t.Field(name, arg.type) for name, arg in zip(names, args, strict=True))
         return Typed("call", t.Struct(fields), args, "struct")

@@ -95,9 +95,9 @@ class _Reader:
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def error(self, message: str, at: int | None = None) -> ExpressionError:
-        """An error that points to a place, by default the next token."""
-        place = self.next.at if at is None else at
-        return ExpressionError(pointed(self.text, place, f"cannot read the expression: {message}"))
+        """An error that points to a position, by default the next token."""
+        position = self.next.at if at is None else at
+        return ExpressionError(pointed(self.text, position, f"cannot read the expression: {message}"))
 
     def take(self) -> Token:
         """The next token, and go on."""

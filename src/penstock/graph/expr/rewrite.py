@@ -15,7 +15,7 @@ def rewritten(expr: Expr, swap: Swap) -> Expr:
 
     Args:
         expr: the expression.
-        swap: returns what stands in place of a node, or None to look inside it.
+        swap: returns what replaces a node, or None to look inside it.
 
     >>> from penstock.graph.expr import Column, parse, to_text
     >>> to_text(rewritten(parse("a + b * 2"), lambda e: Column("c") if isinstance(e, Column) and e.name == "b" else None))

@@ -29,11 +29,11 @@ class Misfit(Exception):
     """An argument that does not fit; the message says which and why."""
 
 
-def fit(args: Args, place: int, kind: t.DataType) -> Typed:
-    """The argument at a place (from 0) as the type the function takes there."""
-    fitting = implicit(args[place], kind)
+def fit(args: Args, index: int, kind: t.DataType) -> Typed:
+    """The argument at an index (from 0) as the type the function takes there."""
+    fitting = implicit(args[index], kind)
     if fitting is None:
-        raise Misfit(f"argument {place + 1} must be {kind}, got {args[place].type}; cast it")
+        raise Misfit(f"argument {index + 1} must be {kind}, got {args[index].type}; cast it")
     return fitting
 
 
@@ -81,10 +81,10 @@ def compared(args: Args) -> tuple[Args, t.DataType]:
 
 def logical(args: Args) -> tuple[Args, t.DataType]:
     """Truth values."""
-    for place, arg in enumerate(args, 1):
+    for index, arg in enumerate(args, 1):
         if arg.type not in (t.BOOLEAN, t.NULL):
             raise Misfit(
-                f"side {place} must be boolean, got {arg.type}" if len(args) > 1 else f"{arg.type} is no boolean"
+                f"side {index} must be boolean, got {arg.type}" if len(args) > 1 else f"{arg.type} is no boolean"
             )
     return tuple(cast_to(a, t.BOOLEAN) for a in args), t.BOOLEAN
 
@@ -118,9 +118,9 @@ _TIMES = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, INTERVAL, INTERVAL_DAY)
 
 
 def _numbers(name: str, args: Args) -> tuple[Args, t.DataType]:
-    for place, arg in enumerate(args, 1):
+    for index, arg in enumerate(args, 1):
         if not (t.is_numeric(arg.type) or arg.type in (t.STRING, t.NULL)):
-            raise Misfit(f"side {place} must be a number, got {arg.type}")
+            raise Misfit(f"side {index} must be a number, got {arg.type}")
     if all(a.type in (t.STRING, t.NULL) for a in args):
         raise Misfit("one side must be a number, not both texts; cast them")
     args = _literal_decimals(args)

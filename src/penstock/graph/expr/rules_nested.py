@@ -67,11 +67,11 @@ def exactly(kind: t.DataType, gives: t.DataType) -> Rule:
     return rule
 
 
-def strictly(args: Args, place: int, kind: t.DataType) -> Typed:
-    """The argument at a place (from 0), which must have the type already."""
-    if args[place].type not in (kind, t.NULL):
-        raise Misfit(f"argument {place + 1} must be {kind}, got {args[place].type}; cast it")
-    return cast_to(args[place], kind)
+def strictly(args: Args, index: int, kind: t.DataType) -> Typed:
+    """The argument at an index (from 0), which must have the type already."""
+    if args[index].type not in (kind, t.NULL):
+        raise Misfit(f"argument {index + 1} must be {kind}, got {args[index].type}; cast it")
+    return cast_to(args[index], kind)
 
 
 def days_moved(args: Args) -> tuple[Args, t.DataType]:
@@ -81,11 +81,11 @@ def days_moved(args: Args) -> tuple[Args, t.DataType]:
     return (fit(args, 0, t.DATE), fit(args, 1, t.INT)), t.DATE
 
 
-def array_at(args: Args, place: int = 0) -> t.Array:
+def array_at(args: Args, index: int = 0) -> t.Array:
     """The array type of an argument."""
-    kind = args[place].type
+    kind = args[index].type
     if not isinstance(kind, t.Array):
-        raise Misfit(f"argument {place + 1} must be an array, got {kind}")
+        raise Misfit(f"argument {index + 1} must be an array, got {kind}")
     return kind
 
 
@@ -153,7 +153,7 @@ def position(args: Args) -> tuple[Args, t.DataType]:
 
 
 def element(args: Args) -> tuple[Args, t.DataType]:
-    """element_at: an array and a place from 1, or a map and a key."""
+    """element_at: an array and an index from 1, or a map and a key."""
     if isinstance(args[0].type, t.Map):
         kind = args[0].type
         if tight_type(kind.key, args[1].type) != kind.key:
@@ -178,7 +178,7 @@ def sorted_array(args: Args) -> tuple[Args, t.DataType]:
 
 
 def sliced(args: Args) -> tuple[Args, t.DataType]:
-    """slice: an array, a place from 1 and a length."""
+    """slice: an array, an index from 1 and a length."""
     array_at(args)
     return (args[0], fit(args, 1, t.INT), fit(args, 2, t.INT)), args[0].type
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, get_origin
 from penstock.graph.duration import Span, micros
 
 PLAIN = (bool, int, float, str, bytes, decimal.Decimal, datetime.datetime, datetime.date)
-"""Kinds of values that never change in place; a state file has a typed column for each."""
+"""Kinds of values that are never mutated; a state file has a typed column for each."""
 NEVER_CHANGE = (*PLAIN, type(None))
 
 
@@ -48,7 +48,7 @@ class Cell:
 
     @property
     def plain(self) -> bool:
-        """Whether its values never change in place, and nobody counts the time."""
+        """Whether its values are never mutated, and nobody counts the time."""
         return type(self) is Cell
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -63,7 +63,7 @@ class Cell:
 
 
 class WatchedCell(Cell):
-    """A cell whose values may change in place, or are forgotten after a time: each use of it is seen."""
+    """A cell whose values may be mutated, or are forgotten after a time: each use of it is seen."""
 
     def __get__(self, logic: Any, owner: type | None = None) -> Any:
         if logic is None:

@@ -32,7 +32,7 @@ END = EndOfSpout("this spout is done")
 
 @dataclass(frozen=True)
 class TaskContext:
-    """What a task may know of its place: its component, its number (from 0), and how many tasks there are."""
+    """What a task may know of itself: its component, its number (from 0), and how many tasks there are."""
 
     component: str
     task: int = 0

@@ -48,7 +48,7 @@ class Changes:
     """How a table changes.
 
     `key` names fields of which no two rows have the same values, where that is proved; it is None where it is not. `deletes` says whether
-    a row may go without another of its key in its place.
+    a row may go without another of its key after it.
     """
 
     key: tuple[str, ...] | None = None

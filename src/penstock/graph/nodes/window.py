@@ -116,7 +116,7 @@ class Windows:
 
     @property
     def changing(self) -> bool:
-        """Whether a result may be emitted again for the same window, in place of the earlier one."""
+        """Whether a result may be emitted again for the same window, instead of the earlier one."""
         several = self.mode != APPEND or bool(self.lateness) or self.early is not None
         return several and self.accumulate and not isinstance(self.spec, CountWindow)
 

@@ -82,7 +82,7 @@ def as_svg(described: Description) -> str:
 
 
 def _safe(text: object) -> str:
-    """A text as XML takes it; signs that XML has no place for become question marks."""
+    """A text as XML takes it; signs that XML does not allow become question marks."""
     kept = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in str(text))
     return escape(kept, quote=True)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.graph.picture.describe import Description
-from penstock.graph.picture.labels import LETTER, Rect, free_place, label_rect
-from penstock.graph.picture.layout import Arrow, Box, Rows, place
+from penstock.graph.picture.labels import LETTER, Rect, free_spot, label_rect
+from penstock.graph.picture.layout import Arrow, Box, Rows, lay_out
 from penstock.graph.picture.text import move_text, name_text, port_text, settings_text
 
 BOX_HEIGHT = 44.0
@@ -77,7 +77,7 @@ def picture(described: Description) -> Picture:
     streams = [s for s in described["streams"] if not s["feedback"]]
     crossing = [s for s in streams if at[s["from"]["step"]] is not at[s["to"]]]
     arrows = [_arrow(frames, at, s) for s in crossing]
-    rows = place([f.box for f in frames], arrows, SIDE, BETWEEN_STAGES)
+    rows = lay_out([f.box for f in frames], arrows, SIDE, BETWEEN_STAGES)
     for frame in frames:
         _settle(frame)
     steps = {s.step["name"]: s for f in frames for s in f.steps}
@@ -142,7 +142,7 @@ def cut(text: str, length: int) -> str:
 
 
 def _inside(frame: Frame, streams: list[Description], at: dict[str, Frame]) -> None:
-    """Places the steps of a frame, and lanes by which streams leave it past the steps below."""
+    """Lays out the steps of a frame, and lanes by which streams leave it past the steps below."""
     number = {s.step["name"]: i for i, s in enumerate(frame.steps)}
     boxes = [s.box for s in frame.steps]
     mine = [s for s in streams if s["from"]["step"] in number]
@@ -153,7 +153,7 @@ def _inside(frame: Frame, streams: list[Description], at: dict[str, Frame]) -> N
     high = [key for key in leaving if depth[number[key[0]]] < max(depth)]
     lanes = [Arrow(number[step], len(boxes) + i) for i, (step, _) in enumerate(high)]
     boxes += [Box(10, 0, row=max(depth) + 1) for _ in high]
-    rows = place(boxes, [*arrows, *lanes], SIDE, IN_STAGE)
+    rows = lay_out(boxes, [*arrows, *lanes], SIDE, IN_STAGE)
     height = rows.tops[max(depth)] + rows.heights[max(depth)]
     for key, lane in zip(high, lanes, strict=True):
         frame.exits[key] = _through(lane, rows, (boxes[lane.end].x, height))
@@ -197,7 +197,7 @@ def _step(frame: Frame, name: str) -> StepBox:
 
 
 def _settle(frame: Frame) -> None:
-    """From shifts inside the frame to places in the picture."""
+    """From shifts inside the frame to positions in the picture."""
     for step in frame.steps:
         step.x, step.y = step.x + frame.box.x, step.y + frame.box.y
     frame.exits = {k: [(x + frame.box.x, y + frame.box.y) for x, y in points] for k, points in frame.exits.items()}
@@ -295,9 +295,9 @@ def _beside_head(line: Line) -> tuple[Point, str]:
 
 
 def _on_line(line: Line, taken: list[Rect]) -> tuple[Point, str]:
-    """A free place on the line; where it has none, the label is cut until there is one."""
+    """A free spot on the line; where it has none, the label is cut until there is one."""
     while True:
-        found = free_place(line.points, line.label, taken)
+        found = free_spot(line.points, line.label, taken)
         if found is not None or len(line.label) <= 3:
             return found or _beside_head(line)
         line.label = cut(line.label, max(3, len(line.label) - 4))

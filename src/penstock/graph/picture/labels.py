@@ -39,8 +39,8 @@ def label_rect(at: Point, text: str, anchor: str) -> Rect:
     return Rect(left, at[1] - HEIGHT + 3, left + wide, at[1] + 3)
 
 
-def free_place(points: Sequence[Point], text: str, taken: Sequence[Rect]) -> tuple[Point, str] | None:
-    """A place for a label in the middle of its line, on any of its pieces, that covers nothing that is taken."""
+def free_spot(points: Sequence[Point], text: str, taken: Sequence[Rect]) -> tuple[Point, str] | None:
+    """A spot for a label in the middle of its line, on any of its pieces, that covers nothing that is taken."""
     for at in _candidates(points):
         for anchor in ("middle", "start", "end"):
             shifted = (at[0] + {"middle": 0.0, "start": 6.0, "end": -6.0}[anchor], at[1])

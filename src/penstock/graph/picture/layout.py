@@ -1,6 +1,6 @@
 """A small layered layout: boxes in rows, each below all it depends on, with lanes for lines that cross rows.
 
-Made for pictures of flows, but it knows nothing of them: sizes and arrows in, places out.
+Made for pictures of flows, but it knows nothing of them: sizes and arrows in, positions out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SWEEPS = 8
 
 @dataclass
 class Box:
-    """Something to place; `x` is its middle, `y` its top. `row` may be given to pin it to a row."""
+    """A box to lay out; `x` is its middle, `y` its top. `row` may be given to pin it to a row."""
 
     width: float
     height: float
@@ -39,7 +39,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a layout gives besides the places: the top and the height of each row, and the size of it all."""
+    """What a layout gives besides the positions: the top and the height of each row, and the size of it all."""
 
     tops: tuple[float, ...]
     heights: tuple[float, ...]
@@ -47,8 +47,8 @@ class Rows:
     height: float
 
 
-def place(boxes: Sequence[Box], arrows: Sequence[Arrow], gap: float, between: float, lane: float = 14) -> Rows:
-    """Places boxes and lanes: `gap` apart in a row, rows `between` apart. Boxes come sources first."""
+def lay_out(boxes: Sequence[Box], arrows: Sequence[Arrow], gap: float, between: float, lane: float = 14) -> Rows:
+    """Lays out boxes and lanes: `gap` apart in a row, rows `between` apart. Boxes come sources first."""
     _assign_rows(boxes, arrows)
     links = _links(boxes, arrows, lane)
     rows = _ordered(boxes, arrows, links)
@@ -112,9 +112,9 @@ def _links(boxes: Sequence[Box], arrows: Sequence[Arrow], lane: float) -> _Links
 
 def _ordered(boxes: Sequence[Box], arrows: Sequence[Arrow], links: _Links) -> list[list[Box]]:
     """The rows, each in an order that lets few arrows cross."""
-    placed = [*boxes, *(lane for arrow in arrows for lane in arrow.lanes)]
-    rows: list[list[Box]] = [[] for _ in range(1 + max(b.row for b in placed))]
-    for box in placed:
+    everything = [*boxes, *(lane for arrow in arrows for lane in arrow.lanes)]
+    rows: list[list[Box]] = [[] for _ in range(1 + max(b.row for b in everything))]
+    for box in everything:
         rows[box.row].append(box)
     best, fewest = [list(r) for r in rows], _crossings(rows, links)
     for sweep in range(_SWEEPS):
@@ -129,8 +129,8 @@ def _sweep(rows: list[list[Box]], links: _Links, *, down: bool) -> None:
     """Sorts each row by the middle of its neighbours in the row just passed."""
     at = {id(b): i for row in rows for i, b in enumerate(row)}
     for row in rows if down else reversed(rows):
-        places = {id(b): _mean(_near(b, links, at, down=down) or [at[id(b)]]) for b in row}
-        row.sort(key=lambda b: places[id(b)])
+        means = {id(b): _mean(_near(b, links, at, down=down) or [at[id(b)]]) for b in row}
+        row.sort(key=lambda b: means[id(b)])
         at |= {id(b): i for i, b in enumerate(row)}
 
 
@@ -173,7 +173,7 @@ def _wanted(box: Box, links: _Links, *, down: bool) -> float:
 
 
 def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
-    """The places nearest to the wanted ones that keep order and gaps: neighbours that would clash share their shift."""
+    """The positions nearest to the wanted ones that keep order and gaps: neighbours that would clash share their shift."""
     offset = 0.0
     blocks: list[list[float]] = []
     offsets: list[float] = []

@@ -15,19 +15,19 @@ from penstock.graph.state.layout import Layout
 class KeyedState(Protocol):
     """The state of one step, as far as the task at hand owns it.
 
-    A kernel in a hurry may write to `near` itself, and must then name the key in `touched`.
+    A kernel in a hurry may write to `cache` itself, and must then name the key in `touched`.
     """
 
-    near: dict[Any, Any]
+    cache: dict[Any, Any]
     touched: dict[Any, None]
 
     def describe(self, layout: Layout) -> None:
         """Says how keys and values look; before anything else."""
 
-    def prepare(self, keys: list[Any], places: list[int] | None) -> None:
-        """Brings keys near; each must have been named before it is asked for.
+    def prefetch(self, keys: list[Any], hashes: list[int] | None) -> None:
+        """Prefetches keys; each must have been named before it is asked for.
 
-        A place is a hash of the key whose last seven bits are its key group; a host that needs none gives none.
+        A key hash is one 64-bit number whose last seven bits are its key group; a host that needs none gives none.
         """
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -46,4 +46,4 @@ class KeyedState(Protocol):
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Puts what a snapshot holds in the place of all that is kept."""
+        """Replaces all that is kept by what a snapshot holds."""

@@ -1,8 +1,8 @@
 """Rows in time: what windows, joins and sorting steps keep. The second seam behind which state engines are put.
 
-A table holds Arrow rows, each with a place (a hash of its key whose last seven bits are the key group, in the field
-`__place`) and a time (in the field `__time`, microseconds). Rows are added, never changed; a batch reads those of a span of time
-or of some places, and rows before a horizon are forgotten. Several rows may share place and time: what they mean together is
+A table holds Arrow rows, each with a key hash (64 bits, of which the last seven are the key group, in the field
+`__key_hash`) and a time (in the field `__time`, microseconds). Rows are added, never changed; a batch reads those of a span of time
+or of some key hashes, and rows before a horizon are forgotten. Several rows may share key hash and time: what they mean together is
 the kernel's affair.
 """
 
@@ -15,20 +15,20 @@ import pyarrow as pa
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 
-PLACE, TIME = "__place", "__time"
+KEY_HASH, TIME = "__key_hash", "__time"
 
 
 class TimeTable(Protocol):
     """The rows of one step, as far as the task at hand owns them."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Keeps rows, which have the fields `__place` and `__time` among others. They can be read at once."""
+        """Keeps rows, which have the fields `__key_hash` and `__time` among others. They can be read at once."""
 
     def span(self, begin: int, end: int) -> pa.Table | None:
         """The rows with `begin <= __time < end`, in no order; None when there are none."""
 
-    def at(self, places: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
-        """The rows at these places (a numpy array of int64) in a span of time; None when there are none."""
+    def at(self, hashes: IntArray, begin: int = NEVER, end: int = FOREVER) -> pa.Table | None:
+        """The rows of these key hashes (a numpy array of int64) in a span of time; None when there are none."""
 
     def first(self, begin: int) -> int:
         """A time at or after `begin` before which no row from there on is kept; FOREVER when there is none."""
@@ -37,13 +37,13 @@ class TimeTable(Protocol):
         """Drops the rows with `__time < before`; they are never seen again."""
 
     def replace(self, rows: pa.Table | None) -> None:
-        """Puts rows in the place of all that is kept; for steps that keep little."""
+        """Replaces all that is kept; for steps that keep little."""
 
     def snapshot(self) -> bytes:
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Puts what a snapshot holds in the place of all that is kept."""
+        """Replaces all that is kept by what a snapshot holds."""
 
 
 def column(rows: pa.Table | pa.RecordBatch, name: str) -> IntArray:
@@ -60,9 +60,9 @@ def times_of(rows: pa.Table | pa.RecordBatch) -> IntArray:
     return column(rows, TIME)
 
 
-def places_of(rows: pa.Table | pa.RecordBatch) -> IntArray:
-    """The places of rows."""
-    return column(rows, PLACE)
+def key_hashes_of(rows: pa.Table | pa.RecordBatch) -> IntArray:
+    """The key hashes of rows."""
+    return column(rows, KEY_HASH)
 
 
 def within(times: IntArray, begin: int, end: int) -> BoolArray:

@@ -67,7 +67,7 @@ class Timers(Protocol):
         """Takes back all timers of a key."""
 
     def of(self, key: object) -> dict[Slot, int]:
-        """The timers of a key, which must have been prepared in the step's state."""
+        """The timers of a key, which must have been prefetched in the step's state."""
 
     def due(self, clock: str, until: int) -> Iterator[DueTimer]:
         """Takes the timers up to `until`, in order. Those that are set on the way are among them if they are due."""
@@ -79,4 +79,4 @@ class Timers(Protocol):
         """What is kept at a barrier, as bytes from which `restore` goes on."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Puts what a snapshot holds in the place of all that is kept."""
+        """Replaces all that is kept by what a snapshot holds."""

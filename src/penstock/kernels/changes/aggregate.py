@@ -13,7 +13,7 @@ from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import AggregateChanges, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.table import PLACE
+from penstock.graph.state.table import KEY_HASH
 from penstock.graph.times import Times
 from penstock.kernels.base import Out, RecordFailed
 from penstock.kernels.changes.accumulators import Accumulator, accumulator_of
@@ -57,16 +57,16 @@ class AggregateChangesKernel(ChangesKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Adds what comes and takes back what goes."""
-        rows, places = self._reduced(chunk)
+        rows, hashes = self._reduced(chunk)
         keys = [self.key_of(values) for values, _ in rows]
-        self.state.prepare(keys, places)
-        near, groups = self.state.get, dict[Key, list[Any]]()
+        self.state.prefetch(keys, hashes)
+        get, groups = self.state.get, dict[Key, list[Any]]()
         try:
             for at, (key, (values, count)) in enumerate(zip(keys, rows, strict=True)):
                 row = self._probed(at, values)
                 parts = groups.get(key)
                 if parts is None:
-                    parts = groups[key] = self._touched(key, near(key))
+                    parts = groups[key] = self._touched(key, get(key))
                 self._add(parts, values, row, count)
         finally:
             for key, parts in groups.items():
@@ -91,16 +91,16 @@ class AggregateChangesKernel(ChangesKernel):
             columns = chunk.columns()
             at = [chunk.shape.schema.names.index(n) for n in self.needed]
             counts = columns[chunk.shape.schema.names.index(COUNT)] if COUNT in names else [1] * len(chunk)
-            return list(zip(zip(*(columns[i] for i in at), strict=True), counts, strict=True)), chunk.places
+            return list(zip(zip(*(columns[i] for i in at), strict=True), counts, strict=True)), chunk.key_hashes
         batch = pa.Table.from_batches([chunk.batch().select(names)])
         if COUNT not in names:
             batch = batch.append_column(COUNT, pa.array(np.ones(len(chunk), np.int64)))
-        if chunk.places is not None:
-            batch = batch.append_column(PLACE, pa.array(chunk.places, pa.int64()))
+        if chunk.key_hashes is not None:
+            batch = batch.append_column(KEY_HASH, pa.array(chunk.key_hashes, pa.int64()))
         made = consolidated(batch)
         columns = to_columns(made.select([*self.needed, COUNT]))
-        places = made.column(PLACE).to_pylist() if chunk.places is not None else None
-        return list(zip(zip(*columns[:-1], strict=True), columns[-1], strict=True)), places
+        hashes = made.column(KEY_HASH).to_pylist() if chunk.key_hashes is not None else None
+        return list(zip(zip(*columns[:-1], strict=True), columns[-1], strict=True)), hashes
 
     def _touched(self, key: Key, kept: tuple[Any, ...] | None) -> list[Any]:
         """The parts of a group that is about to change; what it answered before is noted."""

@@ -38,7 +38,7 @@ class AnswersKernel(ChangesKernel):
         """Gathers what rows have found, and which rows come and go."""
         rows = list(signed_rows(chunk))
         keys = [self.keys_in[source](row) for row, _ in rows]
-        self.state.prepare(keys, chunk.places)
+        self.state.prefetch(keys, chunk.key_hashes)
         for key, (row, count) in zip(keys, rows, strict=True):
             self.new[source].setdefault(key, Bag(self.identity)).add(row, count)
         return ()

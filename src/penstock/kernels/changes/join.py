@@ -116,7 +116,7 @@ class TableJoinKernel(Kernel):
         side, new = self.sides[source], self.sides[source].new
         rows = list(signed_rows(chunk))
         keys = [side.key_of(row) for row, _ in rows]
-        self.state.prepare(keys, chunk.places)
+        self.state.prefetch(keys, chunk.key_hashes)
         for key, signed in zip(keys, rows, strict=True):
             if None in key:
                 made += self._alone(source, *signed)
@@ -167,7 +167,7 @@ class TableJoinKernel(Kernel):
         return (("out", shaped(self, "out", rows)),)
 
     def _replaced(self, key: Key, rows: Sequence[Signed]) -> Rows | None:
-        """What comes of a row of the left that takes the place of another, as running totals have it; None for other changes."""
+        """What comes of a row of the left that replaces another, as running totals have it; None for other changes."""
         if not self.left.single or self.holds or len(rows) != 2 or (rows[0][1], rows[1][1]) != (-1, 1):
             return None
         (old, _), (new, _) = rows
@@ -347,7 +347,7 @@ def _pairing(
     return pair
 
 
-def _getter(places: list[int]) -> Callable[[Row], Row]:
-    if len(places) > 1:
-        return itemgetter(*places)
-    return (lambda row: (row[places[0]],)) if places else (lambda row: ())
+def _getter(indexes: list[int]) -> Callable[[Row], Row]:
+    if len(indexes) > 1:
+        return itemgetter(*indexes)
+    return (lambda row: (row[indexes[0]],)) if indexes else (lambda row: ())

@@ -28,16 +28,16 @@ class SignedKernel(Kernel):
         """What the function makes of the rows, with their counts; rows that go come first."""
         counts = chunk.columns()[self.at]
         for count in sorted(set(counts)):
-            places = [at for at, n in enumerate(counts) if n == count]
-            yield from self._counted(self._taken(chunk, places), count)
+            indexes = [at for at, n in enumerate(counts) if n == count]
+            yield from self._counted(self._taken(chunk, indexes), count)
 
-    def _taken(self, chunk: Chunk, places: list[int]) -> Iterator[tuple[str, Chunk]]:
+    def _taken(self, chunk: Chunk, indexes: list[int]) -> Iterator[tuple[str, Chunk]]:
         columns = [c for at, c in enumerate(chunk.columns()) if at != self.at]
-        mine = Chunk(self.visible, columns=[[column[at] for at in places] for column in columns])
+        mine = Chunk(self.visible, columns=[[column[at] for at in indexes] for column in columns])
         try:
             yield from self.inner.take(mine)
         except RecordFailed as failed:
-            at = None if failed.at is None else places[failed.at]
+            at = None if failed.at is None else indexes[failed.at]
             raise RecordFailed(self.node, failed.record, at, failed.error) from failed.error
 
     def _counted(self, made: Iterator[tuple[str, Chunk]], count: int) -> Out:

@@ -99,7 +99,7 @@ class GatherKernel(ChangesKernel):
     def key_list(self, chunk: Chunk) -> list[Key]:
         """The key of each row."""
         columns = chunk.columns()
-        return list(zip(*(columns[at] for at in self.key_places), strict=True)) or [()] * len(chunk)
+        return list(zip(*(columns[at] for at in self.key_indexes), strict=True)) or [()] * len(chunk)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Gathers the changes of each key."""

@@ -54,7 +54,7 @@ class WindowTotalsKernel(ChangesKernel):
             made = accumulator_of(aggregate, self.visible)
             self.accumulators.append((made, at))
             at += made.width
-        self.near: dict[Key, dict[Span, OpenWindow]] = {}
+        self.cache: dict[Key, dict[Span, OpenWindow]] = {}
 
     def layout(self) -> Layout:
         """The windows of a key; timers say when one ends."""
@@ -81,10 +81,10 @@ class WindowTotalsKernel(ChangesKernel):
         return ()
 
     def _windows(self, key: Key) -> dict[Span, OpenWindow]:
-        if key not in self.near:
+        if key not in self.cache:
             kept: dict[Span, OpenWindow] | None = self.state.get(key)
-            self.near[key] = {} if kept is None else kept
-        return self.near[key]
+            self.cache[key] = {} if kept is None else kept
+        return self.cache[key]
 
     def _of(self, key: Key, span: Span) -> OpenWindow:
         windows = self._windows(key)
@@ -102,15 +102,15 @@ class WindowTotalsKernel(ChangesKernel):
         self.move(times)
         for due in self.ends.due(EVENT, times.watermark):
             self._windows(due.key)
-        made = [row for key in self.near for row in self._emitted(key)]
-        for key, windows in self.near.items():
+        made = [row for key in self.cache for row in self._emitted(key)]
+        for key, windows in self.cache.items():
             self._keep(key, windows)
-        self.near = {}
+        self.cache = {}
         if made:
             yield "out", shaped(self, "out", made)
 
     def _emitted(self, key: Key) -> Iterator[Row]:
-        for span, window in sorted(self.near[key].items(), key=lambda each: each[0]):
+        for span, window in sorted(self.cache[key].items(), key=lambda each: each[0]):
             if self.window.mode == APPEND and span[1] > self.times.watermark:
                 continue
             after, before = self._results(key, window), window.emitted

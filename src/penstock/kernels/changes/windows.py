@@ -151,10 +151,10 @@ class WindowChangesKernel(GatheredChangesKernel):
     def _windows(self, rows: Bag) -> Windows:
         """The windows of some rows; sessions that overlap are one."""
         made: Windows = {}
-        placed = [(span, row, count) for row, count in rows for span in self._spans(row)]
+        by_span = [(span, row, count) for row, count in rows for span in self._spans(row)]
         if self.is_session:
-            placed = list(_sessions(sorted(placed, key=lambda each: each[0])))
-        for span, row, count in placed:
+            by_span = list(_sessions(sorted(by_span, key=lambda each: each[0])))
+        for span, row, count in by_span:
             made.setdefault(span, Bag(self.identity)).add(row, count)
         return made
 
@@ -193,11 +193,11 @@ def wake_of(window: Window, spans: Iterable[Span], mark: int) -> int:
     return min(end if end > mark else end + window.lateness for _, end in spans)
 
 
-def _sessions(placed: list[tuple[Span, Row, int]]) -> Iterator[tuple[Span, Row, int]]:
+def _sessions(by_span: list[tuple[Span, Row, int]]) -> Iterator[tuple[Span, Row, int]]:
     """Rows in the order of their spans, each with the session that it is in."""
     group: list[tuple[Span, Row, int]] = []
     end = NEVER
-    for each in placed:
+    for each in by_span:
         if group and each[0][0] >= end:
             yield from (((group[0][0][0], end), row, count) for _, row, count in group)
             group, end = [], NEVER

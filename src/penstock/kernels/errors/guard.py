@@ -26,7 +26,7 @@ class DeadLetter:
     record: str
     payload: str
     """The record as JSON."""
-    place: int = 0
+    input_index: int = 0
     """The input of the step it was meant for."""
     number: str = ""
     """Which record of the task's input it was, as far as that is known."""
@@ -39,66 +39,66 @@ class Guard:
     policy: OnError
     letters: list[DeadLetter] = field(default_factory=list)
 
-    def take(self, kernel: Kernel, chunk: Chunk, place: int) -> Outputs:
+    def take(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Outputs:
         """What the kernel gives for the records it can take."""
         try:
-            return list(kernel.take(chunk, place))
+            return list(kernel.take(chunk, input_index))
         except RecordFailed as failed:
             if kernel.node.keyed or isinstance(kernel.node, Combine):
-                return self._go_on(kernel, chunk, place, failed)
-            return [given for one in singles(chunk) for given in self._one(kernel, one, place)]
+                return self._go_on(kernel, chunk, input_index, failed)
+            return [given for one in singles(chunk) for given in self._one(kernel, one, input_index)]
 
-    def _go_on(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Outputs:
+    def _go_on(self, kernel: Kernel, chunk: Chunk, input_index: int, failed: RecordFailed) -> Outputs:
         """A keyed step has taken the records before the one that failed, and must not take them twice."""
         assert failed.at is not None
         bad, rest = piece(chunk, failed.at, failed.at + 1), piece(chunk, failed.at + 1, len(chunk))
-        given = self._again(kernel, bad, place, failed)
-        return [*(failed.made or []), *given, *(self.take(kernel, rest, place) if len(rest) else [])]
+        given = self._again(kernel, bad, input_index, failed)
+        return [*(failed.made or []), *given, *(self.take(kernel, rest, input_index) if len(rest) else [])]
 
-    def _one(self, kernel: Kernel, chunk: Chunk, place: int) -> Outputs:
+    def _one(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Outputs:
         try:
-            return list(kernel.take(chunk, place))
+            return list(kernel.take(chunk, input_index))
         except RecordFailed as failed:
-            return self._again(kernel, chunk, place, failed)
+            return self._again(kernel, chunk, input_index, failed)
 
-    def _again(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> Outputs:
+    def _again(self, kernel: Kernel, chunk: Chunk, input_index: int, failed: RecordFailed) -> Outputs:
         for pause in self._pauses():
             time.sleep(pause)
             try:
-                return list(kernel.take(chunk, place))
+                return list(kernel.take(chunk, input_index))
             except RecordFailed as again:
                 failed = again
-        self.give_up(kernel, chunk, place, failed)
+        self.give_up(kernel, chunk, input_index, failed)
         return []
 
     def _pauses(self) -> Iterator[float]:
         for nth in range(self.policy.retries):
             yield self.policy.backoff * 2**nth / 1_000_000
 
-    def give_up(self, kernel: Kernel, chunk: Chunk, place: int, failed: RecordFailed) -> None:
+    def give_up(self, kernel: Kernel, chunk: Chunk, input_index: int, failed: RecordFailed) -> None:
         """Does what the policy says with a record that no retry has helped: a chunk of one."""
         if self.policy.action == FAIL:
             raise failed
         if self.policy.action == DEAD_LETTER:
-            self.letters.append(letter(kernel.node, chunk, place, failed))
+            self.letters.append(letter(kernel.node, chunk, input_index, failed))
         else:
             kernel.counters.skipped += 1
 
 
-def letter(node: Node, chunk: Chunk, place: int, failed: RecordFailed) -> DeadLetter:
+def letter(node: Node, chunk: Chunk, input_index: int, failed: RecordFailed) -> DeadLetter:
     """The dead letter of a chunk of one record."""
     failure = failed.failure("")
     values = next(iter(chunk.values()))
     return DeadLetter(
-        node.name, failure.error, failure.traceback, failure.record, payload_of(values, chunk.shape.schema), place
+        node.name, failure.error, failure.traceback, failure.record, payload_of(values, chunk.shape.schema), input_index
     )
 
 
 def piece(chunk: Chunk, begin: int, end: int) -> Chunk:
     """Some records of a chunk, one after the other."""
     columns = [column[begin:end] for column in chunk.columns()]
-    places: Any = chunk.places[begin:end] if chunk.places is not None else None
-    return Chunk(chunk.shape.schema, columns=columns, places=places)
+    hashes: Any = chunk.key_hashes[begin:end] if chunk.key_hashes is not None else None
+    return Chunk(chunk.shape.schema, columns=columns, key_hashes=hashes)
 
 
 def singles(chunk: Chunk) -> Iterator[Chunk]:

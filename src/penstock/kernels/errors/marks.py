@@ -18,7 +18,7 @@ def encode(failure: dict[str, Any]) -> str:
 
 
 def decode(text: str) -> dict[str, Any] | None:
-    """The failure inside a longer text, if one is there; the text may also show the place in a plan that makes the word.
+    """The failure inside a longer text, if one is there; the text may also show the part of a plan that makes the word.
 
     >>> decode(f"concat('{MARK}', x) ... {MARK}{encode({'step': 'parse'})} at ...")
     {'step': 'parse'}

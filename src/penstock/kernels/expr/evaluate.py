@@ -171,10 +171,10 @@ def _from_map(value: dict[Any, Any], key: object) -> object:
     return value.get(key)
 
 
-def _from_array(value: list[Any], place: int) -> object:
-    if 0 <= place < len(value):
-        return value[place]
-    raise IndexError(f"the index {place} is out of bounds; the array has {len(value)} elements, counted from 0")
+def _from_array(value: list[Any], index: int) -> object:
+    if 0 <= index < len(value):
+        return value[index]
+    raise IndexError(f"the index {index} is out of bounds; the array has {len(value)} elements, counted from 0")
 
 
 _COMPILERS: dict[str, Callable[[Typed], Run]] = {

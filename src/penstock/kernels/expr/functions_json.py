@@ -1,4 +1,4 @@
-"""get_json_object, for paths of names and places."""
+"""get_json_object, for paths of names and indexes."""
 
 from __future__ import annotations
 

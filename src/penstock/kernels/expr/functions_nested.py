@@ -138,12 +138,12 @@ def _element_at(node: Typed) -> Callable[..., Any]:
     return dict.get if isinstance(node.args[0].type, t.Map) else _at
 
 
-def _at(items: list[Any], place: int) -> object:
-    if place == 0:
+def _at(items: list[Any], index: int) -> object:
+    if index == 0:
         raise IndexError("the index 0 is invalid; element_at counts from 1, or from -1 backwards")
-    if abs(place) > len(items):
-        raise IndexError(f"the index {place} is out of bounds; the array has {len(items)} elements, counted from 1")
-    return items[place - 1 if place > 0 else place]
+    if abs(index) > len(items):
+        raise IndexError(f"the index {index} is out of bounds; the array has {len(items)} elements, counted from 1")
+    return items[index - 1 if index > 0 else index]
 
 
 def _slice(items: list[Any], start: int, length: int) -> list[Any]:

@@ -36,15 +36,15 @@ def _locate(part: str, text: str, start: int) -> int:
 
 
 def _located(node: Typed, runs: list[Run]) -> Run:
-    """A place that is null finds nothing, as in Spark; any other null gives null."""
+    """A position that is null finds nothing, as in Spark; any other null gives null."""
     part, text, *start = runs
 
     def run(row: Sequence[Any]) -> int | None:
-        place = start[0](row) if start else 1
-        if place is None:
+        position = start[0](row) if start else 1
+        if position is None:
             return 0
         sought, whole = part(row), text(row)
-        return None if sought is None or whole is None else _locate(sought, whole, place)
+        return None if sought is None or whole is None else _locate(sought, whole, position)
 
     return run
 
@@ -72,8 +72,8 @@ def _replace(text: str, old: str, new: str = "") -> str:
 
 def _translate(text: str, old: str, new: str) -> str:
     table: dict[int, str | None] = {}
-    for place, sign in enumerate(old):
-        table.setdefault(ord(sign), new[place] if place < len(new) else None)
+    for position, sign in enumerate(old):
+        table.setdefault(ord(sign), new[position] if position < len(new) else None)
     return text.translate(table)
 
 
@@ -88,11 +88,11 @@ def _split(text: str, pattern: str, limit: int = -1) -> list[str]:
     return [*text[: count - 1], text[count - 1 :]]
 
 
-def _split_part(text: str, mark: str, place: int) -> str:
-    if place == 0:
+def _split_part(text: str, mark: str, position: int) -> str:
+    if position == 0:
         raise IndexError("the index 0 is invalid; parts are counted from 1, or from -1 backwards")
     parts = text.split(mark) if mark else [text]
-    at = place - 1 if place > 0 else len(parts) + place
+    at = position - 1 if position > 0 else len(parts) + position
     return parts[at] if 0 <= at < len(parts) else ""
 
 

@@ -104,13 +104,13 @@ def _struct_loader(kind: t.Struct) -> Value:
 
 def field_reader(kind: t.Struct, name: str) -> Value:
     """What reads a field of a struct that may be a mapping, an object with attributes, or a plain tuple."""
-    place = [f.name for f in kind.fields].index(name)
-    load = loader(kind.fields[place].type) or _same
+    index = [f.name for f in kind.fields].index(name)
+    load = loader(kind.fields[index].type) or _same
 
     def read(value: Any) -> object:
         if isinstance(value, Mapping):
             return load(value.get(name))
-        return load(value[place] if type(value) in (tuple, list) else getattr(value, name))
+        return load(value[index] if type(value) in (tuple, list) else getattr(value, name))
 
     return read
 

@@ -19,7 +19,7 @@ from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.table import PLACE, TIME
+from penstock.graph.state.table import KEY_HASH, TIME
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Context, Out
 from penstock.kernels.joins.rows import Rows, equal, found, together
@@ -64,8 +64,8 @@ class AsOfJoinKernel(StreamJoinKernel):
         if sure is None:
             return
         low = NEVER if before is None else before
-        kept = self.sides[RIGHT].near(sure, low, behind)
-        old = None if self.last is None else self.last.near(sure)
+        kept = self.sides[RIGHT].candidates(sure, low, behind)
+        old = None if self.last is None else self.last.candidates(sure)
         others = together(kept, right, old)
         best = self._best(sure, others) if others is not None else np.full(len(sure), _NONE)
         at = np.flatnonzero(best != _NONE)
@@ -105,15 +105,15 @@ def _span(left: Rows, right: Rows) -> int:
 def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> IntArray:
     """For each left row the newest (or the oldest) right row in its interval; of several at one moment always the same."""
     order = _settled(right, descending=not newest)
-    seen = Rows(right.batch, right.keys, right.places[order], right.times[order])
-    near = found(left, seen, low, high)
+    seen = Rows(right.batch, right.keys, right.hashes[order], right.times[order])
+    matches = found(left, seen, low, high)
     best = np.full(len(left), _NONE)
-    at = np.flatnonzero(near.many)
-    best[at] = order[near.order[(near.behind[at] - 1) if newest else near.first[at]]]
+    at = np.flatnonzero(matches.many)
+    best[at] = order[matches.order[(matches.behind[at] - 1) if newest else matches.first[at]]]
     wrong = at[~equal(left, at, right, best[at])]
     for row in wrong:
         best[row] = _NONE
-        run = order[near.order[near.first[row] : near.behind[row]]]
+        run = order[matches.order[matches.first[row] : matches.behind[row]]]
         same = run[equal(left, np.full(len(run), row), right, run)]
         if len(same):
             best[row] = same[-1 if newest else 0]
@@ -121,18 +121,18 @@ def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> I
 
 
 def _settled(rows: Rows, *, descending: bool) -> IntArray:
-    """An order of rows in which those of one place and moment stand by their values, so that every run picks the same."""
-    order = np.lexsort((rows.times, rows.places))
-    places, times = rows.places[order], rows.times[order]
-    same = (places[1:] == places[:-1]) & (times[1:] == times[:-1])
+    """An order of rows in which those of one key hash and moment stand by their values, so that every run picks the same."""
+    order = np.lexsort((rows.times, rows.hashes))
+    hashes, times = rows.hashes[order], rows.times[order]
+    same = (hashes[1:] == hashes[:-1]) & (times[1:] == times[:-1])
     if not same.any():
         return order
     shared = np.flatnonzero(np.concatenate([same, [False]]) | np.concatenate([[False], same]))
     ranks = np.zeros(len(rows), np.int64)
     picked = rows.batch.take(pa.array(order[shared]))
-    texts = list(map(repr, zip(*to_columns(picked.drop_columns([PLACE])), strict=True)))
+    texts = list(map(repr, zip(*to_columns(picked.drop_columns([KEY_HASH])), strict=True)))
     ranks[order[shared]] = np.unique(np.array(texts), return_inverse=True)[1]
-    return np.lexsort((-ranks if descending else ranks, rows.times, rows.places))
+    return np.lexsort((-ranks if descending else ranks, rows.times, rows.hashes))
 
 
 class Last:
@@ -144,17 +144,17 @@ class Last:
         columns = {f.name: Column(f.name, f.type) for f in self.shape}
         state.describe(Layout(tuple(columns[k] for k in self.keys), tuple(columns.values())))
 
-    def near(self, rows: Rows) -> Rows | None:
+    def candidates(self, rows: Rows) -> Rows | None:
         """The rows of the keys of some left rows."""
-        keys = dict(zip(_keys(rows), rows.places.tolist(), strict=True))
-        self.state.prepare(list(keys), list(keys.values()))
-        there = [(value, place) for key, place in keys.items() if (value := self.state.get(key)) is not None]
+        keys = dict(zip(_keys(rows), rows.hashes.tolist(), strict=True))
+        self.state.prefetch(list(keys), list(keys.values()))
+        there = [(value, key_hash) for key, key_hash in keys.items() if (value := self.state.get(key)) is not None]
         if not there:
             return None
         columns = zip(*(value for value, _ in there), strict=True)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, self.shape, strict=True)]
-        arrays.insert(-1, pa.array([place for _, place in there], pa.int64()))
-        names = [*self.shape.names[:-1], PLACE, TIME]
+        arrays.insert(-1, pa.array([key_hash for _, key_hash in there], pa.int64()))
+        names = [*self.shape.names[:-1], KEY_HASH, TIME]
         return Rows.of(pa.RecordBatch.from_arrays(arrays, names), self.keys)
 
     def keep(self, rows: Rows | None) -> None:
@@ -165,7 +165,7 @@ class Last:
         newest = dict(zip(_keys(rows.take(order)), order.tolist(), strict=True))
         at = list(newest.values())
         picked = rows.batch.take(pa.array(at))
-        self.state.prepare(list(newest), rows.places[at].tolist())
+        self.state.prefetch(list(newest), rows.hashes[at].tolist())
         values = zip(*to_columns(picked.select(self.shape.names)), strict=True)
         for key, value in zip(newest, values, strict=True):
             kept = self.state.get(key)

@@ -34,7 +34,7 @@ from penstock.kernels.stateless import evaluated
 
 
 class IntervalJoinKernel(StreamJoinKernel):
-    """Pairs of records whose times are near each other."""
+    """Pairs of records whose times are within an interval of each other."""
 
     node: IntervalJoin
 
@@ -72,7 +72,7 @@ class IntervalJoinKernel(StreamJoinKernel):
     def _matches(self, new: list[Rows | None], hits: list[Any]) -> Iterator[tuple[str, Chunk]]:
         low, high = self.node.low, self.node.high
         left, right = new
-        kept = self.sides[RIGHT].near(left, low, high)
+        kept = self.sides[RIGHT].candidates(left, low, high)
         every = together(kept, right)
         if left is not None and every is not None:
             before = 0 if kept is None else len(kept)
@@ -80,7 +80,7 @@ class IntervalJoinKernel(StreamJoinKernel):
                 hits[LEFT][at] = True
                 hits[RIGHT][other[other >= before] - before] = True
                 yield "out", self._both(left, at, every, other)
-        older = self.sides[LEFT].near(right, -high, -low)
+        older = self.sides[LEFT].candidates(right, -high, -low)
         if older is not None and right is not None:
             for at, other in self._meeting(LEFT, older, right):
                 hits[RIGHT][other] = True
@@ -123,7 +123,7 @@ class IntervalJoinKernel(StreamJoinKernel):
             yield from self._alone(side, mine.where((mine.times < end) & ~hits))
         old = self.sides[side].span(moved(self.since, -high), end)
         if old is not None:
-            others = together(self.sides[1 - side].near(old, low, high), new[1 - side])
+            others = together(self.sides[1 - side].candidates(old, low, high), new[1 - side])
             yield from self._alone(side, old.where(~self._has_match(side, old, others)))
 
     def _wake(self) -> None:

@@ -1,6 +1,6 @@
-"""Which rows of two sides belong together: same place, times within an interval. Vectorised, and never more work than pairs found.
+"""Which rows of two sides belong together: same key hash, times within an interval. Vectorised, and never more work than pairs found.
 
-The right side is sorted by place and time once; for each left row two binary searches find the run of right rows that match it.
+The right side is sorted by key hash and time once; for each left row two binary searches find the run of right rows that match it.
 """
 
 from __future__ import annotations
@@ -49,33 +49,33 @@ class Runs:
 
 
 def runs(left: tuple[Any, Any], right: tuple[Any, Any], low: int, high: int) -> Runs:
-    """The matches of rows, each side given as places and times (numpy arrays of int64).
+    """The matches of rows, each side given as hashes and times (numpy arrays of int64).
 
     >>> found = runs((np.array([7, 8]), np.array([10, 10])), (np.array([8, 7, 7]), np.array([10, 12, 30])), -5, 5)
     >>> [(a.tolist(), b.tolist()) for a, b in found.pieces()]
     [([0, 1], [1, 0])]
     """
-    (places, times), (others, moments) = left, right
-    if not len(places) or not len(others):
-        nothing = np.zeros(len(places), np.int64)
+    (hashes, times), (others, moments) = left, right
+    if not len(hashes) or not len(others):
+        nothing = np.zeros(len(hashes), np.int64)
         return Runs(np.zeros(0, np.int64), nothing, nothing)
     order = np.lexsort((moments, others))
     others, moments = others[order], moments[order]
     fresh = np.concatenate([[True], others[1:] != others[:-1]])
     known = others[fresh]
-    at = np.minimum(np.searchsorted(known, places), len(known) - 1)
+    at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
     begin, end, span, ranks = _ranked(moments, times, low, high, len(known))
     line = (np.cumsum(fresh) - 1) * span + ranks
     first = np.searchsorted(line, at * span + begin)
     behind = np.searchsorted(line, at * span + end)
-    return Runs(order, first, np.where(known[at] == places, behind, first))
+    return Runs(order, first, np.where(known[at] == hashes, behind, first))
 
 
-def _ranked(moments: IntArray, times: IntArray, low: int, high: int, places: int) -> tuple[Any, Any, int, Any]:
+def _ranked(moments: IntArray, times: IntArray, low: int, high: int, hashes: int) -> tuple[Any, Any, int, Any]:
     """The interval of each left row and the times of the right ones as small numbers, and how many of those there are."""
     least = int(moments.min())
     span = int(moments.max()) - least + 1
-    if (places + 1) * span < _ROOM:
+    if (hashes + 1) * span < _ROOM:
         begin = np.clip(times + (low - least), 0, span)
         return begin, np.maximum(np.clip(times + (high + 1 - least), 0, span), begin), span, moments - least
     distinct = np.unique(moments)

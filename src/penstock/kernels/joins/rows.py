@@ -11,33 +11,33 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.state.table import places_of, times_of
+from penstock.graph.state.table import key_hashes_of, times_of
 from penstock.kernels.joins.match import Runs, runs
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Records of a side, each with its place and its time; `keys` names their key fields."""
+    """Records of a side, each with its key hash and its time; `keys` names their key fields."""
 
     batch: pa.RecordBatch
     keys: tuple[str, ...]
-    places: Any
+    hashes: Any
     times: Any
 
     @classmethod
     def of(cls, rows: pa.Table | pa.RecordBatch | None, keys: tuple[str, ...]) -> Rows | None:
-        """The rows of a table or batch that has `__place` and `__time`; None of nothing."""
+        """The rows of a table or batch that has `__key_hash` and `__time`; None of nothing."""
         if rows is None or not rows.num_rows:
             return None
         whole = one_batch(rows)
-        return cls(whole, keys, places_of(whole), times_of(whole))
+        return cls(whole, keys, key_hashes_of(whole), times_of(whole))
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.hashes)
 
     def take(self, at: IntArray) -> Rows:
         """Some of the rows, by number."""
-        return Rows(self.batch.take(pa.array(at)), self.keys, self.places[at], self.times[at])
+        return Rows(self.batch.take(pa.array(at)), self.keys, self.hashes[at], self.times[at])
 
     def where(self, flags: BoolArray) -> Rows | None:
         """The rows whose flag is true; None when there are none."""
@@ -67,17 +67,17 @@ def together(*parts: Rows | None) -> Rows | None:
     names = there[0].batch.schema.names
     tables = [pa.Table.from_batches([p.batch]).select(names) for p in there]
     batch = one_batch(pa.concat_tables(tables, promote_options="default"))
-    places, times = (np.concatenate(each) for each in zip(*((p.places, p.times) for p in there), strict=True))
-    return Rows(batch, there[0].keys, places, times)
+    hashes, times = (np.concatenate(each) for each in zip(*((p.hashes, p.times) for p in there), strict=True))
+    return Rows(batch, there[0].keys, hashes, times)
 
 
 def found(left: Rows, right: Rows, low: int, high: int) -> Runs:
-    """What each left row may match on the right, as far as place and time tell."""
-    return runs((left.places, left.times), (right.places, right.times), low, high)
+    """What each left row may match on the right, as far as key hash and time tell."""
+    return runs((left.hashes, left.times), (right.hashes, right.times), low, high)
 
 
 def equal(left: Rows, at: IntArray, right: Rows, other: IntArray) -> BoolArray:
-    """Which pairs have equal keys: different keys may share a place, though they hardly ever do."""
+    """Which pairs have equal keys: different keys may share a hash, though they hardly ever do."""
     flags = np.ones(len(at), bool)
     mine, theirs = pa.array(at), pa.array(other)
     for one, two in zip(left.keys, right.keys, strict=True):
@@ -97,11 +97,11 @@ def matched(left: Rows, right: Rows | None, low: int, high: int) -> BoolArray:
     """Which left rows match any row of the right."""
     if right is None:
         return np.zeros(len(left), bool)
-    near = found(left, right, low, high)
-    flags = near.many > 0
+    matches = found(left, right, low, high)
+    flags = matches.many > 0
     at = np.flatnonzero(flags)
-    flags[at] = equal(left, at, right, near.order[near.first[at]])
+    flags[at] = equal(left, at, right, matches.order[matches.first[at]])
     for row in at[~flags[at]]:
-        others = near.order[near.first[row] : near.behind[row]]
+        others = matches.order[matches.first[row] : matches.behind[row]]
         flags[row] = bool(equal(left, np.full(len(others), row), right, others).any())
     return flags

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes.join import StreamJoin
-from penstock.graph.state.table import PLACE, TIME, TimeTable, some, times_of
+from penstock.graph.state.table import KEY_HASH, TIME, TimeTable, some, times_of
 from penstock.graph.times import FOREVER, NEVER
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.joins.rows import Rows, one_batch
@@ -50,7 +50,7 @@ class Side:
     def gather(self, chunk: Chunk) -> None:
         """Takes records in; they are looked at many at a time."""
         if len(chunk):
-            self.waiting.append((chunk.batch(), chunk.places))
+            self.waiting.append((chunk.batch(), chunk.key_hashes))
 
     def fresh(self, late: int) -> Fresh:
         """What was gathered, sorted out; records before `late` are late, and so are those without a time."""
@@ -58,19 +58,19 @@ class Side:
             return Fresh()
         waiting, self.waiting = self.waiting, []
         batch = one_batch(pa.Table.from_batches([b for b, _ in waiting]))
-        rows = self._rows(batch, self._places(batch, [p for _, p in waiting]))
+        rows = self._rows(batch, self._key_hashes(batch, [p for _, p in waiting]))
         punctual, keyed = (rows.times >= late) & (rows.times > NEVER), whole(batch, self.keys)
         return Fresh(rows.where(punctual & keyed), rows.where(punctual & ~keyed), some(batch, ~punctual))
 
-    def _rows(self, batch: pa.RecordBatch, places: IntArray) -> Rows:
+    def _rows(self, batch: pa.RecordBatch, hashes: IntArray) -> Rows:
         moments = batch.column(self.timed.column).cast(pa.timestamp("us")).cast(pa.int64())
         times = pc.fill_null(pc.add(moments, self.timed.shift), NEVER)
-        arrays = [*batch.columns, pa.array(places, pa.int64()), times]
-        named = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, PLACE, TIME])
-        return Rows(named, self.keys, places, times_of(named))
+        arrays = [*batch.columns, pa.array(hashes, pa.int64()), times]
+        named = pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, KEY_HASH, TIME])
+        return Rows(named, self.keys, hashes, times_of(named))
 
-    def _places(self, batch: pa.RecordBatch, given: list[list[int] | None]) -> IntArray:
-        """The places the host computed; a host without any gets its own."""
+    def _key_hashes(self, batch: pa.RecordBatch, given: list[list[int] | None]) -> IntArray:
+        """The key hashes the host computed; a host without any gets its own."""
         if all(p is not None for p in given):
             return np.concatenate([np.asarray(p, np.int64) for p in given])
         return key_hashes([batch.column(k) for k in self.keys], batch.num_rows)
@@ -84,12 +84,12 @@ class Side:
         if horizon > NEVER:
             self.table.forget(horizon)
 
-    def near(self, other: Rows | None, low: int, high: int) -> Rows | None:
+    def candidates(self, other: Rows | None, low: int, high: int) -> Rows | None:
         """The kept rows that may match rows of the other side: `low` to `high` after them."""
         if other is None:
             return None
         begin, end = int(other.times.min()) + low, int(other.times.max()) + high + 1
-        return Rows.of(self.table.at(np.unique(other.places), begin, end), self.keys)
+        return Rows.of(self.table.at(np.unique(other.hashes), begin, end), self.keys)
 
     def span(self, begin: int, end: int) -> Rows | None:
         """The kept rows of a span of time."""

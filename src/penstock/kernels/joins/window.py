@@ -84,8 +84,8 @@ class WindowJoinKernel(StreamJoinKernel):
 
     def _pairs(self, left: InWindows, right: InWindows, hits: list[Any]) -> Iterator[tuple[str, Chunk]]:
         mine, theirs = left.keyed, right.keyed
-        one_side = left.rows.places[left.at[mine]], left.ends[mine]
-        other_side = right.rows.places[right.at[theirs]], right.ends[theirs]
+        one_side = left.rows.hashes[left.at[mine]], left.ends[mine]
+        other_side = right.rows.hashes[right.at[theirs]], right.ends[theirs]
         for at, other in runs(one_side, other_side, 0, 0).pieces():
             one, two = mine[at], theirs[other]
             same = equal(left.rows, left.at[one], right.rows, right.at[two])

@@ -196,9 +196,9 @@ def _percentile(values: list[float], at: float) -> float | None:
     """The value at a fraction of the way through sorted values, between two of them in proportion."""
     if not values:
         return None
-    place = (len(values) - 1) * at
-    over = place % 1
-    return (1 - over) * values[math.floor(place)] + over * values[math.ceil(place)]
+    position = (len(values) - 1) * at
+    over = position % 1
+    return (1 - over) * values[math.floor(position)] + over * values[math.ceil(position)]
 
 
 def _spread(part: Any, less: int, root: bool) -> float | None:

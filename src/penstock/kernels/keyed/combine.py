@@ -59,8 +59,8 @@ class CombineOwnKernel(CombineKernel):
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Adds the records."""
         columns, walk = chunk.columns(), chunk.walk()
-        single = len(self.key_places) == 1
-        keys = columns[self.key_places[0]] if single else zip(*(columns[at] for at in self.key_places), strict=True)
+        single = len(self.key_indexes) == 1
+        keys = columns[self.key_indexes[0]] if single else zip(*(columns[at] for at in self.key_indexes), strict=True)
         with quiet():
             add = self._add_all if gathers(self.own) and not self.guarded else self._add
             add(walk, keys)
@@ -100,7 +100,7 @@ class CombineOwnKernel(CombineKernel):
     def advance(self, times: Times) -> Out:
         """The parts of each key, pickled into one field."""
         self.move(times)
-        single = len(self.key_places) == 1
+        single = len(self.key_indexes) == 1
         rows = [(*((key,) if single else key), pickle.dumps((part,))) for key, part in self.made.items()]
         self.made = {}
         yield "out", Chunk.of(self.node.output().schema, rows)

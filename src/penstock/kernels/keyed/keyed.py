@@ -28,11 +28,11 @@ Key = tuple[Any, ...]
 
 def key_getter(names: tuple[str, ...], keys: tuple[str, ...]) -> Callable[[Any], Key]:
     """A function from a plain tuple of values to its key, always a tuple."""
-    places = [names.index(k) for k in keys]
-    if len(places) == 1:
-        at = places[0]
+    indexes = [names.index(k) for k in keys]
+    if len(indexes) == 1:
+        at = indexes[0]
         return lambda values: (values[at],)
-    return itemgetter(*places) if places else lambda values: ()
+    return itemgetter(*indexes) if indexes else lambda values: ()
 
 
 def hashes_of(keys: list[Key], columns: tuple[Column, ...]) -> list[int]:
@@ -51,7 +51,7 @@ class KeyedKernel(Kernel):
         super().__init__(node)
         self.of = node
         self.key_of = key_getter(schema.names, node.keys)
-        self.key_places = [schema.names.index(k) for k in node.keys]
+        self.key_indexes = [schema.names.index(k) for k in node.keys]
         self.key_columns = tuple(Column(k, arrow_type(schema.field(k).type)) for k in node.keys)
 
     def open(self, context: Context) -> None:
@@ -74,10 +74,10 @@ class KeyedKernel(Kernel):
         return Layout(self.key_columns, (Column("value"),), single=True)
 
     def keys(self, chunk: Chunk) -> list[Key]:
-        """The key of each record, brought near."""
+        """The key of each record, prefetched."""
         columns = chunk.columns()
-        keys: list[Key] = list(zip(*(columns[at] for at in self.key_places), strict=True)) or [()] * len(chunk)
-        self.state.prepare(keys, chunk.places)
+        keys: list[Key] = list(zip(*(columns[at] for at in self.key_indexes), strict=True)) or [()] * len(chunk)
+        self.state.prefetch(keys, chunk.key_hashes)
         return keys
 
 

@@ -108,11 +108,11 @@ class ProcessKernel(KeyedKernel):
         self.logic._watermark = None if watermark == NEVER else watermark
 
     def keys(self, chunk: Chunk) -> list[Any]:
-        """The key of each record, brought near; a single field stands for itself."""
+        """The key of each record, prefetched; a single field stands for itself."""
         if not self.bare:
             return super().keys(chunk)
-        keys = chunk.columns()[self.key_places[0]]
-        self.state.prepare(keys, chunk.places)
+        keys = chunk.columns()[self.key_indexes[0]]
+        self.state.prefetch(keys, chunk.key_hashes)
         return keys
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
@@ -150,8 +150,8 @@ class ProcessKernel(KeyedKernel):
     def _each_of_one(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:
         """The quick way for one plain cell: it goes into the instance and comes out of it."""
         around, on_event = vars(self.logic), self._on_event
-        near, touched, delete = self.state.near, self.state.touched, self.state.delete
-        get, cell, (default,) = near.get, self.plain[0], self.defaults
+        cache, touched, delete = self.state.cache, self.state.touched, self.state.delete
+        get, cell, (default,) = cache.get, self.plain[0], self.defaults
         name, kind = cell.name, cell.kind
         extend = made.extend
         for self.row, key in zip(rows, keys, strict=True):
@@ -167,7 +167,7 @@ class ProcessKernel(KeyedKernel):
                 if left is default:
                     delete(key)
                 else:
-                    near[key] = left
+                    cache[key] = left
                     touched[key] = None
 
     def _each_of_plain(self, rows: Walk, keys: list[Any], made: list[Any]) -> None:

@@ -12,12 +12,12 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes import Term, Top
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.table import places_of
+from penstock.graph.state.table import key_hashes_of
 from penstock.graph.times import Times
 from penstock.kernels.base import Out
 from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.ordering.order import in_order, sorted_by
-from penstock.kernels.ordering.sort import keys_in, placed
+from penstock.kernels.ordering.sort import keys_in, with_key_hashes
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk
 
@@ -56,7 +56,7 @@ class TopKernel(KeyedKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps the records until the host advances."""
-        self.fresh.append(placed(chunk, self.node.keys, None))
+        self.fresh.append(with_key_hashes(chunk, self.node.keys, None))
         self.waiting += len(chunk)
         if self.waiting > self.most:
             self.fresh = self._picked().to_batches()
@@ -78,7 +78,7 @@ class TopKernel(KeyedKernel):
         rows = self._picked()
         self.fresh, self.waiting = [], 0
         keys = keys_in(rows, self.node.keys)
-        self.state.prepare(keys, places_of(rows).tolist())
+        self.state.prefetch(keys, key_hashes_of(rows).tolist())
         best: dict[Key, list[Values]] = {}
         for key, values in zip(keys, zip(*to_columns(rows.select(self.names)), strict=True), strict=True):
             best.setdefault(key, []).append(values)

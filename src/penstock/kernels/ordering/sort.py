@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.graph.nodes import LATE, BufferedStep, Distinct, DistinctInTime, Sort, Term, Timed
 from penstock.graph.schema import Schema
-from penstock.graph.state.table import PLACE, TIME, TimeTable, column, places_of, some, times_of
+from penstock.graph.state.table import KEY_HASH, TIME, TimeTable, column, key_hashes_of, some, times_of
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context, Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
@@ -44,24 +44,24 @@ def _listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return list(column.to_pylist())
 
 
-def placed(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> pa.RecordBatch:
-    """The records of a chunk as an Arrow batch, with the place of their key and their event time."""
+def with_key_hashes(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> pa.RecordBatch:
+    """The records of a chunk as an Arrow batch, with the hash of their key and their event time."""
     batch = chunk.batch()
-    made = batch.append_column(PLACE, pa.array(_places(chunk, keys), pa.int64()))
+    made = batch.append_column(KEY_HASH, pa.array(_key_hashes(chunk, keys), pa.int64()))
     if timed_by is None:
         return made.append_column(TIME, pa.array(np.zeros(batch.num_rows, np.int64)))
     times = pc.add(batch.column(timed_by.column).cast(pa.int64()), timed_by.shift)
     return made.append_column(TIME, pc.fill_null(times, NEVER))
 
 
-def _places(chunk: Chunk, keys: tuple[str, ...]) -> pa.Array:
-    if chunk.places is not None:
-        return chunk.places
+def _key_hashes(chunk: Chunk, keys: tuple[str, ...]) -> pa.Array:
+    if chunk.key_hashes is not None:
+        return chunk.key_hashes
     return key_hashes([chunk.batch().column(k) for k in keys], len(chunk))
 
 
 def given(rows: pa.Table | pa.RecordBatch, schema: Schema) -> Chunk:
-    """A chunk of rows that were held, without their place and time."""
+    """A chunk of rows that were held, without their key hash and time."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
     made = table.select(schema.names).cast(arrow_schema(schema)).combine_chunks().to_batches()
     return Chunk(schema, batch=made[0] if len(made) == 1 else _one(made, schema))
@@ -79,7 +79,7 @@ class DistinctKernel(Kernel):
     def __init__(self, node: Distinct, schema: Schema) -> None:
         super().__init__(node)
         self.schema = schema
-        self.near: dict[Key, list[int]] = {}
+        self.cache: dict[Key, list[int]] = {}
 
     def open(self, context: Context) -> None:
         """Finds what was seen before."""
@@ -87,7 +87,7 @@ class DistinctKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records that are the first of their key."""
-        rows = placed(chunk, self.node.keys, self.node.timed_by)
+        rows = with_key_hashes(chunk, self.node.keys, self.node.timed_by)
         if self.node.within is not None:
             on_time = times_of(rows) >= max(self.times.late, NEVER + 1)
             if not on_time.all():
@@ -101,29 +101,29 @@ class DistinctKernel(Kernel):
         self._look_up(keys, rows)
         flags = self._ever(keys) if self.node.within is None else self._within(keys, times_of(rows).tolist())
         kept = rows.filter(pa.array(flags))
-        self.seen.add(kept.select([*self.node.keys, PLACE, TIME]))
+        self.seen.add(kept.select([*self.node.keys, KEY_HASH, TIME]))
         return given(kept, self.schema)
 
     def _look_up(self, keys: list[Key], rows: pa.Table | pa.RecordBatch) -> None:
-        places = dict(zip(keys, places_of(rows).tolist(), strict=True))
-        wanted = [places[k] for k in places.keys() - self.near.keys()]
+        hashes = dict(zip(keys, key_hashes_of(rows).tolist(), strict=True))
+        wanted = [hashes[k] for k in hashes.keys() - self.cache.keys()]
         found = self.seen.at(np.array(wanted, np.int64)) if wanted else None
         if found is not None:
             for key, time in zip(keys_in(found, self.node.keys), times_of(found).tolist(), strict=True):
-                self.near.setdefault(key, []).append(time)
+                self.cache.setdefault(key, []).append(time)
 
     def _ever(self, keys: list[Key]) -> list[bool]:
         """Which keys have never been seen."""
-        near, flags = self.near, [False] * len(keys)
+        cache, flags = self.cache, [False] * len(keys)
         for at, key in enumerate(keys):
-            if key not in near:
-                near[key] = []
+            if key not in cache:
+                cache[key] = []
                 flags[at] = True
         return flags
 
     def _within(self, keys: list[Key], times: list[int]) -> list[bool]:
         """Which records are far enough from all that were kept."""
-        return [self._far(self.near.setdefault(k, []), t) for k, t in zip(keys, times, strict=True)]
+        return [self._far(self.cache.setdefault(k, []), t) for k, t in zip(keys, times, strict=True)]
 
     def _far(self, kept: list[int], time: int) -> bool:
         within = self.node.within or 0
@@ -141,7 +141,7 @@ class DistinctKernel(Kernel):
 
     def barrier(self) -> Out:
         """All that was looked up is in the table."""
-        self.near = {}
+        self.cache = {}
         return ()
 
 
@@ -171,7 +171,7 @@ class BufferKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps what is not late."""
-        rows = placed(chunk, self.node.keys, self.node.timed_by)
+        rows = with_key_hashes(chunk, self.node.keys, self.node.timed_by)
         on_time = times_of(rows) >= max(self.edge(self.times.late), NEVER + 1)
         if not on_time.all():
             yield LATE, given(some(rows, ~on_time), self.schema)
@@ -255,13 +255,13 @@ class DistinctInTimeKernel(BufferKernel):
         last = self._last(rows)
         flags = [self._new(last, k, t) for k, t in zip(keys, times, strict=True)]
         made = rows.filter(pa.array(flags))
-        for batch in made.select([*self.node.keys, PLACE, TIME]).to_batches():
+        for batch in made.select([*self.node.keys, KEY_HASH, TIME]).to_batches():
             self.kept.add(batch)
         return made
 
     def _last(self, rows: pa.Table | pa.RecordBatch) -> dict[Key, int]:
         """When the last kept record of each of these keys was."""
-        found = self.kept.at(np.unique(places_of(rows)))
+        found = self.kept.at(np.unique(key_hashes_of(rows)))
         if found is None:
             return {}
         times = column(found, TIME)

@@ -28,10 +28,10 @@ def shape_of(schema: Schema) -> Shape:
 class Chunk:
     """Records of one schema as rows, columns or an Arrow batch; each form is made when it is asked for.
 
-    `places` has the place of each record's key on its way to a keyed step, where the host has set it.
+    `key_hashes` has the hash of each record's key on its way to a keyed step, where the host has set it.
     """
 
-    __slots__ = ("_batch", "_columns", "_rows", "places", "shape")
+    __slots__ = ("_batch", "_columns", "_rows", "key_hashes", "shape")
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Chunk:
         rows: list[Any] | None = None,
         columns: list[list[Any]] | None = None,
         batch: pa.RecordBatch | None = None,
-        places: list[int] | None = None,
+        key_hashes: list[int] | None = None,
     ) -> None:
         self.shape = shape_of(schema)
         self._rows = rows
         self._columns = columns
         self._batch = batch
-        self.places = places
+        self.key_hashes = key_hashes
 
     @classmethod
     def of(cls, schema: Schema, records: list[Any], *, leaving: bool = False) -> Chunk:
@@ -131,5 +131,5 @@ class Walk:
 
     @property
     def at(self) -> int:
-        """The place of the row that was given last."""
+        """The index of the row that was given last."""
         return self._length - int(self._first.__length_hint__()) - 1

@@ -1,7 +1,7 @@
 """Records: what a user's function gets and gives, and how both become columns.
 
 A function gets a `Row` (or an instance of the schema's own class) and may give a dict, a tuple, a Row, a dataclass,
-or a bare value when there is one field. Whatever it gives is checked against the schema here, in one place, so that
+or a bare value when there is one field. Whatever it gives is checked against the schema here alone, so that
 a wrong value means the same error on every runtime.
 """
 
@@ -20,7 +20,7 @@ from penstock.kernels.records.values import BadValue, Checker, checker_of
 
 
 class BadRecord(ValueError):
-    """A record that does not fit the schema; `at` is its place in the list."""
+    """A record that does not fit the schema; `at` is its index in the list."""
 
     def __init__(self, message: str, at: int = 0) -> None:
         super().__init__(message)

@@ -20,7 +20,7 @@ _UTC = datetime.UTC
 
 
 class BadValue(ValueError):
-    """A value that does not fit its type; `at` is its place in the column."""
+    """A value that does not fit its type; `at` is its index in the column."""
 
     def __init__(self, message: str, at: int = 0) -> None:
         super().__init__(message)

@@ -54,14 +54,14 @@ def tuple_class(names: tuple[str, ...], component: str, stream: str, rooted: boo
 class Input:
     """One input of a bolt: makes tuples of chunks, and finds the tasks for them."""
 
-    def __init__(self, node: Bolt, place: int, graph: Graph) -> None:
-        port = node.inputs[place]
+    def __init__(self, node: Bolt, input_index: int, graph: Graph) -> None:
+        port = node.inputs[input_index]
         schema = graph.output(port).schema
-        self.origin = node.origins[place]
+        self.origin = node.origins[input_index]
         self.names = visible(schema).names
-        self.by_column = node.groupings[place].by_column
+        self.by_column = node.groupings[input_index].by_column
         local = node.stays_with(graph.node(port.step))
-        self.router: Router = Local(node.tasks) if local else router_of(node.groupings[place], node.tasks, schema)
+        self.router: Router = Local(node.tasks) if local else router_of(node.groupings[input_index], node.tasks, schema)
         self.tasks = node.tasks
 
     def tuples(self, chunk: Chunk) -> Tuples:
@@ -80,7 +80,7 @@ class Input:
 
 
 class Tuples:
-    """Goes over the tuples of a chunk; `at` is the place of the one given last."""
+    """Goes over the tuples of a chunk; `at` is the index of the one given last."""
 
     __slots__ = ("_begin", "_first", "_length", "_made")
 
@@ -96,7 +96,7 @@ class Tuples:
 
     @property
     def at(self) -> int:
-        """The place of the tuple that was given last."""
+        """The index of the tuple that was given last."""
         return self._begin + self._length - int(self._first.__length_hint__()) - 1
 
 
@@ -158,7 +158,7 @@ class Task:
             raise RecordFailed(node, f"prepare of task {self.number}", 0, error) from error
 
     def run(self, tuples: Iterable[Any], at: Callable[[], int]) -> None:
-        """Hands tuples to the instance; `at` says the place of the one at hand, should it fail."""
+        """Hands tuples to the instance; `at` says the index of the one at hand, should it fail."""
         self.touched = True
         seen = _CurrentTuple()
         try:
@@ -232,7 +232,7 @@ class BoltKernel(Kernel):
 
     def __init__(self, node: Bolt, graph: Graph) -> None:
         super().__init__(node)
-        self.inputs = [Input(node, place, graph) for place in range(len(node.inputs))]
+        self.inputs = [Input(node, input_index, graph) for input_index in range(len(node.inputs))]
 
     def open(self, context: Context) -> None:
         """Makes the instances, prepares them, and puts back what they kept."""
@@ -242,7 +242,7 @@ class BoltKernel(Kernel):
         self.tasks = {number: Task(node, number) for number in mine}
         self.state = context.state(node.name) if node.keyed else None
         if self.state is not None:
-            self.state.prepare([(n,) for n in self.tasks], list(self.tasks))
+            self.state.prefetch([(n,) for n in self.tasks], list(self.tasks))
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)
@@ -255,7 +255,7 @@ class BoltKernel(Kernel):
             task.logic.restored()
 
     def _adopt(self) -> None:
-        """Gives the state of tasks that are no more to those that take their place."""
+        """Gives the state of tasks that are no more to those that replace them."""
         for key, kept in list(self.state.items()) if self.state is not None else ():
             task = self.tasks.get(key[0] % self.node.tasks) if key[0] >= self.node.tasks else None
             if task is not None and self.state is not None:

@@ -33,7 +33,7 @@ class Router:
         self.tasks = tasks
 
     def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
-        """The tasks for a tuple of an emitter; `number` is its place in a spout's order, where it has one."""
+        """The tasks for a tuple of an emitter; `number` is its index in a spout's order, where it has one."""
         raise NotImplementedError
 
 
@@ -178,11 +178,11 @@ def router_of(grouping: Grouping, tasks: int, schema: Schema, origin: tuple[str,
 
 
 def _getter(schema: Schema, fields: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    places = [schema.names.index(f) for f in fields]
-    if len(places) == 1:
-        at = places[0]
+    indexes = [schema.names.index(f) for f in fields]
+    if len(indexes) == 1:
+        at = indexes[0]
         return lambda values: (values[at],)
-    return itemgetter(*places)
+    return itemgetter(*indexes)
 
 
 def _remembered(known: dict[Any, Targets], key: tuple[Any, ...], of: Callable[[Any], Targets]) -> Targets:

@@ -77,7 +77,7 @@ class SpoutShape:
 
 
 def completed(node: Source, record: object, number: int) -> SpoutRecord:
-    """A record that a test gives in place of a spout, as the spout would have given it.
+    """A record that a test gives instead of a spout, as the spout would have given it.
 
     `ps.to(stream, record)` says which stream it is of, when the spout has several.
     """

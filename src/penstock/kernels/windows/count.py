@@ -39,14 +39,14 @@ class CountWindowKernel(KeyedKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The windows that these records fill."""
-        rows, made, near = chunk.rows(), list[Any](), dict[Key, CountState]()
+        rows, made, cache = chunk.rows(), list[Any](), dict[Key, CountState]()
         for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
-                filling = near.get(key) or near.setdefault(key, self._filling(key))
+                filling = cache.get(key) or cache.setdefault(key, self._filling(key))
                 made += self._one(key, filling, self.folding.begin(values, rows[at]))
             except Exception as error:
                 raise RecordFailed(self.node, rows[at], at, error) from error
-        for key, filling in near.items():
+        for key, filling in cache.items():
             self.state.put(key, filling)
         yield "out", shaped(self, "out", made)
 

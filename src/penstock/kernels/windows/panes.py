@@ -14,7 +14,7 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Window
 from penstock.graph.nodes.window import PANE
-from penstock.graph.state.table import PLACE, TIME, column, some, times_of, within
+from penstock.graph.state.table import KEY_HASH, TIME, column, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.graph.windows import TimeWindow
 from penstock.kernels.base import Context, Kernel, Out
@@ -44,8 +44,8 @@ class PartsKernel(Kernel):
         """Keeps parts until the host advances; those without a time are of records that do not say when they happened."""
         batch = chunk.batch()
         self.counters.native += int(column(batch, ROWS).sum())
-        hashes = chunk.places or key_hashes([batch.column(k) for k in self.node.keys], batch.num_rows)
-        rows = pa.Table.from_batches([batch]).append_column(PLACE, pa.array(hashes, pa.int64()))
+        hashes = chunk.key_hashes or key_hashes([batch.column(k) for k in self.node.keys], batch.num_rows)
+        rows = pa.Table.from_batches([batch]).append_column(KEY_HASH, pa.array(hashes, pa.int64()))
         self.new.append(self.on_time(rows, ~np.asarray(rows.column(len(self.node.keys)).is_null())))
         return ()
 
@@ -141,7 +141,7 @@ class PanesKernel(PartsKernel):
         at = np.concatenate(found)
         if not len(at):
             return None
-        rows = rows.drop_columns([PLACE, TIME])
+        rows = rows.drop_columns([KEY_HASH, TIME])
         rows = rows if len(found) == 1 and len(at) == rows.num_rows else rows.take(pa.array(at))
         return rows.append_column(_FIRST, pa.array(np.concatenate(starts)))
 

@@ -19,7 +19,7 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, Window
 from penstock.graph.nodes.window import END, RECORD, START
-from penstock.graph.state.table import PLACE, TIME, column, places_of, some
+from penstock.graph.state.table import KEY_HASH, TIME, column, key_hashes_of, some
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Out
 from penstock.kernels.records.arrow import arrow_schema
@@ -89,15 +89,15 @@ class SessionsKernel(PartsKernel):
 
     def _accepted(self, new: pa.Table, on_time: BoolArray) -> BoolArray:
         """Which records belong to a session that is open, one after the other; few are late, so only their keys are looked at."""
-        hashes = places_of(new)
-        places = np.unique(hashes[~on_time])
-        kept, accepted = self.table.at(places, self.times.late + 1), on_time.copy()
-        pieces = concat([kept, new.drop_columns([RECORD]).filter(pa.array(np.isin(hashes, places)))])
+        all_hashes = key_hashes_of(new)
+        hashes = np.unique(all_hashes[~on_time])
+        kept, accepted = self.table.at(hashes, self.times.late + 1), on_time.copy()
+        pieces = concat([kept, new.drop_columns([RECORD]).filter(pa.array(np.isin(all_hashes, hashes)))])
         assert pieces is not None
         numbers, first = self._key_numbers(pieces), 0 if kept is None else kept.num_rows
         spans = zip(numbers.tolist(), column(pieces, START).tolist(), column(pieces, END).tolist(), strict=True)
         open_: dict[int, list[tuple[int, int]]] = {}
-        at = np.flatnonzero(np.isin(hashes, places))
+        at = np.flatnonzero(np.isin(all_hashes, hashes))
         for number, (key, start, end) in enumerate(spans):
             mine = open_.setdefault(key, [])
             if number < first:
@@ -126,9 +126,9 @@ class SessionsKernel(PartsKernel):
 
     def _touching(self, old: pa.Table, open_: pa.Table | None, mark: int) -> pa.Table | None:
         """The open pieces of the keys that have old ones."""
-        places = np.unique(places_of(old))
-        mine = None if open_ is None else some(open_, np.isin(places_of(open_), places))
-        return concat([self.table.at(places, mark + 1), mine])
+        hashes = np.unique(key_hashes_of(old))
+        mine = None if open_ is None else some(open_, np.isin(key_hashes_of(open_), hashes))
+        return concat([self.table.at(hashes, mark + 1), mine])
 
     def _key_numbers(self, rows: pa.Table) -> IntArray:
         """A number for each row, the same for the same key."""
@@ -155,13 +155,13 @@ class SessionsKernel(PartsKernel):
         """The old pieces of each session that is not over, as one piece; it is kept until the session so far ends."""
         if rows is None:
             return None
-        made = self._merged(rows, [*self.node.keys, PLACE])
+        made = self._merged(rows, [*self.node.keys, KEY_HASH])
         made = made.sort_by(_SESSION)
         bounds = rows.group_by(_SESSION).aggregate([(START, "min"), (END, "max")]).sort_by(_SESSION)
         made = made.append_column(START, bounds.column(f"{START}_min")).append_column(END, bounds.column(f"{END}_max"))
         made = made.append_column(TIME, pa.array(end[column(made, _SESSION)]))
         made = made.append_column(ROWS, pa.array(np.zeros(made.num_rows, np.int64)))
-        return made.select([*self.node.keys, START, END, *self.parts.parts, ROWS, PLACE, TIME])
+        return made.select([*self.node.keys, START, END, *self.parts.parts, ROWS, KEY_HASH, TIME])
 
 
 def sessions(keys: IntArray, starts: IntArray, ends: IntArray) -> tuple[Any, Any, Any]:

@@ -123,7 +123,7 @@ class WindowKernel(KeyedKernel):
         schema = graph.output(node.inputs[0]).schema
         super().__init__(node, schema)
         self.folding = (Reducing if node.function is not None else Folding)(node, schema)
-        self.near: dict[Key, dict[Span, OpenWindow]] = {}
+        self.cache: dict[Key, dict[Span, OpenWindow]] = {}
         self.back: list[tuple[Key, Span, Parts | None]] = []
         self.spans_of = spans_of(node, schema)
 
@@ -196,10 +196,10 @@ class WindowKernel(KeyedKernel):
 
     def windows(self, key: Key) -> dict[Span, OpenWindow]:
         """The open windows of a key."""
-        if key not in self.near:
+        if key not in self.cache:
             kept = self.state.get(key)
-            self.near[key] = {} if kept is None else kept
-        return self.near[key]
+            self.cache[key] = {} if kept is None else kept
+        return self.cache[key]
 
     def put(self, key: Key, span: Span, parts: Parts, rows: int) -> None:
         """Puts parts into a window; sessions that overlap become one."""
@@ -236,10 +236,10 @@ class WindowKernel(KeyedKernel):
         made = [self._record(key, span, parts, -1) for key, span, parts in self.back]
         if self.node.mode == COMPLETE:
             made += self._complete()
-        for key, windows in self.near.items():
+        for key, windows in self.cache.items():
             made += self._given(key, windows, mark)
             self._settle(key, windows, mark)
-        self.near, self.back = {}, []
+        self.cache, self.back = {}, []
         if made:
             yield "out", shaped(self, "out", made)
 
@@ -258,11 +258,11 @@ class WindowKernel(KeyedKernel):
 
     def _complete(self) -> Iterator[Any]:
         """All that is kept, if anything of it changed."""
-        if not any(h.fresh for windows in self.near.values() for h in windows.values()):
+        if not any(h.fresh for windows in self.cache.values() for h in windows.values()):
             return
         for key, _ in list(self.state.items()):
             self.windows(key)
-        for key, windows in self.near.items():
+        for key, windows in self.cache.items():
             for span, held in windows.items():
                 held.fresh, held.given = 0, True
                 yield self._record(key, span, held.parts)

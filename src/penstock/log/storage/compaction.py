@@ -1,6 +1,6 @@
 """Compaction: of each key the last record stays, at the offset it has; what it replaces goes.
 
-Closed segments are rewritten beside and put in place by a rename; small neighbours become one. Batches keep following each
+Closed segments are written under another name and renamed; small neighbours become one. Batches keep following each
 other without a gap in offsets, with records missing inside. A damaged segment is left as it is, and tombstones
 are then kept, as what they delete may still be there.
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.counts import complete, halves_of
 from penstock.compiler.plan import Plan
-from penstock.connectors.base import Batch, Place, SinkConnector, Staged
+from penstock.connectors.base import Batch, SinkConnector, SourceContext, Staged
 from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
 from penstock.faults import passing
@@ -231,8 +231,8 @@ class BatchRunner:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             _let_go(spark, self._tables.pop(node.name, None), endpoint)
             assert endpoint.schema is not None
-            place = Place(node.name, endpoint, endpoint.schema, self.folder / "tables" / node.name)
-            self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, place).persist()
+            context = SourceContext(node.name, endpoint, endpoint.schema, self.folder / "tables" / node.name)
+            self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, context).persist()
         return self._tables[node.name]
 
     def _report(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkPlace, Staged
+from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, Staged
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError, Impossible
@@ -45,7 +45,7 @@ class Sinks:
     claims: Path | None = None
     offsets: OffsetLog | None = None
     connectors: dict[str, SinkConnector] = field(default_factory=dict)
-    places: dict[str, SinkPlace] = field(default_factory=dict)
+    contexts: dict[str, SinkContext] = field(default_factory=dict)
     watch: SinkWatch = field(default_factory=SinkWatch)
     _noted: set[str] = field(default_factory=set)
     _batch: tuple[int, str, str] = (-1, "", "")
@@ -53,43 +53,43 @@ class Sinks:
     def __post_init__(self) -> None:
         for sink in self.graph.sinks:
             self.connectors[sink.name] = sink_connector(sink.name, sink.endpoint)
-            self.places[sink.name] = self._place(sink)
+            self.contexts[sink.name] = self._context(sink)
             self._check(sink)
 
-    def _place(self, sink: Sink) -> SinkPlace:
+    def _context(self, sink: Sink) -> SinkContext:
         output = self.graph.output(sink.inputs[0])
         options = dict(sink.endpoint.options)
         key = output.updates if sink.key is None else sink.key
         if OPERATION in output.schema:
             options |= {"mode": "changelog", "op": OPERATION, "key": key}
         delivery = sink.delivery or sink.endpoint.capabilities.deliveries[0]
-        return SinkPlace(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, key)
+        return SinkContext(sink.name, self.graph.name, options, output.schema, self.lineage, delivery, key)
 
     def _check(self, sink: Sink) -> None:
-        connector, place = self.connectors[sink.name], self.places[sink.name]
+        connector, context = self.connectors[sink.name], self.contexts[sink.name]
         able = sink.endpoint.capabilities
-        if not able.holds(place.delivery):
+        if not able.holds(context.delivery):
             raise Impossible(
-                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}; it holds {' and '.join(able.deliveries)}"
+                f"sink {sink.name!r} ({sink.line}) cannot hold delivery={context.delivery!r}; it holds {' and '.join(able.deliveries)}"
             )
         goes_on = sink.on_error is not None and sink.on_error.action != FAIL
-        if goes_on and able.row_errors == "reported" and place.delivery != AT_LEAST_ONCE:
+        if goes_on and able.row_errors == "reported" and context.delivery != AT_LEAST_ONCE:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
-                f"delivery='at_least_once'; {place.delivery!r} was asked for"
+                f"delivery='at_least_once'; {context.delivery!r} was asked for"
             )
-        why = connector.refuses(place)
+        why = connector.refuses(context)
         if why:
-            raise Impossible(f"sink {sink.name!r} ({sink.line}) cannot hold delivery={place.delivery!r}: {why}")
+            raise Impossible(f"sink {sink.name!r} ({sink.line}) cannot hold delivery={context.delivery!r}: {why}")
 
     def open(self) -> dict[str, Entry]:
         """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
         found: dict[str, Entry] = {}
         for sink in self.graph.sinks:
-            place = self.places[sink.name]
+            context = self.contexts[sink.name]
             with self.watch.watching(f"{_named(sink)}, opening", self.connectors[sink.name].interrupt):
-                entry = self.connectors[sink.name].open(place)
-            if place.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
+                entry = self.connectors[sink.name].open(context)
+            if context.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
                 self._check_ledger(sink.name, entry)
                 found |= {sink.name: entry} if entry is not None else {}
         return found
@@ -115,8 +115,8 @@ class Sinks:
 
     def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
         """Does all of a batch that can fail."""
-        place = self.places[sink.name]
-        if place.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
+        context = self.contexts[sink.name]
+        if context.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
             log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
             frame.write.format("noop").mode("overwrite").save()
             return Staged()
@@ -136,8 +136,8 @@ class Sinks:
         return partial
 
     def _about(self, sink: Sink, number: int) -> Batch:
-        place = self.places[sink.name]
-        return Batch(number, sink.name, place.options, self.lineage, place.delivery, *self._prints(number))
+        context = self.contexts[sink.name]
+        return Batch(number, sink.name, context.options, self.lineage, context.delivery, *self._prints(number))
 
     def _prints(self, number: int) -> tuple[str, str]:
         """The fingerprint and the text of the batch's offsets, read once for all sinks."""
@@ -150,11 +150,11 @@ class Sinks:
     def commit(self, staged: dict[str, Staged], number: int) -> None:
         """Shows the batch, sink by sink."""
         for sink in self.graph.sinks:
-            if self.places[sink.name].delivery == AT_MOST_ONCE:
+            if self.contexts[sink.name].delivery == AT_MOST_ONCE:
                 self._claim(sink.name, number)
             passing("before sink commit", number)
             self._answered(sink, f"committing batch {number}", staged[sink.name].commit)
-            if self.places[sink.name].delivery == EXACTLY_ONCE:
+            if self.contexts[sink.name].delivery == EXACTLY_ONCE:
                 self._note_ledger(sink.name)
             passing("sink written", number)
 
@@ -172,10 +172,10 @@ class Sinks:
 
     def _may_repeat(self, sink: str) -> bool:
         """Whether a ledger tells if a batch has arrived, or one that arrives twice is allowed."""
-        place = self.places[sink]
-        if place.delivery == EXACTLY_ONCE:
+        context = self.contexts[sink]
+        if context.delivery == EXACTLY_ONCE:
             return self.claims is not None and isinstance(self.connectors[sink], LedgerSink)
-        return place.delivery == AT_LEAST_ONCE
+        return context.delivery == AT_LEAST_ONCE
 
     def _claimed(self, sink: str) -> int:
         if self.claims is None:

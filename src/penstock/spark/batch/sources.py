@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from penstock.connectors.base import Place, SourceConnector, Spot
+from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.malformed import NOTHING, SHOWN, UNREAD, UNREADABLE
 from penstock.connectors.registry import source_connector
 from penstock.errors import Failure, PenstockError, StepError
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def _cast(frame: DataFrame, place: Place) -> DataFrame:
+def _cast(frame: DataFrame, context: SourceContext) -> DataFrame:
     """The fields of a source, each of the type the flow was checked with, and the description of records it could not read."""
-    columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in place.schema.fields]
-    return frame.select(*columns, *([f.col(UNREAD)] if place.keeps_unread else []))
+    columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in context.schema.fields]
+    return frame.select(*columns, *([f.col(UNREAD)] if context.keeps_unread else []))
 
 
 def _layout(node: Node) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ class Parted:
         """The records of some of the sources, which must have one schema, in one pass over the batch."""
         assert self.kept is not None
         names = [n.name for n in self.sources.nodes]
-        places = [names.index(p.step) for p in ports]
+        indexes = [names.index(p.step) for p in ports]
         some = self.kept
-        if len(places) < len(names) or self.sources.ticks is not None:
-            some = some.where(f"__source in ({', '.join(map(str, places))})")
-        return some.selectExpr(*self.sources.fields_of(places[0]))
+        if len(indexes) < len(names) or self.sources.ticks is not None:
+            some = some.where(f"__source in ({', '.join(map(str, indexes))})")
+        return some.selectExpr(*self.sources.fields_of(indexes[0]))
 
     def union(self, ports: tuple[Port, ...]) -> DataFrame | None:
         """The union of streams, if all are sources of this batch and none stands twice; None otherwise."""
@@ -97,28 +97,32 @@ class Sources:
         return {Port(n.name): self._read(spark, n, live=False) for n in self.nodes}
 
     def _read(self, spark: SparkSession, node: Node, *, live: bool) -> DataFrame:
-        place = self._place(node)
+        context = self._context(node)
         if not isinstance(node, Source):
-            make_directory(place.folder)
+            make_directory(context.folder)
             if not live:
-                return spark.createDataFrame([], str(place.schema))
-        connector = source_connector(node.name, place.endpoint)
+                return spark.createDataFrame([], str(context.schema))
+        connector = source_connector(node.name, context.endpoint)
         self.connectors[node.name] = connector
-        return _cast(connector.stream(spark, place) if live else connector.bounded(spark, place), place)
+        return _cast(connector.stream(spark, context) if live else connector.bounded(spark, context), context)
 
-    def _place(self, node: Node) -> Place:
+    def _context(self, node: Node) -> SourceContext:
         schema = node.output().schema
         if isinstance(node, Source):
             folder = self.folder / "sources" / node.name
-            return Place(node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_unread(node))
+            return SourceContext(
+                node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_unread(node)
+            )
         folder = self.folder / "loops" / node.name
-        return Place(node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder)
+        return SourceContext(
+            node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder
+        )
 
     def reread(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
         """Records that a source could not read, read once more."""
         node = next(n for n in self.nodes if n.name == step)
-        place = self._place(node)
-        return _cast(source_connector(step, place.endpoint).again(spark, place, letters), place)
+        context = self._context(node)
+        return _cast(source_connector(step, context.endpoint).again(spark, context, letters), context)
 
     def _tagged(self, frames: list[DataFrame], *ticks: DataFrame) -> DataFrame:
         if len(frames) == 1 and not ticks:
@@ -173,9 +177,9 @@ class Sources:
             made.frames[Port(node.name)] = made.several((Port(node.name),))
         return made
 
-    def fields_of(self, place: int) -> list[str]:
+    def fields_of(self, index: int) -> list[str]:
         """How the fields of a source are reached in the union."""
-        layouts, node = self._layouts(), self.nodes[place]
+        layouts, node = self._layouts(), self.nodes[index]
         unread = [UNREAD] if keeps_unread(node) else []
         if len(layouts) == 1:
             return [*(quote(n) for n in node.output().schema.names), *unread]
@@ -211,8 +215,8 @@ class Sources:
         if node is not None and len(self.nodes) == 1:
             spot = Spot(failure.partition, failure.number, failure.origin, batch, log / "0" if log else None)
             try:
-                found = self.connectors[node.name].locate(spark, self._place(node), spot)
-            except Exception:  # an error message is no place to fail
+                found = self.connectors[node.name].locate(spark, self._context(node), spot)
+            except Exception:  # an error message must not fail itself
                 found = ""
             position = f"{found} ({position})" if found else position
         return StepError(replace(failure, position=position))
@@ -221,7 +225,7 @@ class Sources:
         """Tells each connector how far the batches that are through have come."""
         for node, offset in zip(self.nodes, offsets, strict=False):
             if node.name in self.connectors and offset is not None:
-                self.connectors[node.name].reached(self._place(node), offset)
+                self.connectors[node.name].reached(self._context(node), offset)
 
     def shed(self, progress: Sequence[Any]) -> dict[str, int]:
         """How many records each source has left out of a batch, from Spark's figures of it."""

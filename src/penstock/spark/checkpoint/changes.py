@@ -63,8 +63,8 @@ class Kept:
 class Change:
     """How to get from what is kept to what is wanted."""
 
-    places: tuple[int | None, ...]
-    """For each source the place it had; None for one that is new."""
+    indexes: tuple[int | None, ...]
+    """For each source the index it had; None for one that is new."""
     moved: bool
     dropped: tuple[str, ...] = ()
     renamed: dict[str, str] = field(default_factory=dict)
@@ -139,8 +139,8 @@ def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
     if lost:
         names = dict.fromkeys([*(owner_of(s) for s in stores), *sources])
         raise StateError(_refusal(kept, lost, [n for n in names if n not in drop]))
-    places = tuple(_place(s, kept.sources) for s in wanted.sources)
-    return Change(places, kept.sources != wanted.sources, tuple(stores))
+    indexes = tuple(_index(s, kept.sources) for s in wanted.sources)
+    return Change(indexes, kept.sources != wanted.sources, tuple(stores))
 
 
 def renamed_stores(kept: Kept, wanted: Wanted, rename: Mapping[str, str]) -> dict[str, str]:
@@ -192,7 +192,7 @@ def _reasons(kept: Kept, wanted: Wanted, store: str) -> list[str]:
     return wanted.schemas[store].compatible_with(kept.schemas[store])
 
 
-def _place(source: Named, before: tuple[Named, ...]) -> int | None:
+def _index(source: Named, before: tuple[Named, ...]) -> int | None:
     """Where a source was. Ticks start over, because those that have been read are gone."""
     return before.index(source) if source in before and source[1] != "ticks" else None
 

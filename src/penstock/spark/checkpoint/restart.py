@@ -26,7 +26,7 @@ _CHANGING = "changing"
 LOCK = "lock"
 """The file whose lock says that a driver has the folder open."""
 _PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
-"""What a savepoint puts in the place of what is there; whatever else stands in the folder stays."""
+"""What a savepoint replaces; whatever else stands in the folder stays."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Restart:
             change_of(_kept(found.folder), self.wanted, self.drop, self.rename)
         elif not fresh:
             self._check_origin()
-            place = self.folder / _CHANGING if self._interrupted() else self.folder
-            kept = kept_of(place)
+            directory = self.folder / _CHANGING if self._interrupted() else self.folder
+            kept = kept_of(directory)
             if kept is not None:
                 change_of(kept, self.wanted, self.drop, self.rename)
 
@@ -91,7 +91,7 @@ class Restart:
         return kept.lineage
 
     def _lay_out(self, found: Savepoint, origin: str = "") -> None:
-        """Puts a savepoint in the place of what is there; its note comes last and makes it count."""
+        """Replaces what is there by a savepoint; its note comes last and makes it count."""
         kept = _kept(found.folder)
         change = change_of(kept, self.wanted, self.drop, self.rename)
         clear(self.folder, _PARTS)

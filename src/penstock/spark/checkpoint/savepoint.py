@@ -21,7 +21,7 @@ from typing import Any
 
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.spark.checkpoint.changes import FLOW, Change, note_of
-from penstock.spark.checkpoint.sparklog import SparkLog, placed
+from penstock.spark.checkpoint.sparklog import SparkLog, moved_name
 from penstock.state.store import StateStore
 from penstock.storage import (
     Conflict,
@@ -99,7 +99,7 @@ def _tried(checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bo
 
 @dataclass
 class _Attempt:
-    """The place of a savepoint while it is taken: `version` is that of its list, which names this attempt."""
+    """The directory of a savepoint while it is taken: `version` is that of its list, which names this attempt."""
 
     target: Path
     id: str
@@ -107,7 +107,7 @@ class _Attempt:
 
     @classmethod
     def begin(cls, target: Path) -> _Attempt:
-        """Takes the place, also over from an attempt that died; one that is not dead fails when it finishes."""
+        """Takes the directory, also over from an attempt that died; one that is not dead fails when it finishes."""
         storage, name = open_storage(target), uuid.uuid4().hex[:12]
         before = read_if_present(storage, NOTE)
         is_taken = before is None and bool(storage.children())
@@ -131,7 +131,7 @@ class _Attempt:
         self.storage.delete(*(name for name in names_under(self.storage, "") if name != NOTE))
 
     def finish(self, note: dict[str, Any]) -> Savepoint:
-        """Puts the finished list in the place of its own."""
+        """Replaces its own list by the finished one."""
         try:
             self.storage.compare_and_swap(NOTE, self.version, _sealed({"id": self.id, **note}))
         except Conflict:
@@ -139,7 +139,7 @@ class _Attempt:
         return load(self.target)
 
     def give_up(self) -> None:
-        """Leaves nothing behind, unless another has taken the place."""
+        """Leaves nothing behind, unless another has taken the directory."""
         current = read_if_present(self.storage, NOTE)
         if current is not None and current[1] == self.version:
             delete_under(self.storage, "")
@@ -206,8 +206,8 @@ class _Taking:
         if self.log.has_offsets(last + 1):
             last += 1
             yield f"offsets/{last}"
-        for place, offset in enumerate(self.log.offsets(last)):
-            yield from self.log.source_files(place, offset)
+        for index, offset in enumerate(self.log.offsets(last)):
+            yield from self.log.source_files(index, offset)
 
     def _of_state(self, version: int) -> Iterator[str]:
         if not self.note.get("schemas") and not names_under(self.storage, "state/"):
@@ -295,7 +295,7 @@ def lay_out(savepoint: Savepoint, folder: Path, change: Change) -> None:
     log = SparkLog(folder / "spark")
     log.move_paths(savepoint.origin, folder)
     for batch in range(max(0, savepoint.version - 1), log.begun() + 1):
-        log.arrange(batch, change.places)
+        log.arrange(batch, change.indexes)
 
 
 def _laid(name: str, change: Change) -> str | None:
@@ -305,14 +305,14 @@ def _laid(name: str, change: Change) -> str | None:
     part, _, rest = name.partition("/")
     if part != "spark":
         return name
-    inner = placed(rest, change.places)
+    inner = moved_name(rest, change.indexes)
     return None if inner is None else f"spark/{inner}"
 
 
-def place_of(name: str, checkpoint: Path) -> Path:
+def directory_of(name: str, checkpoint: Path) -> Path:
     """Where the savepoint of a name is: a path as it is, a plain name beside the checkpoints.
 
-    >>> place_of("before-upgrade", Path(".penstock/count"))
+    >>> directory_of("before-upgrade", Path(".penstock/count"))
     PosixPath('.penstock/savepoints/count/before-upgrade')
     """
     return Path(name) if "/" in name else checkpoint.parent / "savepoints" / checkpoint.name / name
@@ -321,13 +321,13 @@ def place_of(name: str, checkpoint: Path) -> Path:
 def find(name: str, checkpoint: Path, flow: str) -> Path:
     """Where the savepoint that somebody names is: beside the checkpoint at hand, or beside the one a flow has by default."""
     default = Path(".penstock").absolute() / flow
-    places = [place_of(name, c) for c in (checkpoint, checkpoint.with_name(flow), default)]
-    return next((p for p in places if is_savepoint(p)), places[-1])
+    directories = [directory_of(name, c) for c in (checkpoint, checkpoint.with_name(flow), default)]
+    return next((p for p in directories if is_savepoint(p)), directories[-1])
 
 
 def saved(checkpoint: Path) -> list[Savepoint]:
     """The savepoints of a flow that stand where plain names are put, oldest first."""
-    return sorted(_savepoints(place_of("x", checkpoint).parent), key=lambda s: (s.version, s.made))
+    return sorted(_savepoints(directory_of("x", checkpoint).parent), key=lambda s: (s.version, s.made))
 
 
 def _savepoints(folder: Path) -> Iterator[Savepoint]:

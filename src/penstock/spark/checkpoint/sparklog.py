@@ -80,18 +80,18 @@ class SparkLog:
                 raise CheckpointError(
                     f"{self.folder / 'offsets' / str(batch)} is damaged: it has offsets of {found} sources, the flow had {sources}; {_FIX}"
                 )
-        for place in range(sources):
-            for name in self._newest_source_files(place):
+        for index in range(sources):
+            for name in self._newest_source_files(index):
                 self._check_entries(name)
 
-    def _newest_source_files(self, place: int) -> list[str]:
+    def _newest_source_files(self, index: int) -> list[str]:
         """What a source of files has noted lately: back to the last entry that puts the earlier ones together."""
-        files = [name for name in self.noted(place) if entry_of(name) is not None]
+        files = [name for name in self.noted(index) if entry_of(name) is not None]
         return sorted(files, key=lambda name: entry_of(name) or 0)[-COMPACT_EVERY:]
 
-    def noted(self, place: int) -> list[str]:
+    def noted(self, index: int) -> list[str]:
         """The names of all that a source has noted."""
-        above = f"sources/{place}/"
+        above = f"sources/{index}/"
         return [name for name in names_under(self.storage, above) if "/" not in name.removeprefix(above)]
 
     def _checked_text(self, name: str) -> str:
@@ -121,20 +121,20 @@ class SparkLog:
         except (StorageError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({error}); {_FIX}") from None
 
-    def source_files(self, place: int, offset: str) -> list[str]:
+    def source_files(self, index: int, offset: str) -> list[str]:
         """What a source has noted up to an offset, as far as Spark's log of files can be cut there; all of it otherwise."""
-        files, last = self.noted(place), log_offset(offset)
+        files, last = self.noted(index), log_offset(offset)
         entries = [entry_of(name) for name in files]
         if last is None or None in entries:
             return files
         kept = [name for name, entry in zip(files, entries, strict=True) if entry is not None and entry <= last]
         return kept if {name.rpartition("/")[2] for name in kept} >= _needed(last) else files
 
-    def arrange(self, batch: int, places: Sequence[int | None]) -> None:
-        """Writes the offsets of a batch anew: the source at each place is the one that was at the given place before."""
+    def arrange(self, batch: int, indexes: Sequence[int | None]) -> None:
+        """Writes the offsets of a batch anew: the source at each index is the one that was at the given index before."""
         lines = self._lines(batch)
         before = lines[2:]
-        after = [NOTHING_READ if p is None else before[p] for p in places]
+        after = [NOTHING_READ if p is None else before[p] for p in indexes]
         self.storage.write(f"offsets/{batch}", "\n".join([*lines[:2], *after]).encode())
 
     def move_paths(self, before: Path, after: Path) -> None:
@@ -176,17 +176,17 @@ def entry_of(name: str) -> int | None:
     return int(number) if number.isdigit() else None
 
 
-def placed(name: str, places: Sequence[int | None]) -> str | None:
-    """Where an object of Spark's log goes when sources move: the source at each place is the one that was at the given place before.
+def moved_name(name: str, indexes: Sequence[int | None]) -> str | None:
+    """Where an object of Spark's log goes when sources move: the source at each index is the one that was at the given index before.
 
-    >>> placed("sources/1/7", (1, None)), placed("sources/0/7", (1, None)), placed("offsets/7", (1, None))
+    >>> moved_name("sources/1/7", (1, None)), moved_name("sources/0/7", (1, None)), moved_name("offsets/7", (1, None))
     ('sources/0/7', None, 'offsets/7')
     """
     part, _, rest = name.partition("/")
     old, _, inner = rest.partition("/")
     if part != "sources" or not old.isdigit():
         return name
-    return f"sources/{places.index(int(old))}/{inner}" if int(old) in places else None
+    return f"sources/{indexes.index(int(old))}/{inner}" if int(old) in indexes else None
 
 
 def _needed(last: int) -> set[str]:

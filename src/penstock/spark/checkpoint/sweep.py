@@ -27,13 +27,13 @@ EVERY = 10
 
 
 def fed_by(sources: Sources) -> dict[int, Path]:
-    """The folders into which this flow itself puts what it reads, by the place of the source."""
+    """The folders into which this flow itself puts what it reads, by the index of the source."""
     found: dict[int, Path] = {}
-    for place, node in enumerate(sources.nodes):
+    for index, node in enumerate(sources.nodes):
         if node in sources.graph.loops:
-            found[place] = sources.folder / "loops" / node.name
+            found[index] = sources.folder / "loops" / node.name
         elif isinstance(sources.connectors.get(node.name), FeedSource):
-            found[place] = sources.folder / "sources" / node.name / "feed"
+            found[index] = sources.folder / "sources" / node.name / "feed"
     return found
 
 
@@ -64,15 +64,15 @@ class Sweeper:
         return max(through[0], kept[0]) if through and kept else -1
 
     def _sweep(self, batch: int, fed: Mapping[int, Path]) -> None:
-        for place, offset in enumerate(self.log.offsets(batch)):
+        for index, offset in enumerate(self.log.offsets(batch)):
             last = log_offset(offset)
-            if place in fed and last is not None:
-                _remove(fed[place], self._read(place, last))
+            if index in fed and last is not None:
+                _remove(fed[index], self._read(index, last))
 
-    def _read(self, place: int, last: int) -> set[str]:
+    def _read(self, index: int, last: int) -> set[str]:
         """The names of the files that a source had read up to an entry of its log, as far as the log still tells."""
         try:
-            texts = [self.log.storage.read(name).decode() for name in _pieces(self.log.noted(place), last)]
+            texts = [self.log.storage.read(name).decode() for name in _pieces(self.log.noted(index), last)]
         except NotFound:  # Spark has put its log together meanwhile
             return set()
         return {name for text in texts for name in _names(text, last)}

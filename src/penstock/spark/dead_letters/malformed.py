@@ -49,19 +49,19 @@ class SourceNotes:
         found = self.noted.get["found"] or []
         endpoint = self.node.endpoint
         unread = [(bytes(row["unread"]["raw"] or b""), row["unread"]["position"]) for row in found]
-        places = source_connector(self.node.name, endpoint).positions(unread)
-        return [self._letter(row, place) for row, place in zip(found, places, strict=True)]
+        positions = source_connector(self.node.name, endpoint).positions(unread)
+        return [self._letter(row, position) for row, position in zip(found, positions, strict=True)]
 
     @property
     def _skips(self) -> bool:
         return self.node.error_action == SKIP
 
-    def _letter(self, row: SparkRow, place: str) -> DeadLetter:
+    def _letter(self, row: SparkRow, position: str) -> DeadLetter:
         options = self.node.endpoint.options
         raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}
         why = cause or why_unread(options["format"], raw, self.node.output().schema)
-        return unread_letter(self.node, Unread(raw, place, why), beside)
+        return unread_letter(self.node, Unread(raw, position, why), beside)
 
 
 def readable(at: Lowering, port: Port) -> DataFrame:

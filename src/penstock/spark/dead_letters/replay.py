@@ -39,7 +39,7 @@ class Replays:
         """Asks for dead letters to be replayed, but for those that wait already; returns how many wait more."""
         waiting = self._ids(PENDING)
         wanted = [
-            {"id": m["id"], "step": m["step"], "place": 0, "payload": m["payload"]}
+            {"id": m["id"], "step": m["step"], "input_index": 0, "payload": m["payload"]}
             for m in letters
             if m["id"] not in waiting
         ]
@@ -71,7 +71,7 @@ class Replays:
         for each in claimed["requests"]:
             found = read_payload(each["payload"])
             if found.raw is None:
-                made.setdefault((each["step"], each["place"]), []).append(found.values)
+                made.setdefault((each["step"], each["input_index"]), []).append(found.values)
             else:
                 made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
         return made

@@ -35,12 +35,12 @@ class DeadLetterStore:
         """Keeps the dead letters of a batch when it is committed."""
         return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
-    def hand_over(self, place: Path) -> None:
+    def hand_over(self, directory: Path) -> None:
         """Adds the dead letters of a bounded run to another store, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
         letters = [letter | {"id": f"{run}-{at}"} for at, letter in enumerate(self.letters())]
         if letters:
-            _write(open_storage(place), f"{run}.jsonl", letters)
+            _write(open_storage(directory), f"{run}.jsonl", letters)
 
     def letters(self) -> Iterator[dict[str, Any]]:
         """All dead letters, oldest first."""
@@ -48,7 +48,7 @@ class DeadLetterStore:
             yield from _read(self.storage, name)
 
     def edit(self, letter: str, payload: Mapping[str, object]) -> None:
-        """Puts another payload in the place of a letter's own; raises BadPayload for one that cannot be replayed."""
+        """Replaces the payload of a dead letter; raises BadPayload for one that cannot be replayed."""
         read_payload(payload)
         edited = {"payload": payload, "edited": datetime.now(UTC).isoformat(timespec="seconds")}
         self._rewrite(lambda made: made | edited if made["id"] == letter else made)

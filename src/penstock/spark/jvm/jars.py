@@ -72,13 +72,13 @@ def is_good(path: Path, jar: Jar) -> bool:
 
 
 def _fetch(jars: Sequence[Jar], folder: Path) -> None:
-    """Gets JARs without their dependencies, checks each, and puts it in place in one step."""
+    """Gets JARs without their dependencies, checks each, and moves it there in one step."""
     try:
         make_private(folder)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as aside:
             said = _run_ivy(jars, Path(aside))
             for jar in jars:
-                _place(Path(aside) / "got" / jar.file, folder / jar.file, jar, said)
+                _move(Path(aside) / "got" / jar.file, folder / jar.file, jar, said)
     except OSError as error:
         raise SetupError(
             f"JARs cannot be kept in {folder}: {error}. Set PENSTOCK_CACHE to a folder you may write to"
@@ -114,18 +114,18 @@ def _ivy() -> Path:
     return found[-1]
 
 
-def _place(got: Path, place: Path, jar: Jar, said: str) -> None:
+def _move(got: Path, target: Path, jar: Jar, said: str) -> None:
     if not got.is_file():
         raise SetupError(
             f"{jar.org}:{jar.module}:{jar.revision} could not be fetched ({_reason(said, jar)}). It needs the network once; "
-            f"PENSTOCK_IVY_SETTINGS names an Ivy settings file for a mirror; or put {jar.file} into {place.parent}"
+            f"PENSTOCK_IVY_SETTINGS names an Ivy settings file for a mirror; or put {jar.file} into {target.parent}"
         )
     if not is_good(got, jar):
         raise SetupError(
             f"{jar.org}:{jar.module}:{jar.revision} has another SHA-256 than the pinned {jar.sha256}: it is not used. "
             f"Look at what stands between this machine and its package mirror"
         )
-    got.replace(place)
+    got.replace(target)
 
 
 def _reason(said: str, jar: Jar) -> str:

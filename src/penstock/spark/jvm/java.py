@@ -52,7 +52,7 @@ class Java:
     origin: Origin
     """Where it was found."""
     text: str
-    """One line for people: version, origin, place."""
+    """One line for people: version, origin, path."""
     vector: bool
     """Whether the runtime has the vector module."""
     notes: tuple[str, ...] = ()

@@ -59,14 +59,14 @@ class Lowering:
     """What Spark notes of records that sources could not read."""
     reread: Reread = refuse_reread
 
-    def input(self, node: Node, place: int = 0) -> DataFrame:
+    def input(self, node: Node, input_index: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""
-        port = node.inputs[place]
-        return self.with_replays(node.name, place, port)
+        port = node.inputs[input_index]
+        return self.with_replays(node.name, input_index, port)
 
-    def with_replays(self, step: str, place: int, port: Port) -> DataFrame:
+    def with_replays(self, step: str, input_index: int, port: Port) -> DataFrame:
         """A stream as a step reads it: its frame, and the records that go to this step again."""
-        rows = self.replays.pop((step, place), None)
+        rows = self.replays.pop((step, input_index), None)
         if not rows:
             return self.frames[port]
         schema = self.frames[port].schema
@@ -78,7 +78,7 @@ class Lowering:
         return node.parallelism or self.tasks
 
     def give(self, port: Port, frame: DataFrame) -> None:
-        """Puts a stream's frame in place; one that several stages read is kept, so that it is computed once."""
+        """Registers a stream's frame for the stages that read it; one that several stages read is kept, so that it is computed once."""
         if port in self.plan.shared:
             frame = self.keep(frame)
         self.frames[port] = frame

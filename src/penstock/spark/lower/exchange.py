@@ -30,27 +30,27 @@ def repartition(at: Lowering, node: Repartition) -> None:
     at.give(Port(node.name), at.input(node).repartition(at.tasks_of(node), *map(quote, node.fields)))
 
 
-def place_of(keys: tuple[str, ...]) -> str:
-    """The place of a record's key, as SQL: a hash whose last seven bits are the key group.
+def key_hash_sql(keys: tuple[str, ...]) -> str:
+    """The hash of a record's key, as SQL: a hash whose last seven bits are the key group.
 
     Spark sends a record to task `hash(keys) mod tasks`. The group is the same hash modulo 128, so with a power of two of
     tasks all keys of a group go to task `group mod tasks`.
     """
     if not keys:
-        return "0L as __place"
+        return "0L as __key_hash"
     columns = ", ".join(map(quote, keys))
-    return f"(xxhash64({columns}) & {-KEY_GROUPS}L) | pmod(hash({columns}), {KEY_GROUPS}) as __place"
+    return f"(xxhash64({columns}) & {-KEY_GROUPS}L) | pmod(hash({columns}), {KEY_GROUPS}) as __key_hash"
 
 
 def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:
-    """The records at the task that owns their key, with the place of their key; in the order of arrival, if asked."""
+    """The records at the task that owns their key, with the hash of their key; in the order of arrival, if asked."""
     columns = list(map(quote, names))
     if ordered:
         frame = frame.selectExpr(*columns, "monotonically_increasing_id() as __order")
     moved = frame.repartition(tasks, *map(quote, keys))
     if ordered:
         moved = moved.sortWithinPartitions("__order")
-    return moved.selectExpr(*columns, place_of(keys))
+    return moved.selectExpr(*columns, key_hash_sql(keys))
 
 
 def several_by_key(inputs: list[KeyedInput], tasks: int, *, ordered: bool) -> DataFrame:
@@ -61,7 +61,7 @@ def several_by_key(inputs: list[KeyedInput], tasks: int, *, ordered: bool) -> Da
     if ordered:
         moved = moved.sortWithinPartitions("__input", "__order")
     structs = [f"__i{i}" for i in range(len(inputs))]
-    return moved.selectExpr("__input", *structs, place_of(tuple(keys)))
+    return moved.selectExpr("__input", *structs, key_hash_sql(tuple(keys)))
 
 
 def _packed(inputs: list[KeyedInput], at: int, ordered: bool) -> DataFrame:

@@ -9,7 +9,7 @@ from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
-from penstock.spark.lower.exchange import KeyedInput, by_key, place_of, several_by_key
+from penstock.spark.lower.exchange import KeyedInput, by_key, key_hash_sql, several_by_key
 from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.topology import routed
 from penstock.spark.tasks import worker
@@ -56,7 +56,7 @@ def mapped(
 def _moved(at: Lowering, first: Node) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
-        return frame.selectExpr("*", place_of(first.keys))
+        return frame.selectExpr("*", key_hash_sql(first.keys))
     if not isinstance(first, Keyed) or first.stays:
         return frame
     if len(first.inputs) > 1:
@@ -67,10 +67,13 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
     return by_key(frame, names, first.keys, at.tasks_of(first), ordered=first.ordered)
 
 
-def _keyed_input(at: Lowering, node: Node, place: int) -> KeyedInput:
-    port = node.inputs[place]
+def _keyed_input(at: Lowering, node: Node, input_index: int) -> KeyedInput:
+    port = node.inputs[input_index]
     return KeyedInput(
-        at.input(node, place), _struct(at, port), at.plan.graph.output(port).schema.names, node.keys_of(place)
+        at.input(node, input_index),
+        _struct(at, port),
+        at.plan.graph.output(port).schema.names,
+        node.keys_of(input_index),
     )
 
 

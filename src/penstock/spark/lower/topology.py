@@ -25,10 +25,10 @@ _ROWS = (1 << 33) - 1
 
 def routed(at: Lowering, node: Bolt) -> DataFrame:
     """The inputs of a bolt, each tuple at its task: plain columns of one input, a struct for each of several."""
-    placed = [_placed(at, node, place) for place in range(len(node.inputs))]
-    if len(placed) == 1:
-        return _moved(placed[0], node.tasks, "__order").drop("__to", "__order")
-    packed = [_packed(at, node, place, frame) for place, frame in enumerate(placed)]
+    routed = [_routed(at, node, input_index) for input_index in range(len(node.inputs))]
+    if len(routed) == 1:
+        return _moved(routed[0], node.tasks, "__order").drop("__to", "__order")
+    packed = [_packed(at, node, input_index, frame) for input_index, frame in enumerate(routed)]
     both = reduce(lambda one, other: one.unionByName(other), packed)
     return _moved(both, node.tasks, "__order", "__input").drop("__to", "__order")
 
@@ -37,10 +37,10 @@ def _moved(frame: DataFrame, tasks: int, *order: str) -> DataFrame:
     return frame.repartitionById(tasks, "__to").sortWithinPartitions(*order)
 
 
-def _placed(at: Lowering, node: Bolt, place: int) -> DataFrame:
+def _routed(at: Lowering, node: Bolt, input_index: int) -> DataFrame:
     """An input with `__order` and `__to`."""
-    grouping, frame = node.groupings[place], at.input(node, place)
-    schema = at.plan.graph.output(node.inputs[place]).schema
+    grouping, frame = node.groupings[input_index], at.input(node, input_index)
+    schema = at.plan.graph.output(node.inputs[input_index]).schema
     kept = [quote(n) for n in _kept(schema, grouping)]
     order = f"{_order(schema)} as __order"
     if grouping.kind == "all":
@@ -78,12 +78,12 @@ def _turn(schema: Schema) -> str:
     return f"(monotonically_increasing_id() & {_ROWS}) + spark_partition_id()"
 
 
-def _packed(at: Lowering, node: Bolt, place: int, frame: DataFrame) -> DataFrame:
+def _packed(at: Lowering, node: Bolt, input_index: int, frame: DataFrame) -> DataFrame:
     """One input among several: `__input` says which, and only its own struct is filled."""
-    columns = [f"{place} as __input"]
+    columns = [f"{input_index} as __input"]
     for i, port in enumerate(node.inputs):
         schema = at.plan.graph.output(port).schema
         fields = tuple(schema.field(n) for n in _kept(schema, node.groupings[i]))
-        made = f"struct({', '.join(quote(x.name) for x in fields)})" if i == place else "null"
+        made = f"struct({', '.join(quote(x.name) for x in fields)})" if i == input_index else "null"
         columns.append(f"cast({made} as {Struct(fields)}) as __i{i}")
     return frame.selectExpr(*columns, "__order", "__to")

@@ -189,7 +189,7 @@ class _Task:
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.by_name.get(step), Bolt):
                 raise
-            raise unsaved(step, state.near.values(), error, cloudpickle.dumps) from None
+            raise unsaved(step, state.cache.values(), error, cloudpickle.dumps) from None
 
     def _tasks(self) -> int:
         first = self.work.nodes[0]
@@ -220,20 +220,20 @@ class _Task:
             yield from self._several(batch)
             return
         port = self.work.inputs[0]
-        places = None
+        hashes = None
         if self.stage.grouped:
-            places = batch.column(batch.num_columns - 1).to_pylist()
+            hashes = batch.column(batch.num_columns - 1).to_pylist()
             batch = batch.select(range(batch.num_columns - 1))
-        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, places=places)
+        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, key_hashes=hashes)
 
     def _several(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
-        """Records of several inputs, by key: `__input` says which, a struct holds each, and the place comes last."""
+        """Records of several inputs, by key: `__input` says which, a struct holds each, and the key hash comes last."""
         for at, port in enumerate(self.work.inputs):
             mine = batch.filter(pc.equal(batch.column(0), at))
             if mine.num_rows:
                 records = pa.RecordBatch.from_struct_array(mine.column(1 + at))
-                places = mine.column(mine.num_columns - 1).to_pylist()
-                yield port, Chunk(self.work.graph.output(port).schema, batch=records, places=places)
+                hashes = mine.column(mine.num_columns - 1).to_pylist()
+                yield port, Chunk(self.work.graph.output(port).schema, batch=records, key_hashes=hashes)
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""

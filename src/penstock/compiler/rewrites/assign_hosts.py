@@ -6,7 +6,7 @@ from penstock.compiler.plan import NATIVE, PYTHON, SINK, SOURCE, Plan, Stage
 from penstock.graph.nodes import Bolt, DeadLetters, Feedback, Keyed, Node, Port, Repartition, Sink, Source
 
 
-def place(plan: Plan) -> Plan:
+def assign_hosts(plan: Plan) -> Plan:
     """One stage per step, in the graph's order."""
     return Plan(plan.graph, tuple(_stage(n) for n in plan.graph.ordered))
 
