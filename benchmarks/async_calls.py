@@ -38,14 +38,14 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
-async def _serve(told: Connection) -> None:
+async def _serve(reported: Connection) -> None:
     server = await asyncio.start_server(_answer, "127.0.0.1", 0, backlog=1000)
-    told.send(server.sockets[0].getsockname()[1])
+    reported.send(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
-def _server(told: Connection) -> None:
-    asyncio.run(_serve(told))
+def _server(reported: Connection) -> None:
+    asyncio.run(_serve(reported))
 
 
 @contextmanager

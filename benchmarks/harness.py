@@ -131,5 +131,5 @@ def text_lines(spark: SparkSession, directory: Path, lines: int) -> str:
 
 def batch_seconds(query: Any, skip: int) -> list[float]:
     """The time of each batch of a streaming query, by Spark's own account, without the first ones."""
-    told = [p for p in query.recentProgress if "addBatch" in p["durationMs"]]
-    return [p["durationMs"]["triggerExecution"] / 1000 for p in told[skip:]]
+    reported = [p for p in query.recentProgress if "addBatch" in p["durationMs"]]
+    return [p["durationMs"]["triggerExecution"] / 1000 for p in reported[skip:]]

@@ -56,7 +56,7 @@ def send(path: str, start: int, seconds: int) -> None:
             producer.send("in", json.dumps({"n": n, "due": due}).encode())
 
 
-def receive(path: str, records: int, deadline: float, told: Any) -> None:
+def receive(path: str, records: int, deadline: float, reported: Any) -> None:
     """Reads so many records, and tells the delay of each in seconds, by its number."""
     delays: dict[int, float] = {}
     with Log(path) as log, log.consumer(None, "out") as consumer:
@@ -66,7 +66,7 @@ def receive(path: str, records: int, deadline: float, told: Any) -> None:
             for record in found:
                 row = record.json()
                 delays[row["n"] - 1] = (now - row["due"]) / 1e9
-    told.put(delays)
+    reported.put(delays)
 
 
 def make_topics(path: Path) -> None:
@@ -78,12 +78,12 @@ def make_topics(path: Path) -> None:
 def measure(directory: str, ends: tuple[Any, Any], serve: Serve, warm: int, seconds: int) -> list[float]:
     """The delays of a served flow, in order, without those of the first seconds. `ends` are the sender and the receiver."""
     context = multiprocessing.get_context("spawn")
-    told = context.Queue()
+    reported = context.Queue()
     whole, start = warm + seconds, time.time_ns() + 3_000_000_000
     processes = [
         context.Process(target=ends[0], args=(directory, start, whole), daemon=True),
         context.Process(
-            target=ends[1], args=(directory, RATE * whole, time.time() + whole + PATIENCE, told), daemon=True
+            target=ends[1], args=(directory, RATE * whole, time.time() + whole + PATIENCE, reported), daemon=True
         ),
     ]
     for process in processes:
@@ -92,7 +92,7 @@ def measure(directory: str, ends: tuple[Any, Any], serve: Serve, warm: int, seco
     found: list[dict[int, float]] = []
 
     def await_delays() -> None:
-        found.append(told.get())
+        found.append(reported.get())
         ended.set()
 
     waiting = threading.Thread(target=await_delays, daemon=True)

@@ -40,7 +40,7 @@ def send(directory: str, start: int, seconds: int) -> None:
     producer.flush(30)
 
 
-def receive(directory: str, records: int, deadline: float, told: Any) -> None:
+def receive(directory: str, records: int, deadline: float, reported: Any) -> None:
     """Reads so many records, and tells the delay of each in seconds, by its number; of one that comes twice the first counts."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -55,7 +55,7 @@ def receive(directory: str, records: int, deadline: float, told: Any) -> None:
         for row in (json.loads(m.value()) for m in found if m.error() is None):
             delays.setdefault(row["n"] - 1, (now - row["due"]) / 1e9)
     consumer.close()
-    told.put(delays)
+    reported.put(delays)
 
 
 def graph(directory: str, delivery: str) -> Graph:

@@ -191,9 +191,9 @@ def test_many_clients_at_once(log: Log) -> None:
             return {a.positions[0][:2]: v for a, v in zip(answers, values, strict=True)}
 
     with http(log, "two") as bridge, ThreadPoolExecutor(16) as pool:
-        told = {place: value for found in pool.map(send, range(16)) for place, value in found.items()}
-    assert len(told) == 640
-    assert told == stored(log.path, "two")
+        reported = {place: value for found in pool.map(send, range(16)) for place, value in found.items()}
+    assert len(reported) == 640
+    assert reported == stored(log.path, "two")
 
 
 def test_a_key_seen_before_is_answered_as_before(log: Log) -> None:

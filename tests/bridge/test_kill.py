@@ -33,13 +33,13 @@ def free_port() -> int:
 
 
 class Sender(threading.Thread):
-    """Sends numbered records until it is told to stop, each again and again until it is answered."""
+    """Sends numbered records until it is reported to stop, each again and again until it is answered."""
 
     def __init__(self, number: int, port: int) -> None:
         super().__init__()
         self.number, self.port = number, port
         self.stop = threading.Event()
-        self.told: dict[Position, bytes] = {}
+        self.reported: dict[Position, bytes] = {}
         self.tries = Counter[bytes]()
 
     def run(self) -> None:
@@ -57,7 +57,7 @@ class Sender(threading.Thread):
                 for _ in range(1 if self.tries[value] > 1 else 3):
                     answer = client.post(value, Idempotency_Key=value.decode())
                 if answer.status == 200:
-                    self.told[answer.positions[0][:2]] = value
+                    self.reported[answer.positions[0][:2]] = value
                 return answer.status == 200
         except (OSError, http.client.HTTPException):
             return False
@@ -71,8 +71,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
     try:
         for _ in range(4):
             with bridge_process("http", "--topic", "t", log=directory, port=port) as (process, _):
-                before = sum(len(s.told) for s in senders)
-                until(lambda before=before: sum(len(s.told) for s in senders) > before + 30)  # type: ignore[misc]
+                before = sum(len(s.reported) for s in senders)
+                until(lambda before=before: sum(len(s.reported) for s in senders) > before + 30)  # type: ignore[misc]
                 time.sleep(chance.random() * 0.3)
                 process.send_signal(signal.SIGKILL)
         with bridge_process("http", "--topic", "t", log=directory, port=port) as (process, _):
@@ -85,10 +85,10 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
     finally:
         for sender in senders:
             sender.stop.set()
-    told = {at: value for s in senders for at, value in s.told.items()}
+    reported = {at: value for s in senders for at, value in s.reported.items()}
     found = stored(directory)
-    assert len(told) > 120
-    assert found == told
+    assert len(reported) > 120
+    assert found == reported
     assert max(Counter(found.values()).values()) == 1
     assert any(n > 1 for s in senders for n in s.tries.values()), "some were sent again"
 
@@ -96,7 +96,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
 @pytest.mark.parametrize("call", [21, 22, 23, 24])
 def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: Path, call: int) -> None:
     """Lines without keys; the process dies at a system call, in the middle of it if it writes."""
-    told: dict[Position, bytes] = {}
+    reported: dict[Position, bytes] = {}
     with (
         bridge_process("socket", "--topic", "t", log=directory, PENSTOCK_LOG_CRASH_AT=str(call)) as (process, port),
         socket.create_connection(("127.0.0.1", port), timeout=30) as made,
@@ -108,12 +108,12 @@ def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: P
             word, *numbers = answers.readline().split() or [b""]
             if word != b"ok":
                 break
-            told[int(numbers[0]), int(numbers[1])] = b"value %d" % n
+            reported[int(numbers[0]), int(numbers[1])] = b"value %d" % n
     assert process.wait(20) == -signal.SIGKILL
     found = stored(directory)
-    assert 0 < len(told) < 100
-    assert told.items() <= found.items()
-    assert len(found) - len(told) <= 1
+    assert 0 < len(reported) < 100
+    assert reported.items() <= found.items()
+    assert len(found) - len(reported) <= 1
 
 
 def test_sigterm_answers_what_was_taken_and_ends_with_0(directory: Path) -> None:

@@ -126,8 +126,8 @@ def test_many_senders_at_once_each_in_order(log: Log) -> None:
     with lines(log) as bridge, ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(send, range(8)))
     found = stored(log.path)
-    for number, told in enumerate(answers):
-        positions = [tuple(map(int, line.split()[1:])) for line in told]
+    for number, reported in enumerate(answers):
+        positions = [tuple(map(int, line.split()[1:])) for line in reported]
         assert [found[p] for p in positions] == [b"%d %d" % (number, n) for n in range(2000)]  # type: ignore[index]
     assert len(found) == 16_000
 

@@ -52,9 +52,9 @@ def test_list_tells_steps_and_versions(folder: Path) -> None:
     out = penstock("state", "list", folder)
     assert "version 2; 0 to 2 are kept" in out
     assert "count by word" in out
-    told = json.loads(penstock("state", "list", folder, "--format", "json", "--version", 1))
-    assert told["versions"] == [0, 1, 2]
-    assert {(s["name"], s["kind"]) for s in told["steps"]} == {("count", "values"), ("rows", "rows")}
+    reported = json.loads(penstock("state", "list", folder, "--format", "json", "--version", 1))
+    assert reported["versions"] == [0, 1, 2]
+    assert {(s["name"], s["kind"]) for s in reported["steps"]} == {("count", "values"), ("rows", "rows")}
 
 
 def test_show_gives_keys_and_values_of_any_kept_version(folder: Path) -> None:

@@ -21,7 +21,7 @@ from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
-from penstock.compiler.rewrites.prune_unread import prune_unread, unread
+from penstock.compiler.rewrites.prune_unused import prune_unused, unused
 from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
 from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.graph.nodes import AsRecords, Node, Port, Union
@@ -36,7 +36,7 @@ RULES: dict[Callable[[Plan], Plan], str] = {
     window_parts: "windows",
     combine_early: "reduce_early",
     assign_hosts: "native_between",
-    prune_unread: "left_out",
+    prune_unused: "left_out",
     fuse_python: "branch_in_python",
     fuse_native: "all_native",
     share_streams: "shared_streams",
@@ -178,7 +178,7 @@ def test_a_loop_that_reaches_no_sink_still_turns() -> None:
     again = flow.feedback("again", "k string, n bigint")
     flow.feed(again, numbers.union("both", again).where("some", "n > 1"))
     numbers.sink("out", ps.console())
-    assert unread(compile_graph(flow.graph)) == ()
+    assert unused(compile_graph(flow.graph)) == ()
 
 
 def test_a_union_of_streams_that_differ_in_nullability_stays_native() -> None:

@@ -196,7 +196,7 @@ def test_a_stage_says_what_it_is() -> None:
         "state": True,
         "python_pass": 2,
         "reads": [{"step": "fold@combine", "port": "out"}],
-        "gives": [{"step": "after", "port": "out"}],
+        "outputs": [{"step": "after", "port": "out"}],
     }
 
 

@@ -130,8 +130,8 @@ def test_joins_describe_themselves(flow: ps.Flow) -> None:
     one.asof_join("asof", two, "k", tolerance="10s")
     one.window_join("win", two, "k", ps.sliding("1m", every="10s"))
     one.join("table", ps.items([], "k bigint, city string"), "k", refresh="5m")
-    told = {n.name: n.settings() for n in flow.graph.nodes}
-    assert told["near"] == {"on": "k = b", "how": "left", "within": "-5s to 1m"}
-    assert told["asof"] == {"on": "k", "how": "left", "direction": "backward", "tolerance": "10s"}
-    assert told["win"]["window"] == "1m every 10s"
-    assert told["table"]["refresh"] == "every 5m"
+    reported = {n.name: n.settings() for n in flow.graph.nodes}
+    assert reported["near"] == {"on": "k = b", "how": "left", "within": "-5s to 1m"}
+    assert reported["asof"] == {"on": "k", "how": "left", "direction": "backward", "tolerance": "10s"}
+    assert reported["win"]["window"] == "1m every 10s"
+    assert reported["table"]["refresh"] == "every 5m"

@@ -1,4 +1,4 @@
-"""A real HTTP server that keeps what it gets and answers as it is told."""
+"""A real HTTP server that keeps what it gets and answers as it is reported."""
 
 from __future__ import annotations
 

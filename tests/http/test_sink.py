@@ -136,9 +136,9 @@ def test_rows_that_the_server_refuses_are_told_and_the_rest_arrives(desk: Desk, 
     refusing(desk, "bad", "worse")
     posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=per_request).options), "life"))
     given = list(enumerate(rows((1, "a"), (2, "bad"), (3, "c"), (4, "worse"))))
-    told = [one for at in range(0, 4, per_request) for one in posting.stage_rows(given[at : at + per_request])]
-    assert [(number, row[1]) for number, row, _ in told] == [(1, "bad"), (3, "worse")]
-    assert all("answered 422" in said for *_, said in told)
+    reported = [one for at in range(0, 4, per_request) for one in posting.stage_rows(given[at : at + per_request])]
+    assert [(number, row[1]) for number, row, _ in reported] == [(1, "bad"), (3, "worse")]
+    assert all("answered 422" in said for *_, said in reported)
     taken = [
         row for body, status in desk.answered if status == 200 for row in (body if isinstance(body, list) else [body])
     ]
@@ -171,7 +171,7 @@ def test_refused_rows_become_letters(desk: Desk, penstock_spark: Any, tmp_path: 
     options = RunSpec(checkpoint=tmp_path, mode="once")
     run_live(flow.graph, penstock_spark, options, observers=(reports.append,)).wait(0.02)
     assert sorted(body["id"] for body, status in desk.answered if status == 200) == [1, 3]
-    (letter,) = DeadLetterStore(tmp_path / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "dead-letters").dead_letters()
     assert (letter["step"], letter["record"]) == ("out", "Row(id=2, word='bad')")
     assert "answered 422" in letter["cause"]
     assert "geheim" not in str(letter)
@@ -200,7 +200,7 @@ def test_a_letter_goes_to_the_server_again(desk: Desk, penstock_spark: Any, tmp_
     run_live(flow_of(desk, given, on_error="dead_letter").graph, penstock_spark, options).wait(0.02)
     refusing(desk)
     desk.answered.clear()
-    Replays(tmp_path / "replay").ask(list(DeadLetterStore(tmp_path / "dead-letters").letters()))
+    Replays(tmp_path / "replay").ask(list(DeadLetterStore(tmp_path / "dead-letters").dead_letters()))
     flow = flow_of(desk, [*given, (3, "c"), (4, "d")], 2, on_error="dead_letter")
     run_live(flow.graph, penstock_spark, options).wait(0.02)
     assert sorted((body["id"], status) for body, status in desk.answered) == [(2, 200), (3, 200), (4, 200)]

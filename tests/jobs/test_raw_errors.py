@@ -1,4 +1,4 @@
-"""What befalls the machine is told in words: the cause, what is safe, what to do."""
+"""What befalls the machine is reported in words: the cause, what is safe, what to do."""
 
 from __future__ import annotations
 

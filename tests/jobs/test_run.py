@@ -62,8 +62,8 @@ def test_a_start_returns_while_the_run_goes_on_and_its_error_reaches_who_waits(
 
 
 def test_a_run_that_is_asked_to_stop_says_so(machine: Machine, tmp_path: Path) -> None:
-    told: list[str] = []
-    run = start(RunSpec(checkpoint=tmp_path), flow(), Watchers(tell=told.append))
+    reported: list[str] = []
+    run = start(RunSpec(checkpoint=tmp_path), flow(), Watchers(tell=reported.append))
     assert machine.reached.wait(20)
     run.stop()
     assert run.status().phase == "stopping"

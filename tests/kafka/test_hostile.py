@@ -17,7 +17,7 @@ from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka import wire
 from penstock.connectors.kafka.schema_registry import Registered, Registry
 from penstock.connectors.kafka.source import fields
-from penstock.connectors.malformed import UNREAD
+from penstock.connectors.malformed import MALFORMED
 from penstock.errors import RunError
 from penstock.graph.schema import Schema, schema_of
 from penstock.kernels.records.reading import Unreadable, read_json
@@ -86,11 +86,11 @@ def protobuf_schema() -> tuple[Registered, list[bytes]]:
     ]
 
 
-def told(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
+def reported(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(wire, "registry_at", lambda *_: Schemas(registered))
     endpoint = ps.kafka("t", SCHEMA, format=form, registry="http://none")
     assert endpoint.schema is not None
-    context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+    context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_malformed=True)
     reading = wire._Reading(context, endpoint.schema)
     nothing = pa.nulls(len(values), pa.string())
     rows = pa.record_batch([pa.array(values, pa.binary()), nothing, nothing], names=["value", "__position", "__cause"])
@@ -108,11 +108,11 @@ def values_of(form: str) -> tuple[Registered, list[bytes]]:
 @pytest.mark.parametrize("form", ["avro", "protobuf"])
 def test_generated_values_are_read_or_have_a_cause(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     registered, values = values_of(form)
-    made = told(form, registered, values, monkeypatch)
+    made = reported(form, registered, values, monkeypatch)
     assert made.num_rows == len(values)
-    unread = [row for row in made.column(UNREAD).to_pylist() if row is not None]
-    assert 0 < len(unread) < len(values)
-    assert all(row["cause"] and row["raw"] is not None for row in unread)
+    malformed = [row for row in made.column(MALFORMED).to_pylist() if row is not None]
+    assert 0 < len(malformed) < len(values)
+    assert all(row["cause"] and row["raw"] is not None for row in malformed)
     made.to_pylist()
 
 
@@ -127,10 +127,10 @@ def test_generated_values_are_read_the_same_way_on_spark(
         options: dict[str, Any] = {} if form == "json" else {"registry": registry.url}
         endpoint = ps.kafka("t", JSON_SCHEMA if form == "json" else SCHEMA, format=form, also="offset", **options)
         assert endpoint.schema is not None
-        context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_unread=True)
+        context = SourceContext("in", endpoint, endpoint.schema, Path("none"), keeps_malformed=True)
         rows = [(value, "t", 0, at) for at, value in enumerate(values)]
         frame = penstock_spark.createDataFrame(rows, "value binary, topic string, partition int, offset bigint")
-        found = fields(frame.repartition(2), context).selectExpr("offset", f"{UNREAD} is null as good").collect()
+        found = fields(frame.repartition(2), context).selectExpr("offset", f"{MALFORMED} is null as good").collect()
     assert {row.offset for row in found if row.good} == set(good_ones(form, registered, values, monkeypatch))
     assert len(found) == len(values)
 
@@ -140,8 +140,8 @@ def good_ones(form: str, registered: Registered, values: list[bytes], monkeypatc
     if form == "json":
         schema = schema_of(JSON_SCHEMA)
         return [at for at, value in enumerate(values) if not _is_unreadable(value, schema)]
-    made = told(form, registered, values, monkeypatch)
-    return [at for at, row in enumerate(made.column(UNREAD).to_pylist()) if row is None]
+    made = reported(form, registered, values, monkeypatch)
+    return [at for at, row in enumerate(made.column(MALFORMED).to_pylist()) if row is None]
 
 
 def _is_unreadable(value: bytes, schema: Schema) -> bool:

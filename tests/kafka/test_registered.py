@@ -15,7 +15,7 @@ from penstock.connectors.local import LocalSink, LocalSource
 from penstock.connectors.messages import Message, message_reader
 from penstock.graph.row import row_class
 from penstock.graph.schema import schema_of
-from penstock.kernels.records.reading import Unread
+from penstock.kernels.records.reading import MalformedRecord
 from tests.kafka.registry import Schemas, schema_registry
 
 SCHEMA = "id bigint, name string, tags map<string, bigint>"
@@ -77,6 +77,6 @@ def test_a_value_that_is_none_is_named_with_its_position(form: str, registry: Sc
     assert made[0] == (*FORMS[form][2][0], 0)
     assert made[3] == (*[None] * len(FORMS[form][2][0]), 3)
     for at in (1, 2):
-        assert isinstance(made[at], Unread)
+        assert isinstance(made[at], MalformedRecord)
         assert made[at].position == f"topic rows, partition 0, offset {at}"
     assert "wire format" in made[1].cause

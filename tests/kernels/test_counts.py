@@ -19,9 +19,12 @@ def test_counts_of_several_tasks_add_up_by_step_and_field() -> None:
 
 
 def test_a_letter_of_a_task_that_ran_twice_counts_once() -> None:
-    letter = DeadLetter("a", "cause", "", "1", "", number="partition 0 of a, dead letter 0")
+    dead_letter = DeadLetter("a", "cause", "", "1", "", number="partition 0 of a, dead letter 0")
     other = DeadLetter("a", "cause", "", "2", "", number="partition 1 of a, dead letter 0")
-    assert (PassCounts(letters=[letter]) + PassCounts(letters=[letter, other])).letters == [letter, other]
+    assert (PassCounts(dead_letters=[dead_letter]) + PassCounts(dead_letters=[dead_letter, other])).dead_letters == [
+        dead_letter,
+        other,
+    ]
 
 
 def test_a_step_that_takes_records_and_emits_none_is_among_those_that_emit() -> None:

@@ -75,7 +75,7 @@ def test_nothing_comes_out_further_behind_than_the_step_says(
     at = run.node.output().schema.names.index(timed.column)
     for number, (left, right, step) in enumerate(given):
         watermark = FOREVER if number == len(given) - 1 else watermark + step
-        late = Times(run.stood).held(run.node.hold).late
+        late = Times(run.stood).held(run.node.hold).previous
         assert all(row[at] >= late for row in run.batch(left, right, watermark))
 
 

@@ -126,7 +126,7 @@ class Wheel:
     """A chooser with a state of its own for each emitter."""
 
     def prepare(self, context: Any, stream: str, tasks: list[int]) -> None:
-        self.told = (context.component, context.task, stream)
+        self.reported = (context.component, context.task, stream)
         self.tasks = tasks
         self.turn = 0
 
@@ -139,7 +139,7 @@ def test_a_chooser_is_prepared_and_is_each_emitters_own() -> None:
     made = router("custom", 3, chooser=Wheel())
     assert isinstance(made, Custom)
     assert [made.targets(("w", 0), emitter)[0] for emitter in (0, 0, 1, 0)] == [2, 1, 2, 0]
-    assert made.choosers[1].__self__.told == ("words", 1, "default")  # type: ignore[attr-defined]  # a bound method
+    assert made.choosers[1].__self__.reported == ("words", 1, "default")  # type: ignore[attr-defined]  # a bound method
 
 
 @pytest.mark.parametrize("wrong", [3, -1, "1", None, 1.0, True, [0, 7]])

@@ -143,12 +143,12 @@ def compared(spec: Any, seed: int, behind: int) -> int:
         mark = max(late, clock - behind * SECOND if clock else NEVER)
         clock = max([clock, *(m[1] for m in mine)])
         batch = [(k, to_moment(t), v, g) for k, t, v, g in mine]
-        times = Times(late=late, watermark=mark)
+        times = Times(previous=late, watermark=mark)
         one.batch([Chunk.of(plain.output(Port("s@time")).schema, batch)], times)
         two.batch([parts(split, batch)] if batch else [], times)
         assert _plain(one.out) == _plain(two.out)
         late = mark
-    end = Times(late=late, watermark=FOREVER)
+    end = Times(previous=late, watermark=FOREVER)
     one.batch([], end)
     two.batch([], end)
     assert _plain(one.out) == _plain(two.out)

@@ -34,7 +34,7 @@ def value_of(number: int) -> bytes:
     return b"%d " % number + b"x" * (number * 7 % 90)
 
 
-def write_some(path: Path, told: int, batches: int, *, single: bool = False) -> None:
+def write_some(path: Path, reported: int, batches: int, *, single: bool = False) -> None:
     """Go on with the numbers; tell each acknowledged end through a pipe."""
     log = Log(path)
     producer = log.producer("writer", linger_ms=0)
@@ -47,12 +47,12 @@ def write_some(path: Path, told: int, batches: int, *, single: bool = False) -> 
         else:
             producer.send_many("t", [value_of(n) for n in several])
         following = several.stop
-        os.write(told, b"%d\n" % following)
+        os.write(reported, b"%d\n" % following)
     log.close()
 
 
 def run_and_kill(path: Path, act: Callable[[int], None], kill: Callable[[int], None] | None = None) -> tuple[int, int]:
-    """How the writer ended, and the last end it was told is safe."""
+    """How the writer ended, and the last end it was reported is safe."""
     read, write = os.pipe()
     if kill is None:
         ended = forked(lambda: act(write))
@@ -67,9 +67,9 @@ def run_and_kill(path: Path, act: Callable[[int], None], kill: Callable[[int], N
         ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.close(write)
     with os.fdopen(read) as lines:
-        told = [int(line) for line in lines]
+        reported = [int(line) for line in lines]
     assert ended in (0, -signal.SIGKILL)
-    return ended, told[-1] if told else 0
+    return ended, reported[-1] if reported else 0
 
 
 def check(path: Path, promised: int) -> int:
@@ -105,19 +105,19 @@ def kill_between_calls(path: Path, kills: int, seed: int) -> None:
     random.seed(seed)
     with Log(path) as log:
         log.create_topic("t", segment_bytes=2000)
-    calls = count_calls(path, lambda told: write_some(path, told, 12))
+    calls = count_calls(path, lambda reported: write_some(path, reported, 12))
     promised = check(path, 0)
     killed = 0
     while killed < kills:
         number = random.randint(1, calls)
 
-        def act(told: int, number: int = number) -> None:
+        def act(reported: int, number: int = number) -> None:
             files.watch(files.crash_at(number))
-            write_some(path, told, 12, single=number % 3 == 0)
+            write_some(path, reported, 12, single=number % 3 == 0)
 
-        ended, told = run_and_kill(path, act)
+        ended, reported = run_and_kill(path, act)
         killed += ended != 0
-        promised = check(path, max(promised, told))
+        promised = check(path, max(promised, reported))
 
 
 def test_kills_between_system_calls_lose_nothing(tmp_path: Path) -> None:
@@ -137,12 +137,12 @@ def test_each_of_the_calls_of_one_run_is_a_safe_place_to_die(tmp_path: Path) -> 
     promised = 0
     for number in range(1, 60):
 
-        def act(told: int, number: int = number) -> None:
+        def act(reported: int, number: int = number) -> None:
             files.watch(files.crash_at(number))
-            write_some(tmp_path, told, 6)
+            write_some(tmp_path, reported, 6)
 
-        _, told = run_and_kill(tmp_path, act)
-        promised = check(tmp_path, max(promised, told))
+        _, reported = run_and_kill(tmp_path, act)
+        promised = check(tmp_path, max(promised, reported))
 
 
 def test_kills_at_any_moment_lose_nothing(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_kills_at_any_moment_lose_nothing(tmp_path: Path) -> None:
             time.sleep(random.uniform(0.001, 0.04))
             os.kill(child, signal.SIGKILL)
 
-        _, told = run_and_kill(tmp_path, lambda told: write_some(tmp_path, told, 100_000), kill)
-        promised = check(tmp_path, max(promised, told))
+        _, reported = run_and_kill(tmp_path, lambda reported: write_some(tmp_path, reported, 100_000), kill)
+        promised = check(tmp_path, max(promised, reported))
     assert promised > 0
 
 
@@ -169,20 +169,20 @@ def test_a_commit_is_old_or_new_after_a_kill(tmp_path: Path) -> None:
     safe = 0
     for number in range(1, 16):
 
-        def act(told: int, number: int = number, safe: int = safe) -> None:
+        def act(reported: int, number: int = number, safe: int = safe) -> None:
             with Log(tmp_path) as log, log.consumer("g", "t", assignment=[("t", 0), ("t", 1)]) as consumer:
                 files.watch(files.crash_at(number))
                 for offset in range(safe + 1, safe + 4):
                     consumer.seek("t", 0, offset)
                     consumer.seek("t", 1, offset)
                     consumer.commit()
-                    os.write(told, b"%d\n" % offset)
+                    os.write(reported, b"%d\n" % offset)
 
-        _, told = run_and_kill(tmp_path, act)
+        _, reported = run_and_kill(tmp_path, act)
         with Log(tmp_path) as log:
             both = set(log.groups.committed("g").values()) or {0}
         assert len(both) == 1
-        assert max(safe, told) <= min(both) <= max(safe, told) + 1
+        assert max(safe, reported) <= min(both) <= max(safe, reported) + 1
         safe = min(both)
 
 
@@ -197,7 +197,7 @@ def test_a_kill_during_compaction_loses_no_key(tmp_path: Path) -> None:
                 producer.send_many("t", [value], keys=[key])
                 expected[key] = value
 
-        def act(told: int, number: int = number) -> None:
+        def act(reported: int, number: int = number) -> None:
             files.watch(files.crash_at(number))
             with Log(tmp_path) as log:
                 log.clean()
@@ -214,18 +214,18 @@ def test_a_kill_during_retention_is_no_damage(tmp_path: Path) -> None:
     sent = 0
     for number in range(1, 30):
 
-        def act(told: int, number: int = number, sent: int = sent) -> None:
+        def act(reported: int, number: int = number, sent: int = sent) -> None:
             with Log(tmp_path) as log, log.producer() as producer:
                 files.watch(files.crash_at(number))
                 for n in range(sent, sent + 20):
                     producer.send_many("t", [b"%d" % n])
-                    os.write(told, b"%d\n" % (n + 1))
+                    os.write(reported, b"%d\n" % (n + 1))
                 log.clean()
 
-        _, told = run_and_kill(tmp_path, act)
+        _, reported = run_and_kill(tmp_path, act)
         with Log(tmp_path) as log:
             start, end = log.offsets("t")[0]
-            assert end >= told
+            assert end >= reported
             assert [r.offset for r in log.read("t", 0, start)] == list(range(start, end))
             assert log.verify() == []
             sent = end

@@ -165,7 +165,7 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.consumer is not None)
     @rule()
     def poll_all(self) -> None:
-        """Retention may have overtaken a position: then the consumer is told, and begins anew."""
+        """Retention may have overtaken a position: then the consumer is reported, and begins anew."""
         assert self.consumer is not None
         for place in T:
             if self.position[place] < self.starts[place.partition]:

@@ -32,7 +32,7 @@ def each_moment(disk: Disk, target: Path, images: int, seed: int) -> Iterator[Ca
     """Perform the calls one by one; after each, make images of what a power loss would leave."""
     chance = random.Random(seed)
     for call in disk.calls:
-        if call.op == "told":
+        if call.op == "reported":
             yield call
             continue
         disk.perform(call)
@@ -48,7 +48,7 @@ def write_and_tell(log: Log, disk: Disk, rounds: int) -> None:
             several = [b"%d" % n for n in range(following, following + 1 + number % 3)]
             producer.send_many("t", several)
             following += len(several)
-            disk.note(Call("told", "", following))
+            disk.note(Call("reported", "", following))
 
 
 def survives(fast_path: Path, rounds: int, images: int, seed: int) -> None:
@@ -56,15 +56,15 @@ def survives(fast_path: Path, rounds: int, images: int, seed: int) -> None:
         log.create_topic("t", segment_bytes=400)
         with watched(fast_path / "log") as disk:
             write_and_tell(log, disk, rounds)
-    told = 0
+    reported = 0
     for call in each_moment(disk, fast_path / "left", images, seed):
         if call is not None:
-            told = call.offset
+            reported = call.offset
             continue
         with Log(fast_path / "left") as left:
-            assert left.verify() == [], f"{told} were acknowledged, and there is damage (seed {seed})"
+            assert left.verify() == [], f"{reported} were acknowledged, and there is damage (seed {seed})"
             found = values(left)
-            assert len(found) >= told, f"{told} were acknowledged, {len(found)} are left (seed {seed})"
+            assert len(found) >= reported, f"{reported} were acknowledged, {len(found)} are left (seed {seed})"
             assert found == [b"%d" % n for n in range(len(found))]
             with left.producer() as producer:
                 assert producer.send_many("t", [b"more"])[0].offset == len(found)
@@ -90,14 +90,14 @@ def test_a_committed_offset_is_there_after_a_power_loss(fast_path: Path) -> None
         with watched(fast_path / "log") as disk:
             for offset in range(1, 6):
                 log.groups.commit("g", {partition: offset})
-                disk.note(Call("told", "", offset))
-    told = 0
+                disk.note(Call("reported", "", offset))
+    reported = 0
     for call in each_moment(disk, fast_path / "left", 5, 3):
         if call is not None:
-            told = call.offset
+            reported = call.offset
             continue
         with Log(fast_path / "left") as left:
-            assert left.groups.committed("g")[partition] in (told, told + 1)
+            assert left.groups.committed("g")[partition] in (reported, reported + 1)
 
 
 def test_compaction_loses_no_key_in_a_power_loss(fast_path: Path) -> None:

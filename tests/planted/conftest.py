@@ -11,8 +11,8 @@ __all__ = ["fast_path", "kafka", "kafka_broker"]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    told = [dict(r.user_properties) for r in terminalreporter.stats.get("passed", []) if r.when == "call"]
-    caught = [(t["planted"], t["caught"]) for t in told if "planted" in t]
+    reported = [dict(r.user_properties) for r in terminalreporter.stats.get("passed", []) if r.when == "call"]
+    caught = [(t["planted"], t["caught"]) for t in reported if "planted" in t]
     if caught:
         terminalreporter.section(f"{len(caught)} bugs were planted and caught")
     for name, how in caught:

@@ -50,13 +50,13 @@ def test_refused_rows_become_letters_and_the_rest_arrives(
     db.execute(TABLE)
     (report,) = run(flow_of(url, GIVEN), penstock_spark, tmp_path)
     assert there(db) == [(1, "a"), (3, "c"), (5, "e")]
-    letters = list(DeadLetterStore(tmp_path / "dead-letters").letters())
+    letters = list(DeadLetterStore(tmp_path / "dead-letters").dead_letters())
     assert {m["step"] for m in letters} == {"out"}
-    told = {m["record"]: m["cause"] for m in letters}
-    assert sorted(told) == ["Row(id=1, word='again')", "Row(id=2, word='bad')", "Row(id=4, word='too long')"]
-    assert "unique" in told["Row(id=1, word='again')"]
-    assert "check constraint" in told["Row(id=2, word='bad')"]
-    assert "too long" in told["Row(id=4, word='too long')"]
+    reported = {m["record"]: m["cause"] for m in letters}
+    assert sorted(reported) == ["Row(id=1, word='again')", "Row(id=2, word='bad')", "Row(id=4, word='too long')"]
+    assert "unique" in reported["Row(id=1, word='again')"]
+    assert "check constraint" in reported["Row(id=2, word='bad')"]
+    assert "too long" in reported["Row(id=4, word='too long')"]
     assert report.balance == {"read": 6, "written": 3, "dead": 3}
 
 
@@ -64,7 +64,7 @@ def test_refused_rows_go_back_to_the_sink(url: str, db: Database, penstock_spark
     db.execute(TABLE)
     run(flow_of(url, FEW), penstock_spark, tmp_path)
     db.execute("alter table rows drop constraint rows_word_check")
-    letters = [m for m in DeadLetterStore(tmp_path / "dead-letters").letters() if "bad" in m["record"]]
+    letters = [m for m in DeadLetterStore(tmp_path / "dead-letters").dead_letters() if "bad" in m["record"]]
     Replays(tmp_path / "replay").ask(letters)
     more = [(i, "x") for i in range(6, 9)]
     run(flow_of(url, [*FEW, *more]), penstock_spark, tmp_path)
@@ -76,13 +76,13 @@ def test_a_batch_that_comes_again_has_the_same_letters(
 ) -> None:
     db.execute(TABLE)
     run(flow_of(url, FEW), penstock_spark, tmp_path)
-    before = sorted(m["record"] for m in DeadLetterStore(tmp_path / "dead-letters").letters())
+    before = sorted(m["record"] for m in DeadLetterStore(tmp_path / "dead-letters").dead_letters())
     for lost in [*(tmp_path / "spark" / "commits").iterdir(), *(tmp_path / "dead-letters").iterdir()]:
         if lost.is_file() and "metadata" not in lost.name:
             lost.unlink()
     run(flow_of(url, FEW), penstock_spark, tmp_path)
     assert there(db) == [(1, "a")]
-    assert sorted(m["record"] for m in DeadLetterStore(tmp_path / "dead-letters").letters()) == before
+    assert sorted(m["record"] for m in DeadLetterStore(tmp_path / "dead-letters").dead_letters()) == before
     assert len(before) == 2
 
 

@@ -16,7 +16,7 @@ import penstock as ps
 from penstock.errors import StepError
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
-from penstock.kernels.records.reading import Unreadable, read_csv, read_json, why_unread
+from penstock.kernels.records.reading import Unreadable, read_csv, read_json, why_malformed
 from penstock.log import Log
 from penstock.spark.run import run_bounded, run_live
 from penstock.testing import run_local
@@ -47,7 +47,7 @@ def known() -> list[Any]:
 @pytest.mark.parametrize(("form", "text", "good"), known())
 def test_a_text_is_a_record_or_has_a_cause(form: str, text: str, good: bool) -> None:
     assert is_good(form, text) is good
-    said = why_unread(form, text.encode(), schema_of(READ[form][1]))
+    said = why_malformed(form, text.encode(), schema_of(READ[form][1]))
     assert good or (said and "does not fit the schema" not in said)
 
 
@@ -66,7 +66,7 @@ def test_a_text_is_a_record_or_has_a_cause(form: str, text: str, good: bool) -> 
     ],
 )
 def test_a_cause_names_what_is_wrong(text: str, cause: str) -> None:
-    assert cause in why_unread("json", text.encode(), schema_of(hostile.SCHEMA))
+    assert cause in why_malformed("json", text.encode(), schema_of(hostile.SCHEMA))
 
 
 class Outcome:

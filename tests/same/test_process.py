@@ -342,7 +342,7 @@ def test_a_timer_without_on_timer_is_refused() -> None:
 
 
 class Waits(ps.Process):
-    """Sets a timer by the clock that it is told."""
+    """Sets a timer by the clock that it is reported."""
 
     def __init__(self, clock: str) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema, schemas_from_json
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.sparklog import uri
 from penstock.state.store import StateStore
@@ -24,10 +24,10 @@ SCHEMAS = {
     "count": StateSchema("count", "count", "values", (WORD,)),
     "rows": StateSchema("rows", "rows", "rows", (WORD,)),
 }
-WANTED = Wanted("shop", (("one", "files"), ("two", "spout")), SCHEMAS)
+WANTED = FlowLayout("shop", (("one", "files"), ("two", "spout")), SCHEMAS)
 
 
-def begin(folder: Path, wanted: Wanted = WANTED) -> Path:
+def begin(folder: Path, wanted: FlowLayout = WANTED) -> Path:
     """A folder in which a flow has begun."""
     make_directory(folder)
     put(folder / "lock", b"")

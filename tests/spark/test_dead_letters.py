@@ -38,7 +38,7 @@ def flow_of(function: Any, **settings: Any) -> ps.Flow:
 
 def test_the_letter_box_keeps_what_no_sink_takes_and_replays_it(penstock_spark: Any, tmp_path: Path) -> None:
     run_spark(flow_of(parse), penstock_spark, {"texts": ["1", "x", "2", "y"]}, cuts={"texts": [2]}, folder=tmp_path)
-    letters = list(DeadLetterStore(tmp_path / "dead-letters").letters())
+    letters = list(DeadLetterStore(tmp_path / "dead-letters").dead_letters())
     assert sorted(m["record"] for m in letters) == ["Row(text='x')", "Row(text='y')"]
     assert {m["step"] for m in letters} == {"parse"}
     assert "invalid literal" in letters[0]["cause"]
@@ -67,7 +67,7 @@ def test_a_letter_is_replayed_into_a_stage_that_has_no_first_task(penstock_spark
     texts = ["2", "x"]
     given: dict[str, list[Any]] = {"others": [1, 1], "texts": texts}
     run_spark(united(parse), penstock_spark, given, cuts={"others": [1], "texts": [1]}, folder=tmp_path)
-    assert Replays(tmp_path / "replay").ask(DeadLetterStore(tmp_path / "dead-letters").letters()) == 1
+    assert Replays(tmp_path / "replay").ask(DeadLetterStore(tmp_path / "dead-letters").dead_letters()) == 1
     cuts = {"others": [1, 2], "texts": [1]}
     given = {"others": [1, 1, 3], "texts": texts}
     results = run_spark(united(parse_better), penstock_spark, given, cuts=cuts, folder=tmp_path)
@@ -76,7 +76,7 @@ def test_a_letter_is_replayed_into_a_stage_that_has_no_first_task(penstock_spark
 
 def test_a_letter_whose_step_is_gone_counts_as_not_replayed(penstock_spark: Any, tmp_path: Path) -> None:
     run_spark(flow_of(parse), penstock_spark, {"texts": ["1", "x"]}, cuts={"texts": [1]}, folder=tmp_path)
-    (letter,) = DeadLetterStore(tmp_path / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "dead-letters").dead_letters()
     replays = Replays(tmp_path / "replay")
     assert replays.ask([letter | {"step": "gone"}]) == 1
     assert replays.ask([letter | {"step": "gone"}]) == 0, "it waits already"
@@ -131,6 +131,6 @@ def test_letters_of_a_bounded_run_outlast_it(penstock_spark: Any, tmp_path: Path
     )
     for _ in range(2):
         run_bounded(flow.graph, penstock_spark, RunSpec(dead_letters=tmp_path / "dead-letters"))
-    letters = list(DeadLetterStore(tmp_path / "dead-letters").letters())
+    letters = list(DeadLetterStore(tmp_path / "dead-letters").dead_letters())
     assert [m["step"] for m in letters] == ["inverse", "inverse"]
     assert len({m["id"] for m in letters}) == 2

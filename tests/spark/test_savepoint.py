@@ -14,7 +14,7 @@ import pytest
 
 from penstock.errors import CheckpointError, PenstockError, StateError
 from penstock.graph.state.schema import StateField, StateSchema
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import _Attempt, directory_of, find, load, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
@@ -51,7 +51,7 @@ def folder(root: Path) -> Path:
     return made
 
 
-def restored(folder: Path, name: str, wanted: Wanted = WANTED, drop: tuple[str, ...] = ()) -> Path:
+def restored(folder: Path, name: str, wanted: FlowLayout = WANTED, drop: tuple[str, ...] = ()) -> Path:
     """A new folder that begins from a savepoint."""
     new = folder.parent / "new"
     make_directory(new)
@@ -148,7 +148,7 @@ def test_sources_are_matched_by_name_wherever_they_stand(folder: Path) -> None:
         (replace(WANTED, flow="other"), "belongs to the flow 'shop', not to 'other'"),
     ],
 )
-def test_what_would_be_lost_is_refused_and_named(folder: Path, wanted: Wanted, says: str) -> None:
+def test_what_would_be_lost_is_refused_and_named(folder: Path, wanted: FlowLayout, says: str) -> None:
     """By a start from a savepoint and by an ordinary restart alike, and nothing has changed then."""
     take(folder, directory_of("one", folder))
     before = tree(folder)
@@ -194,7 +194,7 @@ def test_a_renamed_step_keeps_its_state_from_a_savepoint_and_with_moved_sources(
 
 
 def test_all_stores_of_a_renamed_step_go_with_it(root: Path) -> None:
-    wanted = Wanted("shop", WANTED.sources, {"count": SCHEMAS["count"], "count@last": SCHEMAS["count"]})
+    wanted = FlowLayout("shop", WANTED.sources, {"count": SCHEMAS["count"], "count@last": SCHEMAS["count"]})
     made = begin(root / "shop", wanted)
     batch(made, 0, {"a": 1})
     after = replace(wanted, schemas={"n": SCHEMAS["count"], "n@last": SCHEMAS["count"]})

@@ -18,7 +18,7 @@ from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.spark.checkpoint import sweep
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.savepoint import take
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import EVERY, Sweeper
@@ -28,7 +28,7 @@ from penstock.storage import LocalStorage
 from tests.spark.checkpoints import WANTED, batch, begin
 
 KEEP = 4
-STATELESS = Wanted("shop", WANTED.sources, {})
+STATELESS = FlowLayout("shop", WANTED.sources, {})
 
 
 def feeds(folder: Path) -> dict[int, Path]:

@@ -1,4 +1,4 @@
-"""A live run ends of itself when it was told to, after a whole batch, and goes on from there."""
+"""A live run ends of itself when it was reported to, after a whole batch, and goes on from there."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_dead_letters_are_replayed_though_no_record_waits(penstock_spark: Any, t
 
     assert run(parse) == [1]
     replays = Replays(tmp_path / "replay")
-    assert replays.ask(DeadLetterStore(tmp_path / "dead-letters").letters()) == 2
+    assert replays.ask(DeadLetterStore(tmp_path / "dead-letters").dead_letters()) == 2
     assert replays.done() == set(), "the list says yes only when a batch has taken it"
     assert run(parse_better) == [-1, -1]
     assert len(replays.done()) == 2

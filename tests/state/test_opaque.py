@@ -17,7 +17,7 @@ from penstock import state
 from penstock.cli.main import make_app
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
@@ -41,7 +41,7 @@ class Bomb:
 def keep(folder: Path, version: int, values: dict[str, Any]) -> None:
     """A version in which a step keeps some pickled values."""
     schemas = {"step": StateSchema("step", "process", "values", (StateField("word", "string"),))}
-    begin(folder, Wanted("shop", (("one", "files"),), schemas))
+    begin(folder, FlowLayout("shop", (("one", "files"),), schemas))
     store = StateStore(LocalStorage(folder / "state"), run="r", schemas=schemas)
     made = FileState(store.begin(version, {"step": 1}, version - 1)["step"], 0)
     made.describe(LAYOUT)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.log import Log
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import directory_of, take
@@ -44,7 +44,7 @@ def checkpoint(shared: Path) -> Path:
 
 
 def opened(shared: Path) -> Path:
-    made = Checkpoint(Restart(shared / "mine" / "shop", Wanted("shop")))
+    made = Checkpoint(Restart(shared / "mine" / "shop", FlowLayout("shop")))
     made.open()
     made.close()
     return shared / "mine"

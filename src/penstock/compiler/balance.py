@@ -1,7 +1,7 @@
 """Conservation: where the records of a batch went. What was read is written, filtered, kept, late, bad, put aside,
 skipped or shed.
 
-Sums are over the steps that count. A step that gives a record for each must have done so; where it did not, a record was lost or
+Sums are over the steps that count. A step that emits a record for each must have done so; where it did not, a record was lost or
 doubled inside the engine, and the balance says which step it was.
 """
 
@@ -66,14 +66,14 @@ def balance(
     """The accounting of a batch, from what its steps have counted. What was shed counts as read."""
     aside = Counter(dead) + Counter(skipped)
     filtered = sum(i - o - aside[n.name] for n in graph.nodes if isinstance(n, FILTERS) for i, o in _of(n, steps))
-    written = sum(steps[s.name][0] for s in graph.sinks if s.name in steps and not _of_letters(graph, s))
+    written = sum(steps[s.name][0] for s in graph.sinks if s.name in steps and not _of_dead_letters(graph, s))
     wrong = tuple(text for n in graph.nodes for text in _wrong(n, steps, aside))
     named = {"late": late, "bad": bad, "dead": dead, "skipped": skipped, "shed": shed}
     gone = {name: sum(counts.values()) for name, counts in named.items()}
     return Balance(sum(sources.values()) + gone["shed"], written, filtered, **gone, discrepancies=wrong)
 
 
-def _of_letters(graph: Graph, sink: Node) -> bool:
+def _of_dead_letters(graph: Graph, sink: Node) -> bool:
     """Whether a sink takes dead letters, which are counted as such already."""
     return isinstance(graph.node(sink.inputs[0].step), DeadLetters)
 

@@ -14,7 +14,7 @@ from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
-from penstock.compiler.rewrites.prune_unread import prune_unread
+from penstock.compiler.rewrites.prune_unused import prune_unused
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
 from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.errors import FlowError
@@ -33,7 +33,7 @@ BOTH: tuple[Rewrite, ...] = (
     window_parts,
     combine_early,
     assign_hosts,
-    prune_unread,
+    prune_unused,
     fuse_python,
     fuse_native,
 )

@@ -1,7 +1,7 @@
 """Fills in the rows in and out of the steps that do not count themselves, from those that do.
 
-Native steps run inside Spark's own loops, where counting would cost; but what a step gives is what its reader takes,
-and a step such as `select` gives as many as it takes.
+Native steps run inside Spark's own loops, where counting would cost; but what a step emits is what its reader takes,
+and a step such as `select` emits as many as it takes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Known:
             self.taken[name] = self.given[name]
 
     def _stream(self, port: Port) -> int | None:
-        """The records of a stream: what its step gives, if that is its only output."""
+        """The records of a stream: what its step emits, if that is its only output."""
         node = self.graph.node(port.step)
         return self.given.get(port.step) if len(node.outputs) == 1 else self._read(port)
 

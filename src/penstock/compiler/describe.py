@@ -11,7 +11,7 @@ from itertools import count
 from penstock.compiler.capture import check_capture
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
-from penstock.compiler.rewrites.prune_unread import unread
+from penstock.compiler.rewrites.prune_unused import unused
 from penstock.graph.graph import Graph
 from penstock.graph.ids import parent_of
 from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
@@ -118,7 +118,7 @@ class _Described:
             "state": self.live and stage.state,
             "python_pass": python_pass,
             "reads": [describe_port(p) for p in stage.inputs],
-            "gives": [describe_port(p) for p in stage.outputs],
+            "outputs": [describe_port(p) for p in stage.outputs],
         }
 
     def _combined(self, node: Node) -> bool:
@@ -133,5 +133,5 @@ class _Described:
         """What a user would want to know before the flow runs."""
         if not self.graph.sinks:
             return [{"step": None, "text": "the flow has no sink, so it does nothing; end it with stream.sink(...)"}]
-        lost = [name for name in unread(self.plan) if name in self.graph.by_name]
+        lost = [name for name in unused(self.plan) if name in self.graph.by_name]
         return [{"step": name, "text": "reaches no sink, so it is left out of the run"} for name in lost]

@@ -13,7 +13,7 @@ from penstock.graph.times import FOREVER, NEVER, Times
 
 @dataclass(frozen=True)
 class Timeline:
-    """The event times of a graph: who gives them, who depends on them."""
+    """The event times of a graph: who assigns them, who depends on them."""
 
     graph: Graph
 
@@ -41,11 +41,11 @@ class Timeline:
         return found
 
     def times(
-        self, late: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int, *, ended: bool = False
+        self, previous: Mapping[str, int], watermark: Mapping[str, int], before: int, now: int, *, ended: bool = False
     ) -> dict[str, Times]:
         """The times of each step, from where each event time stood and stands; `ended` says that the input is over."""
         timeless = Times(watermark=FOREVER if ended else NEVER, before=before, now=now, timeless=True)
-        return {n.name: self._times(n, late, watermark, timeless) for n in self.graph.nodes}
+        return {n.name: self._times(n, previous, watermark, timeless) for n in self.graph.nodes}
 
     def store_watermark(self, store: str, at: Mapping[str, int]) -> int:
         """The watermark of the step that has a store, from that of each input."""
@@ -55,10 +55,10 @@ class Timeline:
     def _owners(self) -> dict[str, str]:
         return {store: node.name for node in self.graph.nodes for store in node.stores}
 
-    def _times(self, node: Node, late: Mapping[str, int], watermark: Mapping[str, int], timeless: Times) -> Times:
+    def _times(self, node: Node, previous: Mapping[str, int], watermark: Mapping[str, int], timeless: Times) -> Times:
         names, _ = self.behind[node.name]
         held = max((self.behind[p.step][1] for p in node.inputs), default=0)
         if isinstance(node, EventTime) or not names:
             return replace(timeless, timeless=getattr(node, "event_time", None) is None)
-        lowest = [min(at.get(n, NEVER) for n in names) for at in (late, watermark)]
+        lowest = [min(at.get(n, NEVER) for n in names) for at in (previous, watermark)]
         return Times(lowest[0], lowest[1], timeless.before, timeless.now).held(held)

@@ -49,8 +49,8 @@ __all__ = [
 class SourceContext:
     """What a source may know: its step's name, endpoint and schema, and a folder to keep things in across restarts.
 
-    `once` says that the run ends when it has read what is there. With `keeps_unread` a record that cannot be read does not stop the source: it
-    comes along with its description in the column `__unread` (`penstock.connectors.malformed`).
+    `once` says that the run ends when it has read what is there. With `keeps_malformed` a record that cannot be read does not stop the source: it
+    comes along with its description in the column `__malformed` (`penstock.connectors.malformed`).
     """
 
     step: str
@@ -59,7 +59,7 @@ class SourceContext:
     folder: Path
     once: bool = False
     flow: str = ""
-    keeps_unread: bool = False
+    keeps_malformed: bool = False
 
     @property
     def options(self) -> dict[str, Any]:
@@ -97,11 +97,11 @@ class SourceConnector:
         """The position of a record outside, for an error message; empty when the source cannot tell."""
         return ""
 
-    def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
+    def positions(self, malformed: Sequence[tuple[bytes, str]]) -> list[str]:
         """Where outside records stand that could not be read, from what was known when they were."""
-        return [position for _, position in unread]
+        return [position for _, position in malformed]
 
-    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
         """Reads records that could not be read, and were put aside, once more."""
         raise Impossible(f"source {context.step!r}: {context.endpoint.kind!r} cannot read records from dead letters")
 
@@ -164,7 +164,7 @@ class Staged:
     through: bool = False
 
     def rehearse(self) -> str:
-        """Does what `commit` does and takes it back; gives what the sink says against the rows, empty when it takes them."""
+        """Does what `commit` does and takes it back; returns what the sink says against the rows, empty when it takes them."""
         return ""
 
     def commit(self) -> None:
@@ -192,7 +192,7 @@ class SinkConnector:
         return ""
 
     def open(self, context: SinkContext) -> Entry | None:
-        """Called once before the first batch. A sink with a ledger gives the last entry of this lineage."""
+        """Called once before the first batch. A sink with a ledger returns the last entry of this lineage."""
         return None
 
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:

@@ -108,7 +108,7 @@ class LedgerSink(SinkConnector):
     fence = 0
 
     def open(self, context: SinkContext) -> Entry | None:
-        """Takes over from older drivers, and gives the last entry of this lineage."""
+        """Takes over from older drivers, and returns the last entry of this lineage."""
         raise NotImplementedError
 
     def clean(self) -> None:

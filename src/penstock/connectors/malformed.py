@@ -1,6 +1,6 @@
 """Records that a source cannot read, as Spark sees them: a column beside the others holds what was read instead, and where.
 
-A source that must stop at such a record (`SourceContext.keeps_unread` is false) raises there; the failure travels to the driver as one word.
+A source that must stop at such a record (`SourceContext.keeps_malformed` is false) raises there; the failure travels to the driver as one word.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from penstock.kernels.errors.marks import MARK, encode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-UNREAD = "__unread"
+MALFORMED = "__malformed"
 TYPE = "struct<raw: binary, position: string, cause: string>"
-NOTHING = f"cast(null as {TYPE}) as {UNREAD}"
+NOTHING = f"cast(null as {TYPE}) as {MALFORMED}"
 REPLAYED = "replayed"
 """The position of a record that is read again from the dead letters."""
 UNREADABLE = "the record cannot be read"
@@ -52,17 +52,19 @@ def read_values(
 ) -> DataFrame:
     """The fields that a reading finds, and what stands beside them.
 
-    The frame has the record in `value`. A value that is there and is no record is unread; so is one for which a SQL text of `wrong` gives a
+    The frame has the record in `value`. A value that is there and is no record is malformed; so is one for which a SQL text of `wrong` returns a
     cause.
     """
     cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})"
-    unread = f"(value is not null and ({reading.is_bad})) or {cause} is not null"
-    found = frame.selectExpr("*", f"{reading.parse} as {PARSED}").selectExpr("*", f"({unread}) as __bad")
+    malformed = f"(value is not null and ({reading.is_bad})) or {cause} is not null"
+    found = frame.selectExpr("*", f"{reading.parse} as {PARSED}").selectExpr("*", f"({malformed}) as __bad")
     fields = [f"__value.{quote(n)}" for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
-    if context.keeps_unread:
+    if context.keeps_malformed:
         value = f"if(__bad, null, {reading.value}) as __value"
-        return found.selectExpr(value, *beside, described("__bad", position, cause)).selectExpr(*fields, *names, UNREAD)
+        return found.selectExpr(value, *beside, described("__bad", position, cause)).selectExpr(
+            *fields, *names, MALFORMED
+        )
     checked = f"if(__bad, {raised(context, position, cause)}, {reading.value}) as __value"
     return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
 
@@ -70,11 +72,11 @@ def read_values(
 def read_texts(frame: DataFrame, context: SourceContext, names: Sequence[str], position: str) -> DataFrame:
     """Keys and values as text, which they must be: bytes that are not stop the flow, or go aside, rather than change on the way."""
     cause = f"coalesce({', '.join(not_text(n) for n in names if n in TEXTS)})"
-    unread = f"{cause} is not null"
+    malformed = f"{cause} is not null"
     columns = [as_text(n) if n in TEXTS else quote(n) for n in names]
-    if context.keeps_unread:
-        return frame.selectExpr(*columns, described(unread, position, cause))
-    stop = f"if({unread}, {raised(context, position, cause)}, true) as __text"
+    if context.keeps_malformed:
+        return frame.selectExpr(*columns, described(malformed, position, cause))
+    stop = f"if({malformed}, {raised(context, position, cause)}, true) as __text"
     checked = frame.selectExpr(*columns, stop).where("__text")
     return checked.drop("__text")
 
@@ -93,7 +95,7 @@ def not_text(name: str) -> str:
 
 
 def invalid(text: str, name: str) -> str:
-    """The same for SQL that gives a text."""
+    """The same for SQL that returns a text."""
     return f"if(coalesce(is_valid_utf8({text}), true), cast(null as string), 'the {name} is not UTF-8')"
 
 
@@ -102,12 +104,10 @@ def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
     return [as_text(n) if n in TEXTS else quote(n) for n in also], *(not_text(n) for n in also if n in TEXTS)
 
 
-def described(unread: str, position: str, cause: str = "cast(null as string)") -> str:
+def described(malformed: str, position: str, cause: str = "cast(null as string)") -> str:
     """The column that tells of a record what could not be read, if it could not."""
     there = f"coalesce({position}, '{REPLAYED}')"
-    return (
-        f"if({unread}, struct(cast(value as binary) as raw, {there} as position, {cause} as cause), null) as {UNREAD}"
-    )
+    return f"if({malformed}, struct(cast(value as binary) as raw, {there} as position, {cause} as cause), null) as {MALFORMED}"
 
 
 def raised(context: SourceContext, position: str, cause: str) -> str:
@@ -126,13 +126,14 @@ def raised(context: SourceContext, position: str, cause: str) -> str:
 
 def in_order(context: SourceContext, frame: DataFrame) -> DataFrame:
     """The fields in the order of the step, and the column of what could not be read where it is kept."""
-    return frame.select(*map(quote, context.schema.names), *([UNREAD] if context.keeps_unread else []))
+    return frame.select(*map(quote, context.schema.names), *([MALFORMED] if context.keeps_malformed else []))
 
 
-def raw_rows(letters: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:
+def raw_rows(dead_letters: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Records that come back from the dead letters, as rows of a source before it has read them."""
     return [
-        tuple(_bytes(letter.get(n)) if n in ("key", "value") else letter.get(n) for n in names) for letter in letters
+        tuple(_bytes(dead_letter.get(n)) if n in ("key", "value") else dead_letter.get(n) for n in names)
+        for dead_letter in dead_letters
     ]
 
 

@@ -13,7 +13,7 @@ from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.graph.types import BINARY, STRING
 from penstock.kernels.expr.cast import cast_value
-from penstock.kernels.records.reading import Unread, Unreadable, read_json
+from penstock.kernels.records.reading import MalformedRecord, Unreadable, read_json
 from penstock.kernels.records.writing import json_writer
 
 Headers: TypeAlias = "list[dict[str, str | bytes | None]] | None"
@@ -45,7 +45,7 @@ ReadBody = Callable[[bytes | None, Schema], tuple[Any, ...]]
 def message_reader(
     endpoint: Endpoint, schema: Schema, read_body: ReadBody | None = None
 ) -> Callable[[Message], Record]:
-    """A function from messages to records of a schema; a message that is none becomes `Unread`.
+    """A function from messages to records of a schema; a message that is none becomes `MalformedRecord`.
 
     Values are JSON, unless `read_body` reads them.
     """
@@ -60,7 +60,7 @@ def _checked(read: Callable[[Message, Schema], Record], message: Message, schema
     try:
         return read(message, schema)
     except Unreadable as error:
-        return Unread(message.value or b"", message.position, str(error))
+        return MalformedRecord(message.value or b"", message.position, str(error))
 
 
 def _read_text(message: Message, schema: Schema) -> Record:

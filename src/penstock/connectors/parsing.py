@@ -207,7 +207,7 @@ _LARGE = r"\s*-?(?:[0-9]{14}|9[2-9][0-9]{11})"
 
 
 def _overflowed(value: str, again: str, text: str, fields: Iterable[t.Field]) -> list[str]:
-    """Seconds times a million that no longer fit in 64 bits, for which Spark gives any time: it multiplies without a look.
+    """Seconds times a million that no longer fit in 64 bits, for which Spark returns any time: it multiplies without a look.
 
     The product is a multiple of 64. Where a time is one, and the JSON has a number of that size in a field of that name, the JSON is read once
     more, `again`, with times as texts, of which none must be such a number.

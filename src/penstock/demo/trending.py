@@ -33,7 +33,7 @@ class Trend(ps.Process):
     second = ps.value(float, default=0.0)
 
     def on_event(self, row: Any) -> Iterator[Score]:
-        """Takes the new total of a hashtag; gives its new score."""
+        """Takes the new total of a hashtag; returns its new score."""
         faded = self.score * math.exp2(-max(row.second - self.second, 0.0) / FADES)
         self.score = faded + row.mentions - self.mentions
         self.mentions, self.second = row.mentions, row.second

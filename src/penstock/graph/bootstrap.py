@@ -1,6 +1,6 @@
 """Bootstraps: what a step is to keep before the first record comes, from records that are there already.
 
-The step itself runs over them, so that it keeps what it would have kept had they come through the flow; what it gives for
+The step itself runs over them, so that it keeps what it would have kept had they come through the flow; what it emits for
 them is dropped.
 """
 

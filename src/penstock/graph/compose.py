@@ -91,8 +91,8 @@ def event_time_column(time: Expr, into: str) -> str:
 
 def add_dead_letters(builder: GraphBuilder, sink: Sink) -> None:
     """A sink for the records that steps put aside."""
-    letters = builder.add(DeadLetters(child(sink.name, "letters"), ()))
-    builder.add(replace(sink, inputs=(letters,)))
+    dead_letters = builder.add(DeadLetters(child(sink.name, "dead_letters"), ()))
+    builder.add(replace(sink, inputs=(dead_letters,)))
 
 
 def add_aggregate(builder: GraphBuilder, name: str, keyed: KeyedInput, calls: tuple[AggregateCall, ...]) -> Port:
@@ -157,11 +157,11 @@ def add_join(builder: GraphBuilder, join: J) -> Port:
     """A join of two streams; a stream that is joined with itself is read a second way."""
     left, right = join.inputs
     if left == right:
-        right = builder.add(_again(join.name, right, builder.output(right)))
+        right = builder.add(_second_reader(join.name, right, builder.output(right)))
     return builder.add(replace(join, inputs=(left, right)))
 
 
-def _again(name: str, port: Port, known: Output) -> Node:
+def _second_reader(name: str, port: Port, known: Output) -> Node:
     """A stream a second time."""
     if known.changes is not None:
         return Select(child(name, "again"), (port,), star(known.schema))

@@ -47,7 +47,7 @@ class Graph:
         self._check_steps()
         self._bind()
         self._check_feedback()
-        self._check_letters()
+        self._check_dead_letters()
         for bootstrap in self.bootstraps:
             bootstrap.check(self)
 
@@ -175,7 +175,7 @@ class Graph:
             with blaming(node):
                 node.check_fed(stream_at(node, node.fed_by, self.by_name))
 
-    def _check_letters(self) -> None:
+    def _check_dead_letters(self) -> None:
         """Dead letters leave the flow."""
         for node in self.nodes:
             of = next((p for p in node.inputs if isinstance(self.by_name[p.step], DeadLetters)), None)

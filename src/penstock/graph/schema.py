@@ -166,7 +166,7 @@ def schema_of(given: object) -> Schema:
 def returned_schema(function: object, many: bool) -> Schema | None:
     """The schema that a function's return annotation tells, or None when it tells none.
 
-    With `many` the annotation is of an iterable of records, as a flat_map gives.
+    With `many` the annotation is of an iterable of records, as a flat_map returns.
     """
     try:
         hint = typing.get_type_hints(function).get("return")

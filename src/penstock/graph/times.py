@@ -1,8 +1,8 @@
 """The times a kernel works with: where event time stands, and processing time. Microseconds since 1970, as integers.
 
-Event time moves between batches only. A batch comes with two watermarks: `late`, where event time stood when the batch
+Event time moves between batches only. A batch comes with two watermarks: `previous`, where event time stood when the batch
 began (a record before it is late), and `watermark`, to which it moves when the batch's records are all in (timers and
-windows up to it fire then). So what a step gives when time moves reaches the next step as records that are not late,
+windows up to it fire then). So what a step emits when time moves reaches the next step as records that are not late,
 and any number of steps in a row move together.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 NEVER = -(1 << 62)
 """Before all times: no watermark yet."""
 FOREVER = 1 << 62
-"""Behind all times: the input has ended."""
+"""After all times: the input has ended."""
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -22,22 +22,22 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 class Times:
     """The times of one batch."""
 
-    late: int = NEVER
+    previous: int = NEVER
     watermark: int = NEVER
     before: int = NEVER
     """Processing time at the last batch: its timers up to it have fired."""
     now: int = 0
-    """The clock at this batch; it does not move while the batch runs."""
+    """The processing time of this batch; it does not move while the batch runs."""
     timeless: bool = False
     """Whether no event time reaches the step, so that its watermark moves only when the input is over."""
 
     def held(self, by: int) -> Times:
         """The same after steps that emit records up to `by` before their own watermark.
 
-        >>> Times(late=10, watermark=FOREVER).held(4)
-        Times(late=6, watermark=4611686018427387904, before=-4611686018427387904, now=0, timeless=False)
+        >>> Times(previous=10, watermark=FOREVER).held(4)
+        Times(previous=6, watermark=4611686018427387904, before=-4611686018427387904, now=0, timeless=False)
         """
-        return Times(_less(self.late, by), _less(self.watermark, by), self.before, self.now)
+        return Times(_less(self.previous, by), _less(self.watermark, by), self.before, self.now)
 
 
 def _less(time: int, by: int) -> int:

@@ -114,7 +114,7 @@ def check_worker_imports(machine: Machine) -> Check:
 
 
 def check_spark_home(machine: Machine) -> Check:
-    """A SPARK_HOME of another version gives a JVM that does not understand this pyspark."""
+    """A SPARK_HOME of another version starts a JVM that does not understand this pyspark."""
     home = machine.env.get("SPARK_HOME")
     if home is None:
         return Check("SPARK_HOME", True, "not set: Spark comes from the pyspark package")

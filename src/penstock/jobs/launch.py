@@ -20,7 +20,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
-from penstock.spark.checkpoint.changes import Wanted
+from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.directory import check_free
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
@@ -118,7 +118,7 @@ class Launch:
         name = self.spec.savepoint
         savepoint = find(name, self._checkpoint, self.graph.name) if name else None
         restart = Restart(
-            self._checkpoint, Wanted(self.graph.name), savepoint, self.spec.drop_state, self.spec.rename_state
+            self._checkpoint, FlowLayout(self.graph.name), savepoint, self.spec.drop_state, self.spec.rename_state
         )
         check_start(self.graph, restart, fresh=self.spec.fresh)
 

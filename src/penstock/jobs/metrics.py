@@ -86,7 +86,7 @@ class Metrics:
                 self.watermark.labels(self.flow, step).set(time / 1_000_000)
 
     def serve(self, port: int, host: str = "127.0.0.1") -> int:
-        """Answers at `http://host:port/metrics`, and gives the port (a free one when 0 is asked for)."""
+        """Answers at `http://host:port/metrics`, and returns the port (a free one when 0 is asked for)."""
         try:
             self.server, self.thread = _client().start_http_server(port, host, self.registry)
         except OSError as error:

@@ -12,8 +12,8 @@ and these hold:
    emit fewer or more of them, and the last one of each key is the same.
 2. After `advance(times)` nothing is held back that follows from the records taken so far and from those times. A kernel may emit in
    `take` already; it must not where its answer is sure only when time has moved.
-3. Event time stands still between two calls of `begin` or `advance`. A record is late if its time is before `times.late`, the previous watermark,
-   of the last of them. A host that goes on after `advance` says so with `begin`: then `late` is where time has moved to. Time never goes back.
+3. Event time stands still between two calls of `begin` or `advance`. A record is late if its time is before `times.previous`, the previous watermark,
+   of the last of them. A host that goes on after `advance` says so with `begin`: then `previous` is where time has moved to. Time never goes back.
 4. What `advance` emits reaches the next kernel as records that are not late, if that one has not been advanced yet. So a host advances the
    kernels of a pass one after the other, the first ones first (`Pipeline.advance`).
 5. After `barrier()` the state, the tables and the timers that `context` has given are complete: a kernel that is opened over them anew goes
@@ -98,9 +98,9 @@ class Kernel:
         """Called once, before anything else."""
 
     def begin(self, times: Times) -> None:
-        """Says where time stands for the records that follow (`late`, `now`), and to where it will move (`watermark`)."""
+        """Says where time stands for the records that follow (`previous`, `now`), and to where it will move (`watermark`)."""
         self.move(times)
-        self.since = times.late
+        self.since = times.previous
 
     def move(self, times: Times) -> None:
         """Takes in new times."""
@@ -111,7 +111,7 @@ class Kernel:
         raise NotImplementedError
 
     def advance(self, times: Times) -> Out:
-        """Moves time from `times.late` to `times.watermark`, and processing time to `times.now`; emits all that is due or held back."""
+        """Moves time from `times.previous` to `times.watermark`, and processing time to `times.now`; emits all that is due or held back."""
         self.move(times)
         return ()
 

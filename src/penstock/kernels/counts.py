@@ -54,14 +54,14 @@ class PassCounts:
     """
 
     steps: dict[str, StepCounts] = field(default_factory=dict)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
 
     def __add__(self, other: PassCounts) -> PassCounts:
         """Two passes together; a dead letter of a task that ran twice counts once."""
         steps = dict(self.steps)
         for name, counts in other.steps.items():
             steps[name] = steps[name] + counts if name in steps else counts
-        return PassCounts(steps, _once([*self.letters, *other.letters]))
+        return PassCounts(steps, _once([*self.dead_letters, *other.dead_letters]))
 
     def of(self, step: str) -> StepCounts:
         """The counts of a step, to be changed by the caller."""
@@ -88,5 +88,5 @@ class PassCounts:
         return {step: c.skipped for step, c in self.steps.items() if c.skipped}
 
 
-def _once(letters: Iterable[DeadLetter]) -> list[DeadLetter]:
-    return list({(letter.step, letter.number): letter for letter in letters}.values())
+def _once(dead_letters: Iterable[DeadLetter]) -> list[DeadLetter]:
+    return list({(dead_letter.step, dead_letter.number): dead_letter for dead_letter in dead_letters}.values())

@@ -102,11 +102,11 @@ class Pipeline:
         """What each step has counted so far."""
         return PassCounts({k.node.name: k.counters for k in self.kernels})
 
-    def letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """The records that steps have put aside since they were last asked for."""
-        made = [letter for guard in self.guards.values() for letter in guard.letters]
+        made = [dead_letter for guard in self.guards.values() for dead_letter in guard.dead_letters]
         for guard in self.guards.values():
-            guard.letters = []
+            guard.dead_letters = []
         return made
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE = 10_000
-"""Records that a step which makes many of one gives at a time."""
+"""Records that a step which makes many of one returns at a time."""
 
 
 def applied(node: Node, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
@@ -116,7 +116,7 @@ class FilterKernel(Kernel):
     node: Filter
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """The records for which the function gives true."""
+        """The records for which the function returns true."""
         yield "out", chunk.keep([bool(f) for f in applied(self.node, self.node.function, chunk)])
 
 
@@ -134,7 +134,7 @@ class FlatMapKernel(Kernel):
                 yield from by_output(self, records)
 
     def _records(self, chunk: Chunk) -> Iterator[list[Any]]:
-        """What the function gives, in pieces that are still in the processor's cache when the next step takes them."""
+        """What the function returns, in pieces that are still in the processor's cache when the next step takes them."""
         made: list[Any] = []
         function, walk = self.node.function, chunk.walk()
         row: Any = None

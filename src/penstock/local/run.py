@@ -14,7 +14,7 @@ from typing import TypeAlias
 from penstock.compiler.capture import check_capture
 from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
-from penstock.graph.endpoints.parsing import keeps_unread
+from penstock.graph.endpoints.parsing import keeps_malformed
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import (
     DEAD_LETTER,
@@ -34,12 +34,12 @@ from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
-from penstock.kernels.errors.dead_letters import dead_letter_rows, unread_letter
+from penstock.kernels.errors.dead_letters import dead_letter_rows, malformed_dead_letter
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.static import JoinKernel
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.records.reading import Unread
+from penstock.kernels.records.reading import MalformedRecord
 from penstock.kernels.records.records import BadRecord
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import TaskChunk, unsaved
@@ -112,7 +112,7 @@ class LocalRun:
         self.keeper.restore(kept.times)
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
-        self.unread: list[DeadLetter] = []
+        self.malformed: list[DeadLetter] = []
         self.looped: dict[str, list[Record]] = {}
         self.pipeline = self._opened()
         self._begin()
@@ -228,24 +228,24 @@ class LocalRun:
 
     def _readable(self, node: Source, record: Record, number: int) -> Iterator[Chunk]:
         """A record that fits the schema; another stops the flow, or becomes a dead letter, as the source says."""
-        if isinstance(record, Unread):
+        if isinstance(record, MalformedRecord):
             self._set_aside(node, record)
             return
         try:
             made = Chunk.of(node.output().schema, [record])
         except BadRecord as error:
             position = f"record {number} of {node.name!r}"
-            if not keeps_unread(node):
+            if not keeps_malformed(node):
                 raise StepError(RecordFailed(node, record, 0, error).failure(position)) from None
-            self._set_aside(node, Unread(repr(record).encode(), position, str(error)))
+            self._set_aside(node, MalformedRecord(repr(record).encode(), position, str(error)))
         else:
             yield made
 
-    def _set_aside(self, node: Source, unread: Unread) -> None:
-        if not keeps_unread(node):
-            raise StepError(Failure(node.name, unread.cause, unread.text, unread.position, "", node.line))
+    def _set_aside(self, node: Source, malformed: MalformedRecord) -> None:
+        if not keeps_malformed(node):
+            raise StepError(Failure(node.name, malformed.cause, malformed.text, malformed.position, "", node.line))
         if node.error_action == DEAD_LETTER:
-            self.unread.append(unread_letter(node, unread))
+            self.malformed.append(malformed_dead_letter(node, malformed))
 
     def _deliver(self, port: Port, chunk: Chunk) -> None:
         graph = self.program.graph
@@ -311,7 +311,7 @@ class LocalRun:
                 self._deliver(out, made)
         except RecordFailed as failed:
             raise StepError(_failure(failed, self._located(_step(failed).name))) from failed.error
-        self._deliver_letters()
+        self._deliver_dead_letters()
 
     def _located(self, step: str) -> str:
         """The position of the record on which a step failed at the end of a batch: the oracle takes the pending ones one by one."""
@@ -326,9 +326,9 @@ class LocalRun:
                     return error.failure.position
         return "the end of a batch"
 
-    def _deliver_letters(self) -> None:
-        letters, self.unread = [*self.unread, *self.pipeline.letters()], []
-        rows = dead_letter_rows(letters, self.graph.name, "local", self.batches, self.now)
+    def _deliver_dead_letters(self) -> None:
+        dead_letters, self.malformed = [*self.malformed, *self.pipeline.dead_letters()], []
+        rows = dead_letter_rows(dead_letters, self.graph.name, "local", self.batches, self.now)
         for node in self.graph.sinks:
             if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
                 self.results[node.name] += rows
@@ -392,7 +392,7 @@ def _failure(failed: RecordFailed, position: str) -> Failure:
 
 def _whole(node: Source, records: Sequence[Record]) -> Chunk | None:
     """All records as one chunk; None when one of them is malformed."""
-    if any(isinstance(r, Unread) for r in records):
+    if any(isinstance(r, MalformedRecord) for r in records):
         return None
     try:
         return Chunk.of(node.output().schema, list(records))

@@ -27,7 +27,7 @@ from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.changes import wanted_of
+from penstock.spark.checkpoint.changes import flow_layout_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart
@@ -73,7 +73,7 @@ def run_live(
     ticks = Ticks(folder / "ticks") if has_ticks(plan.graph) else None
     sources = Sources(plan.graph, folder, _steps(plan), spec.is_once, ticks)
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
-    checkpoint = Checkpoint(Restart(folder, wanted_of(plan), savepoint, spec.drop_state, spec.rename_state))
+    checkpoint = Checkpoint(Restart(folder, flow_layout_of(plan), savepoint, spec.drop_state, spec.rename_state))
     with removed_if_failed(folder):
         lineage = checkpoint.open(fresh=spec.fresh)
         try:
@@ -173,7 +173,7 @@ class _Bounded:
         return self.spark.createDataFrame(self.spark.sparkContext.emptyRDD(), frame.schema)
 
     def _next(self, port: Port, frame: DataFrame, number: int) -> DataFrame:
-        """What a source gives in a later round: a loop what was fed back, any other nothing."""
+        """What a source emits in a later round: a loop what was fed back, any other nothing."""
         if port.step not in {n.name for n in self.plan.graph.loops}:
             return self._empty(frame)
         folder = self.folder / "loops" / port.step
@@ -190,7 +190,7 @@ def _runner(
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
     tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
-    run, schemas = f"{lineage}-{time.time_ns():x}", wanted_of(plan).schemas
+    run, schemas = f"{lineage}-{time.time_ns():x}", flow_layout_of(plan).schemas
     store = (
         StateStore(open_storage(folder / "state"), spec.keep_versions, run, schemas) if live and plan.stateful else None
     )

@@ -1,4 +1,4 @@
-"""The state of a flow, from outside: `penstock.state.read(".penstock/count", "count")` gives an Arrow table.
+"""The state of a flow, from outside: `penstock.state.read(".penstock/count", "count")` returns an Arrow table.
 
 Works on the checkpoint folder of a flow that runs or has stopped, and on savepoints; needs neither Spark nor the flow itself. Nothing
 of it is run: values that are typed or made of plain builtins are shown as they are, other objects as `<pickled, 210 bytes>`.

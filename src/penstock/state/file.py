@@ -1,7 +1,7 @@
 """A file of state: rows of Arrow, sorted by key hash, never changed once written.
 
 It is one Arrow record batch in the IPC format, so that a worker maps it into memory and reads only what it looks up.
-Behind it stand a checksum for each region of the file, the key hash of every so-many-th row, and a footer that holds them; a
+After them stand a checksum for each region of the file, the key hash of every so-many-th row, and a footer that holds them; a
 region is checked when it is first touched.
 """
 
@@ -100,7 +100,7 @@ class _Parts:
 
 
 def write_file(storage: Storage, name: str, batch: pa.RecordBatch) -> tuple[int, int]:
-    """Writes a batch as one object; gives its size and the checksum of its footer."""
+    """Writes a batch as one object; returns its size and the checksum of its footer."""
     parts = _Parts()
     with pa.ipc.new_file(pa.PythonFile(parts, "w"), batch.schema) as writer:
         writer.write_batch(batch)
@@ -153,9 +153,9 @@ class OpenFile:
         self, mine: IntArray, hashes: IntArray, at: IntArray, found: BoolArray, more: BoolArray
     ) -> tuple[Any, Any]:
         self.check_column(KEY_HASH)
-        behind = np.searchsorted(mine, hashes[more], "right")
+        stop = np.searchsorted(mine, hashes[more], "right")
         first = np.searchsorted(mine, hashes[more], "left")
-        spans = [np.arange(a + 1, b) for a, b in zip(first, behind, strict=True)]
+        spans = [np.arange(a + 1, b) for a, b in zip(first, stop, strict=True)]
         again = np.repeat(more, [len(s) for s in spans])
         return np.concatenate([at, again]), np.concatenate([found, *spans])
 

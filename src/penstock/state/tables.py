@@ -47,7 +47,7 @@ class FileTable(FileChain):
         self.instead: MemoryTable | None = None
 
     def _known_horizons(self) -> IntArray:
-        """Behind which time the rows of each key group are forgotten."""
+        """Before which time the rows of each key group are forgotten."""
         horizons = np.full(KEY_GROUPS, NEVER, np.int64)
         for file in self.chain:
             of = bits(file.groups)
@@ -56,7 +56,7 @@ class FileTable(FileChain):
 
     @property
     def horizon(self) -> int:
-        """Behind which the rows of all groups are forgotten."""
+        """Before which the rows of all groups are forgotten."""
         return int(self.horizons[self.mine].min())
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -228,8 +228,8 @@ def rows_at(mine: IntArray, hashes: IntArray) -> IntArray:
     >>> rows_at(np.array([1, 4, 4, 7]), np.array([4, 5, 7])).tolist()
     [1, 2, 3]
     """
-    first, behind = np.searchsorted(mine, hashes, "left"), np.searchsorted(mine, hashes, "right")
-    many = behind - first
+    first, stop = np.searchsorted(mine, hashes, "left"), np.searchsorted(mine, hashes, "right")
+    many = stop - first
     start = np.cumsum(many) - many
     return np.repeat(first - start, many) + np.arange(int(many.sum()))
 

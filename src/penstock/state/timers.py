@@ -37,7 +37,7 @@ class FileTimers(MemoryTimers):
     def __init__(self, state: FileState, times: Times) -> None:
         super().__init__()
         self.state = state
-        self.after = {EVENT: times.late, PROCESSING: times.before}
+        self.after = {EVENT: times.previous, PROCESSING: times.before}
         self.loaded: list[Any] = []
 
     def reset(self) -> None:
@@ -105,12 +105,12 @@ class FileTimers(MemoryTimers):
         return min(first, beyond)
 
     def _look(self, clock: str, skip: int, most: int) -> int:
-        """Prefetches the next keys of each file; gives the earliest time of a key that was not looked at."""
+        """Prefetches the next keys of each file; returns the earliest time of a key that was not looked at."""
         beyond = FOREVER
         for index, file in self.state.indexes(COLUMNS[clock]):
-            rows, behind = index.some_after(self.after[clock], skip, most)
+            rows, next_time = index.some_after(self.after[clock], skip, most)
             self.state.bring(file, rows)
-            beyond = min(beyond, behind)
+            beyond = min(beyond, next_time)
         return beyond
 
     def hashes(self, keys: list[Any]) -> list[int]:

@@ -85,7 +85,7 @@ class FileState(FileChain):
     def _find_in(
         self, file: OpenFile, keys: list[Any], hashes: IntArray, wanted: pa.RecordBatch, here: IntArray
     ) -> IntArray:
-        """Takes what a file says of the keys numbered `here`; gives the numbers of those it knows."""
+        """Takes what a file says of the keys numbered `here`; returns the numbers of those it knows."""
         found, rows = file.find(hashes[here])
         at: IntArray = here[found]
         alike = np.ones(len(at), bool)

@@ -1,7 +1,7 @@
 """Durable bytes under names: the one seam through which state, manifests, ledgers and savepoints are kept.
 
 `Storage` is what those ask for; `LocalStorage` keeps objects as files of this machine, `MemoryStorage` for as long as a test lasts. `storage_at`
-opens the storage that a URL names; `open_storage` gives the storage of an address.
+opens the storage that a URL names; `open_storage` returns the storage of an address.
 """
 
 from penstock.storage.base import (

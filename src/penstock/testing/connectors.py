@@ -367,7 +367,7 @@ class SourceContract:
     def batches(
         self, endpoint: Endpoint, spark: SparkSession, folder: Path, *, broken: int = -1
     ) -> dict[int, list[Any]]:
-        """Runs the source until it has read what is there; gives the records by batch. Batch `broken` fails after it was seen."""
+        """Runs the source until it has read what is there; returns the records by batch. Batch `broken` fails after it was seen."""
         from penstock.spark.run import run_live
 
         seen: dict[int, list[Any]] = {}

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures that any project with Penstock installed has.
 
 - `run_flow(flow, inputs)` runs a flow in this process.
-- `flow_driver(flow)` gives a driver, to push records one by one, move the clock and crash.
+- `flow_driver(flow)` returns a driver, to push records one by one, move the clock and crash.
 - `penstock_spark` is a Spark session shared by the whole test run; no JVM starts unless a test asks for it.
 """
 

@@ -31,7 +31,9 @@ Target = Annotated[
         metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint directory", show_default=False
     ),
 ]
-Kept = Annotated[Path | None, option("--checkpoint", help="The checkpoint directory.", show_default=".penstock/FLOW")]
+CheckpointOption = Annotated[
+    Path | None, option("--checkpoint", help="The checkpoint directory.", show_default=".penstock/FLOW")
+]
 Step = Annotated[str, option("--step", help="Only those of a step.", show_default="all steps")]
 Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 Id = Annotated[str, typer.Argument(metavar="ID", help="Which one; `penstock dlq list` shows the ids.")]
@@ -43,7 +45,7 @@ DeadLetter = dict[str, Any]
 @group.command("list")
 def list_(
     target: Target,
-    checkpoint: Kept = None,
+    checkpoint: CheckpointOption = None,
     step: Step = "",
     limit: Annotated[int, option(help="At most so many, the newest.")] = 50,
     as_json: AsJson = False,
@@ -53,20 +55,22 @@ def list_(
     with handled(debug=debug, runs=False):
         folder = _folder(target, checkpoint)
         done = Replays(folder / "replay").done()
-        letters = [m | {"replayed": m["id"] in done} for m in _letters(folder, step)]
+        dead_letters = [m | {"replayed": m["id"] in done} for m in _dead_letters(folder, step)]
         if as_json:
-            show_json(letters[-limit:])
+            show_json(dead_letters[-limit:])
             return
-        show_rows([_row(m) for m in letters[-limit:]], "no dead letters")
-        if len(letters) > limit:
-            typer.echo(f"... and {count(len(letters) - limit, 'older one')} (--limit)")
+        show_rows([_row(m) for m in dead_letters[-limit:]], "no dead letters")
+        if len(dead_letters) > limit:
+            typer.echo(f"... and {count(len(dead_letters) - limit, 'older one')} (--limit)")
 
 
 @group.command()
-def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = False, debug: Debug = False) -> None:
+def show(
+    target: Target, dead_letter: Id, checkpoint: CheckpointOption = None, as_json: AsJson = False, debug: Debug = False
+) -> None:
     """Show a dead letter in full, with its payload and the traceback."""
     with handled(debug=debug, runs=False):
-        (found,) = _chosen(_folder(target, checkpoint), [letter])
+        (found,) = _chosen(_folder(target, checkpoint), [dead_letter])
         if as_json:
             show_json(found)
             return
@@ -79,7 +83,7 @@ def show(target: Target, letter: Id, checkpoint: Kept = None, as_json: AsJson = 
 @group.command()
 def edit(
     target: Target,
-    letter: Id,
+    dead_letter: Id,
     fields: Annotated[
         list[str] | None,
         option(
@@ -91,36 +95,36 @@ def edit(
     ] = None,
     raw: Annotated[str | None, option("--raw", help="Other text for a record that could not be read.")] = None,
     file: Annotated[str, option("--file", help="A file with the whole payload; - is standard input.")] = "",
-    checkpoint: Kept = None,
+    checkpoint: CheckpointOption = None,
     debug: Debug = False,
 ) -> None:
     """Change the record of a dead letter before it is replayed; without options, in your editor."""
     with handled(debug=debug, runs=False):
         folder = _folder(target, checkpoint)
-        (found,) = _chosen(folder, [letter])
+        (found,) = _chosen(folder, [dead_letter])
         try:
-            DeadLetterStore(folder / DEAD_LETTERS).edit(letter, _edited(found["payload"], fields or [], raw, file))
+            DeadLetterStore(folder / DEAD_LETTERS).edit(dead_letter, _edited(found["payload"], fields or [], raw, file))
         except BadPayload as error:
-            raise OptionError(f"dead letter {letter!r} stays as it was: {error}") from None
-        Replays(folder / "replay").withdraw({letter})
-        typer.echo(f"changed: {letter}; send it back with: penstock dlq replay {target} {letter}")
+            raise OptionError(f"dead letter {dead_letter!r} stays as it was: {error}") from None
+        Replays(folder / "replay").withdraw({dead_letter})
+        typer.echo(f"changed: {dead_letter}; send it back with: penstock dlq replay {target} {dead_letter}")
 
 
 @group.command()
 def drop(
     target: Target,
-    letters: Ids = None,
-    checkpoint: Kept = None,
+    dead_letters: Ids = None,
+    checkpoint: CheckpointOption = None,
     step: Step = "",
     everything: Annotated[bool, option("--all", envvar="PENSTOCK_DLQ_DROP_ALL", help="All of them.")] = False,
     debug: Debug = False,
 ) -> None:
     """Remove dead letters for good: those named, those of --step, or --all."""
     with handled(debug=debug, runs=False):
-        if not (letters or step or everything):
+        if not (dead_letters or step or everything):
             raise OptionError("say which dead letters go: their ids, --step STEP, or --all")
         folder = _folder(target, checkpoint)
-        chosen = _chosen(folder, letters, step)
+        chosen = _chosen(folder, dead_letters, step)
         gone = {m["id"] for m in chosen}
         Replays(folder / "replay").withdraw(gone)
         many = DeadLetterStore(folder / DEAD_LETTERS).drop(gone)
@@ -130,15 +134,15 @@ def drop(
 @group.command()
 def export(
     target: Target,
-    letters: Ids = None,
+    dead_letters: Ids = None,
     output: Annotated[str, option("--output", "-o", help="The file; - is standard output.")] = "-",
-    checkpoint: Kept = None,
+    checkpoint: CheckpointOption = None,
     step: Step = "",
     debug: Debug = False,
 ) -> None:
     """Write dead letters as JSON lines."""
     with handled(debug=debug, runs=False):
-        chosen = _chosen(_folder(target, checkpoint), letters, step)
+        chosen = _chosen(_folder(target, checkpoint), dead_letters, step)
         lines = "".join(f"{json.dumps(m, ensure_ascii=False)}\n" for m in chosen)
         if output == "-":
             typer.echo(lines, nl=False)
@@ -153,8 +157,8 @@ def export(
 @group.command()
 def replay(
     target: Target,
-    letters: Ids = None,
-    checkpoint: Kept = None,
+    dead_letters: Ids = None,
+    checkpoint: CheckpointOption = None,
     step: Step = "",
     again: Annotated[bool, option("--again", help="Also those that have been replayed before.")] = False,
     debug: Debug = False,
@@ -164,7 +168,7 @@ def replay(
         folder = _folder(target, checkpoint)
         replays = Replays(folder / "replay")
         done = set() if again else replays.done()
-        many = replays.ask([m for m in _chosen(folder, letters, step) if m["id"] not in done])
+        many = replays.ask([m for m in _chosen(folder, dead_letters, step) if m["id"] not in done])
         typer.echo(f"{count(many, 'dead letter')} will go back with the next batch of the flow")
 
 
@@ -173,17 +177,17 @@ def _folder(target: str, checkpoint: Path | None) -> Path:
     return checkpoint_of(target, checkpoint, holds=(BEGUN, DEAD_LETTERS))
 
 
-def _letters(folder: Path, step: str) -> list[DeadLetter]:
-    letters = list(DeadLetterStore(folder / DEAD_LETTERS).letters())
-    steps = {m["step"] for m in letters}
+def _dead_letters(folder: Path, step: str) -> list[DeadLetter]:
+    dead_letters = list(DeadLetterStore(folder / DEAD_LETTERS).dead_letters())
+    steps = {m["step"] for m in dead_letters}
     if step and step not in steps:
         raise OptionError(f"--step: no dead letters of a step {step!r}; {nearest(step, steps)}")
-    return [m for m in letters if step in ("", m["step"])]
+    return [m for m in dead_letters if step in ("", m["step"])]
 
 
 def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[DeadLetter]:
     """The dead letters with some ids, or all."""
-    found = {m["id"]: m for m in _letters(folder, step)}
+    found = {m["id"]: m for m in _dead_letters(folder, step)}
     unknown = [i for i in ids or () if i not in found]
     if unknown:
         raise OptionError(f"no dead letter {unknown[0]!r}; {nearest(unknown[0], found)}")
@@ -243,7 +247,7 @@ def _cut(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
-def _row(letter: DeadLetter) -> DeadLetter:
-    made = {"id": letter["id"], "time": letter["time"][:19], "step": letter["step"]}
-    replayed = "yes" if letter["replayed"] else ""
-    return {**made, "cause": _cut(letter["cause"]), "record": _cut(letter["record"]), "replayed": replayed}
+def _row(dead_letter: DeadLetter) -> DeadLetter:
+    made = {"id": dead_letter["id"], "time": dead_letter["time"][:19], "step": dead_letter["step"]}
+    replayed = "yes" if dead_letter["replayed"] else ""
+    return {**made, "cause": _cut(dead_letter["cause"]), "record": _cut(dead_letter["record"]), "replayed": replayed}

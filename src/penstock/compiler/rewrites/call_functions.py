@@ -1,4 +1,4 @@
-"""Takes the calls of Python functions out of expressions: one Python step computes them all, the step behind it reads their results.
+"""Takes the calls of Python functions out of expressions: one Python step computes them all, the step after it reads their results.
 
 The calls of a step share one pass through Python, those inside of others too. They are computed for every record, whatever the expression
 around them would do: a `case` does not keep a function from being called.

@@ -43,7 +43,7 @@ class Disk(Protocol):
         """The content of a file."""
 
     def settle(self, path: str) -> tuple[int, str]:
-        """Makes a file safe against a power cut, where it can; gives its size and checksum."""
+        """Makes a file safe against a power cut, where it can; returns its size and checksum."""
 
 
 class LocalDisk:

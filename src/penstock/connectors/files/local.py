@@ -22,7 +22,7 @@ from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.csv_text import cells_of
-from penstock.kernels.records.reading import READERS, Unread, Unreadable, decoded
+from penstock.kernels.records.reading import READERS, MalformedRecord, Unreadable, decoded
 from penstock.kernels.records.writing import json_writer
 
 Write = Callable[[LocalSink, Sequence[Row], Path], None]
@@ -33,7 +33,7 @@ _BLANK = {"json": b" \t", "csv": bytes(range(33))}
 def read_files(source: LocalSource) -> Iterator[Record]:
     """The records of all files, file by file in the order of their names.
 
-    Lines that are no records come as `Unread`. Raises RunError when nothing is there.
+    Lines that are no records come as `MalformedRecord`. Raises RunError when nothing is there.
     """
     if not glob.glob(source.options["path"]):
         raise RunError(f"there is nothing at {source.options['path']!r} to read")
@@ -57,7 +57,7 @@ def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
             found = READERS[form](decoded(line), folders.inside)
             yield folders.row_of(found, values) if values else found
         except Unreadable as error:
-            yield Unread(line, f"{path}, line {number}", str(error))
+            yield MalformedRecord(line, f"{path}, line {number}", str(error))
 
 
 def _lines(content: bytes) -> list[bytes]:

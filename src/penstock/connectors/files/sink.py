@@ -30,7 +30,7 @@ class FilesSink(LedgerSink):
     """
 
     def open(self, context: SinkContext) -> Entry | None:
-        """Takes over, finishes what an earlier driver has begun, and gives its last entry."""
+        """Takes over, finishes what an earlier driver has begun, and returns its last entry."""
         if context.delivery != EXACTLY_ONCE or context.lineage == BOUNDED:
             return None
         manifests = Manifests(*disk_of(context.options["path"]), context.sink, context.lineage)

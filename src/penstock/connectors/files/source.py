@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.files.manifests import committed_by_folder
-from penstock.connectors.malformed import REPLAYED, UNREAD, described, not_text, raised, raw_rows, read_values
+from penstock.connectors.malformed import MALFORMED, REPLAYED, described, not_text, raised, raw_rows, read_values
 from penstock.connectors.parsing import CSV, TEXT, csv_cells, csv_ddl, csv_reading, csv_unfit, json_reading, literal
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -43,14 +43,14 @@ class FilesSource(SourceConnector):
         return _fields(reduce(lambda one, other: one.unionByName(other), frames), context)
 
     def locate(self, spark: SparkSession, context: SourceContext, spot: Spot) -> str:
-        """The file and the position in it: the batch's files are read again, which gives the same partitions."""
+        """The file and the position in it: the batch's files are read again, which yields the same partitions."""
         path = context.options["path"]
         paths, base = _batch_files(spot) or [path], path if _is_folder(path) else ""
         number = "monotonically_increasing_id()"
-        keeping = replace(context, keeps_unread=context.options["format"] in PARSED_FORMATS)
+        keeping = replace(context, keeps_malformed=context.options["format"] in PARSED_FORMATS)
         read = _fields(_read(spark, context, paths, base), keeping, "_metadata.file_path as __file")
         rows = read.selectExpr("*", f"{number} as __nth")
-        good = rows.where(f"{UNREAD} is null") if context.keeps_unread else rows
+        good = rows.where(f"{MALFORMED} is null") if context.keeps_malformed else rows
         wanted = (spot.partition << 33) + spot.number
         found = good.selectExpr("*", f"{number} as __id").where(f"__id = {wanted}").collect()
         if len(found) != 1 or not _reads(found[0], context, spot.record):
@@ -59,15 +59,17 @@ class FilesSource(SourceConnector):
         unit = "line" if context.options["format"] == "text" else "record"
         return f"{plain_path(found[0]['__file'])}, {unit} {nth}"
 
-    def positions(self, unread: Sequence[tuple[bytes, str]]) -> list[str]:
+    def positions(self, malformed: Sequence[tuple[bytes, str]]) -> list[str]:
         """The files, and where they lie on this machine also the lines."""
-        lines = {path: _lines(path, {raw for raw, at in unread if at == path}) for path in {at for _, at in unread}}
-        return [_position(path, lines[path].get(raw, [])) for raw, path in unread]
+        lines = {
+            path: _lines(path, {raw for raw, at in malformed if at == path}) for path in {at for _, at in malformed}
+        }
+        return [_position(path, lines[path].get(raw, [])) for raw, path in malformed]
 
-    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the lines of dead letters."""
         reading = csv_reading if context.options["format"] == "csv" else json_reading
-        frame = spark.createDataFrame(raw_rows(letters, ("value",)), "value binary")
+        frame = spark.createDataFrame(raw_rows(dead_letters, ("value",)), "value binary")
         read = reading("cast(value as string)", context.schema)
         return read_values(frame, context, context.schema, read, f"'{REPLAYED}'", (), not_text("value"))
 
@@ -142,7 +144,7 @@ def _csv_fields(frame: DataFrame, context: SourceContext, beside: Sequence[str])
     line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}), map('escape', {literal(_QUOTE)}))), null) as value"
     found = frame.selectExpr("*", line)
     cause = "cast(null as string)"
-    if context.keeps_unread:
+    if context.keeps_malformed:
         kept = [f"if(value is null, {sql}, null) as {quote(n)}" for n, sql in cells.items()]
         return found.selectExpr(*kept, *beside, described("value is not null", POSITION))
     stop = f"if(value is null, true, {raised(context, POSITION, cause)}) as __good"

@@ -93,7 +93,7 @@ def _bundles(rows: Iterable[Any], batch: Batch) -> Iterator[Numbered]:
 
 
 def _in_threads(act: Callable[[Numbered], T], bundles: Iterator[Numbered], batch: Batch) -> Iterator[T]:
-    """What a function gives for each bundle, in order, some at a time."""
+    """What a function returns for each bundle, in order, some at a time."""
     many = batch.options["concurrency"]
     with ThreadPoolExecutor(many, thread_name_prefix="http") as pool:
         while some := list(islice(bundles, 8 * many)):

@@ -178,7 +178,7 @@ def _by_python(rows: DataFrame, context: SinkContext) -> int:
 
 
 def _send_all(settings: dict[str, Any], topic: str, rows: Iterable[Any], sink: str) -> int:
-    """Sends rows and waits until all are there; gives how many."""
+    """Sends rows and waits until all are there; returns how many."""
     failed: list[str] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:

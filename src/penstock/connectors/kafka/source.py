@@ -69,10 +69,10 @@ class KafkaSource(SourceConnector):
         except PenstockError as error:  # people look at the group; the flow's own position is in its checkpoint
             LOG.warning("%s", error)
 
-    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the values of dead letters, with what the records carry beside them."""
         names = ("value", *ABOUT.names)
-        return fields(spark.createDataFrame(raw_rows(letters, names), f"value binary, {ABOUT}"), context)
+        return fields(spark.createDataFrame(raw_rows(dead_letters, names), f"value binary, {ABOUT}"), context)
 
     def close(self) -> None:
         """Closes the client."""
@@ -105,7 +105,7 @@ def _python(spark: SparkSession, context: SourceContext) -> PythonKafka:
 
 
 def fields(frame: DataFrame, context: SourceContext) -> DataFrame:
-    """The fields of the step, from what Kafka gives."""
+    """The fields of the step, from what Kafka returns."""
     kind, also = context.options["format"], context.options["also"]
     if "timestamp" in (*also, *(context.schema.names if kind in ("raw", "text") else ())):
         frame = frame.withColumn("timestamp", f.expr(f"if({outside('timestamp', TIMESTAMP)}, null, timestamp)"))

@@ -18,7 +18,7 @@ from penstock.connectors.base import SinkContext, SourceContext
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
-from penstock.connectors.malformed import REPLAYED, TYPE, UNREAD, Unreadable, beside, invalid, read_values
+from penstock.connectors.malformed import MALFORMED, REPLAYED, TYPE, Unreadable, beside, invalid, read_values
 from penstock.connectors.parsing import json_reading
 from penstock.errors import RunError
 from penstock.graph.schema import Schema
@@ -87,7 +87,7 @@ class _Reading:
     @property
     def shape(self) -> str:
         """The columns that come out."""
-        return f"{self.whole}, {UNREAD} {TYPE}" if self.context.keeps_unread else str(self.whole)
+        return f"{self.whole}, {MALFORMED} {TYPE}" if self.context.keeps_malformed else str(self.whole)
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """The batches that come out."""
@@ -131,7 +131,7 @@ class _Reading:
     def _described(self, batch: pa.RecordBatch, error: RunError) -> dict[str, Any]:
         """The description of a malformed record; a source that keeps none stops here."""
         raw, position = (batch.column(n)[0].as_py() for n in ("value", "__position"))
-        if not self.context.keeps_unread:
+        if not self.context.keeps_malformed:
             raise Unreadable(self.context, raw or b"", position or REPLAYED, str(error))
         return {"raw": raw, "position": position or REPLAYED, "cause": str(error)}
 
@@ -140,17 +140,17 @@ class _Reading:
         records = [None if v is None else record_of(reader, v) for v in values]
         return [column_of(records, f) for f in arrow_schema(self.schema)]
 
-    def _made(self, batch: pa.RecordBatch, columns: list[Any], unread: list[Any]) -> pa.RecordBatch:
+    def _made(self, batch: pa.RecordBatch, columns: list[Any], malformed: list[Any]) -> pa.RecordBatch:
         beside = [batch.column(n) for n in self.context.options["also"]]
         shape = list(arrow_schema(self.whole))
-        if self.context.keeps_unread:
-            beside.append(pa.array(unread, _UNREAD))
-            shape.append(pa.field(UNREAD, _UNREAD))
+        if self.context.keeps_malformed:
+            beside.append(pa.array(malformed, _MALFORMED))
+            shape.append(pa.field(MALFORMED, _MALFORMED))
         columns = [c.cast(f.type) for c, f in zip([*columns, *beside], shape, strict=True)]
         return pa.record_batch(columns, schema=pa.schema(shape))
 
 
-_UNREAD = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
+_MALFORMED = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
 
 
 def column_of(records: list[Any], field: pa.Field) -> pa.Array:

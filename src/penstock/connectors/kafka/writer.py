@@ -291,7 +291,7 @@ def _check_size(error: KafkaException, batch: Batch) -> None:
 
 
 def produce(producer: Producer, topic: str, chunks: Iterable[Any], ids: str = "") -> int:
-    """Hands the rows of Arrow batches (key, value, maybe topic and headers) to a producer; gives how many."""
+    """Hands the rows of Arrow batches (key, value, maybe topic and headers) to a producer; returns how many."""
     number = 0
     for chunk in chunks:
         _produce_chunk(producer, topic, chunk, ids, number)

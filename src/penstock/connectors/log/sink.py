@@ -55,7 +55,7 @@ class LogSink(LedgerSink):
         return ""
 
     def open(self, context: SinkContext) -> Entry | None:
-        """Takes over from older drivers, and gives the last entry of this lineage."""
+        """Takes over from older drivers, and returns the last entry of this lineage."""
         self.log = Log(context.options["path"])
         with contextlib.suppress(TopicExists):
             self.log.create_topic(context.options["topic"], context.options["partitions"])

@@ -53,9 +53,9 @@ class LogSource(SourceConnector):
         spark.dataSource.register(LogDataSource)
         return shaped(spark.read.format(NAME).options(**_options(context)).load(), context)
 
-    def again(self, spark: SparkSession, context: SourceContext, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
         """Reads the values of dead letters."""
-        return shaped(spark.createDataFrame(raw_rows(letters, _NAMES), RAW), context)
+        return shaped(spark.createDataFrame(raw_rows(dead_letters, _NAMES), RAW), context)
 
     def reached(self, context: SourceContext, offset: Any) -> None:
         """Tells the consumer group, so that its lag can be seen."""

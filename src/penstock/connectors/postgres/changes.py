@@ -119,7 +119,7 @@ class Changes(Ranges):
     def latest(self, start: Offset, most: int | None) -> Offset:
         """The end of the log, or the end of the transaction with which there are changes enough; `start` while there are none.
 
-        The slot may stand one batch behind `start`, and gives that batch first; so it is asked for more until something new comes.
+        The slot may stand one batch behind `start`, and returns that batch first; so it is asked for more until something new comes.
         """
         end, low, many = self._end(), int(start["lsn"]), most or 1
         while True:

@@ -137,7 +137,7 @@ class CopyTask:
     statement: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes all batches, and gives one row that tells of them."""
+        """Takes all batches, and returns one row that tells of them."""
         from pyspark import TaskContext
 
         task = TaskContext.get()

@@ -62,7 +62,7 @@ def parquet_bytes(table: pa.Table) -> memoryview:
 
 
 class FeedSource(SourceConnector):
-    """The base of sources that this process feeds. `pull` gives records, or None when there are none just now."""
+    """The base of sources that this process feeds. `pull` returns records, or None when there are none just now."""
 
     pause = 0.05
     most = 5_000

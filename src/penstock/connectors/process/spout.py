@@ -50,7 +50,7 @@ class SpoutSource(FeedSource):
         return frame
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
-        """All that the spout gives until it is done."""
+        """All that the spout emits until it is done."""
         feed = Feed(context.folder / "feed", context.schema)
         try:
             records: Iterator[SpoutRecord] = SpoutTasks(_node(context)).drained()

@@ -213,7 +213,7 @@ class StageTask:
     prefix: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Takes all batches, and gives one row that tells of them."""
+        """Takes all batches, and returns one row that tells of them."""
         key, rows, commands, crc = f"{self.prefix}{uuid.uuid4().hex[:12]}", 0, 0, 0
         try:
             for batch in batches:

@@ -1,4 +1,4 @@
-"""A Redis stream as a source: offsets are the ids of its entries, so a replay gives the same ones."""
+"""A Redis stream as a source: offsets are the ids of its entries, so a replay returns the same ones."""
 
 from __future__ import annotations
 

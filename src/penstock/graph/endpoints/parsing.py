@@ -12,7 +12,7 @@ def parses(endpoint: Endpoint) -> bool:
     return endpoint.options.get("format") in endpoint.capabilities.parses
 
 
-def keeps_unread(node: Node) -> bool:
+def keeps_malformed(node: Node) -> bool:
     """Whether a source goes on when it cannot read a record."""
     chosen = isinstance(node, Source) and node.on_error is not None and node.on_error.action != FAIL
     return chosen and parses(node.endpoint)  # type: ignore[attr-defined]  # it is a source

@@ -37,11 +37,11 @@ def fit(args: Args, index: int, kind: t.DataType) -> Typed:
     return fitting
 
 
-def takes(*kinds: t.DataType, gives: t.DataType) -> Rule:
+def takes(*kinds: t.DataType, returns: t.DataType) -> Rule:
     """A function of these types; the last stands for all further arguments."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
-        return tuple(fit(args, i, kinds[min(i, len(kinds) - 1)]) for i in range(len(args))), gives
+        return tuple(fit(args, i, kinds[min(i, len(kinds) - 1)]) for i in range(len(args))), returns
 
     return rule
 
@@ -199,7 +199,7 @@ def _rounded_decimal(kind: t.Decimal, scale: int) -> t.Decimal:
 
 
 def first(args: Args) -> tuple[Args, t.DataType]:
-    """nullif: compares both, gives the first."""
+    """nullif: compares both, returns the first."""
     (left, right), _ = compared(args)
     return (args[0], left, right), args[0].type
 
@@ -217,9 +217,9 @@ def picked(args: Args) -> tuple[Args, t.DataType]:
     return (args[0], *values), kind
 
 
-def anything(gives: t.DataType) -> Rule:
+def anything(returns: t.DataType) -> Rule:
     """Arguments of any type."""
-    return lambda args: (args, gives)
+    return lambda args: (args, returns)
 
 
 def joined(args: Args) -> tuple[Args, t.DataType]:
@@ -238,23 +238,23 @@ def joined_with(args: Args) -> tuple[Args, t.DataType]:
     return (fit(args, 0, t.STRING), *rest), t.STRING
 
 
-def text_or_bytes(gives: t.DataType | None = None) -> Rule:
+def text_or_bytes(returns: t.DataType | None = None) -> Rule:
     """A text or bytes first; the result has the same type unless another is given."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         arg = args[0] if args[0].type == t.BINARY else fit(args, 0, t.STRING)
-        return (arg, *(fit(args, i, t.INT) for i in range(1, len(args)))), gives or arg.type
+        return (arg, *(fit(args, i, t.INT) for i in range(1, len(args)))), returns or arg.type
 
     return rule
 
 
-def digest(gives: t.DataType) -> Rule:
+def digest(returns: t.DataType) -> Rule:
     """Bytes, or a text as its UTF-8 bytes; perhaps a whole number after it."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         if args[0].type not in (t.BINARY, t.STRING, t.NULL):
             raise Misfit(f"argument 1 must be string or binary, got {args[0].type}; cast it")
-        return (cast_to(args[0], t.BINARY), *(fit(args, i, t.INT) for i in range(1, len(args)))), gives
+        return (cast_to(args[0], t.BINARY), *(fit(args, i, t.INT) for i in range(1, len(args)))), returns
 
     return rule
 

@@ -47,22 +47,22 @@ def from_seconds(args: Args) -> tuple[Args, t.DataType]:
     return args, t.TIMESTAMP
 
 
-def whole_to(gives: t.DataType) -> Rule:
+def whole_to(returns: t.DataType) -> Rule:
     """A whole number."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
         if args[0].type not in (*t.INTEGERS, t.NULL):
             raise Misfit(f"expected a whole number, got {args[0].type}; cast it")
-        return (cast_to(args[0], t.BIGINT),), gives
+        return (cast_to(args[0], t.BIGINT),), returns
 
     return rule
 
 
-def exactly(kind: t.DataType, gives: t.DataType) -> Rule:
+def exactly(kind: t.DataType, returns: t.DataType) -> Rule:
     """One argument of this type; nothing is cast unasked."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
-        return (strictly(args, 0, kind),), gives
+        return (strictly(args, 0, kind),), returns
 
     return rule
 
@@ -130,7 +130,7 @@ def struct_of(args: Args) -> tuple[Args, t.DataType]:
     return args[1::2], t.Struct(fields)
 
 
-def holds(gives: t.DataType) -> Rule:
+def holds(returns: t.DataType) -> Rule:
     """array_contains: an array and a value of its items' type."""
 
     def rule(args: Args) -> tuple[Args, t.DataType]:
@@ -139,7 +139,7 @@ def holds(gives: t.DataType) -> Rule:
         if kind is None or args[1].type == t.NULL:
             raise Misfit(f"argument 2 must be {item}, got {args[1].type}; cast it")
         ordered(kind)
-        return (cast_to(args[0], t.Array(kind)), cast_to(args[1], kind)), gives
+        return (cast_to(args[0], t.Array(kind)), cast_to(args[1], kind)), returns
 
     return rule
 

@@ -145,7 +145,7 @@ class Component:
     """What spouts and bolts have in common."""
 
     outputs: Any = None
-    """The fields it gives: a schema, or a dict of stream names to schemas. None when it gives nothing."""
+    """The fields it emits: a schema, or a dict of stream names to schemas. None when it emits nothing."""
     direct: tuple[str, ...] = ()
     """The streams whose tuples name the task they are meant for."""
     stateful: bool = True
@@ -330,7 +330,7 @@ class Bolt(Component):
 
 
 def streams_of(component: Component) -> dict[str, Schema]:
-    """The streams a component gives, by name. A dict always means streams; one schema is that of the default stream."""
+    """The streams a component emits, by name. A dict always means streams; one schema is that of the default stream."""
     given = component.outputs
     if given is None:
         return {}

@@ -269,7 +269,7 @@ def instance_of(step: str, logic: object, base: type, method: str) -> Any:
 
 
 class Updating(Process):
-    """What `update_state` runs: a function of the record and of what was kept, which gives what to keep and records."""
+    """What `update_state` runs: a function of the record and of what was kept, which returns what to keep and records."""
 
     state = value(object)
 

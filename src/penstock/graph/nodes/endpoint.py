@@ -86,8 +86,8 @@ class Source(Node):
 
     def settings(self) -> Settings:
         """The endpoint's kind and options, and what is done with records that cannot be read."""
-        unread: Settings = {"on_error": str(self.on_error)} if self.on_error is not None else {}
-        return {"from": self.endpoint.kind, **self.endpoint.shown(), **unread}
+        policy: Settings = {"on_error": str(self.on_error)} if self.on_error is not None else {}
+        return {"from": self.endpoint.kind, **self.endpoint.shown(), **policy}
 
 
 @dataclass(frozen=True)

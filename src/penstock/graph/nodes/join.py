@@ -309,8 +309,8 @@ class AsOfJoin(StreamJoin):
     def reach(self) -> tuple[int | None, int]:
         """How far before and after a left record the right one may be."""
         before = None if self.tolerance is None else -self.tolerance
-        behind = self.tolerance or 0
-        return (0 if self.direction == "forward" else before, 0 if self.direction == "backward" else behind)
+        after = self.tolerance or 0
+        return (0 if self.direction == "forward" else before, 0 if self.direction == "backward" else after)
 
     @property
     def stores(self) -> dict[str, str]:

@@ -74,7 +74,7 @@ def retry(times: int, backoff: Span = "100ms", then: str = FAIL) -> OnError:
 
 
 def on_error_of(given: Policy) -> OnError:
-    """A policy from what the user wrote: a word, or what `retry` gives."""
+    """A policy from what the user wrote: a word, or what `retry` returns."""
     if isinstance(given, OnError):
         return given
     if given not in ACTIONS:

@@ -39,7 +39,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a layout gives besides the positions: the top and the height of each row, and the size of it all."""
+    """What a layout returns besides the positions: the top and the height of each row, and the size of it all."""
 
     tops: tuple[float, ...]
     heights: tuple[float, ...]

@@ -170,7 +170,7 @@ class _Writer:
         if loops:
             yield f"back to {', '.join(loops)}"
         if not readers:
-            yield "unread"
+            yield "unused"
 
     def _wrapped(self, line: str, under: int) -> list[str]:
         if len(line) <= self.width:

@@ -9,7 +9,7 @@ from penstock.graph.nodes.changes import Answers, visible
 from penstock.graph.state.layout import Layout
 from penstock.graph.times import Times
 from penstock.kernels.base import Out
-from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
+from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
 from penstock.kernels.changes.base import ChangesKernel, Signed, signed_rows
 from penstock.kernels.changes.rows import Bag
 from penstock.kernels.keyed.keyed import Key, key_getter
@@ -59,7 +59,7 @@ class AnswersKernel(ChangesKernel):
         change = after.copy()
         change.update(bag_of(self.state.get(key), self.identity), -1)
         if len(after):
-            self.state.put(key, kept_of(after, self.width))
+            self.state.put(key, checkpoint_content_of(after, self.width))
         else:
             self.state.delete(key)
         return sorted(change, key=lambda signed: signed[1])

@@ -27,7 +27,7 @@ def bag_of(kept: Sequence[Any] | None, identity: Identity | None) -> Bag:
     return made
 
 
-def kept_of(bag: Bag, width: int) -> tuple[Any, ...]:
+def checkpoint_content_of(bag: Bag, width: int) -> tuple[Any, ...]:
     """The columns in which a multiset of rows of so many fields is kept."""
     if not len(bag):
         return (None,) * (width + 1)

@@ -12,7 +12,7 @@ from penstock.graph.nodes.changes import FoldChanges, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
+from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
 from penstock.kernels.changes.base import Signed
 from penstock.kernels.changes.rows import Bag, Row
 from penstock.kernels.changes.top import KeptRowsKernel
@@ -54,7 +54,7 @@ class FoldChangesKernel(KeptRowsKernel):
             return [] if before is None else [(before, -1)]
         grows = self.only_adds and before is not None and all(count > 0 for _, count in new)
         after = self._folded(key, new, before) if grows else self._folded(key, rows, None)
-        self.state.put(key, (*kept_of(rows, self.width), *after))
+        self.state.put(key, (*checkpoint_content_of(rows, self.width), *after))
         if same(before, after):
             return []
         return [*([(before, -1)] if before is not None else []), (after, 1)]

@@ -8,7 +8,7 @@ from penstock.graph.nodes.changes import TopChanges
 from penstock.graph.state.layout import Layout
 from penstock.graph.times import Times
 from penstock.kernels.base import Out
-from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
+from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
 from penstock.kernels.changes.base import GatheredChangesKernel, Signed, negative
 from penstock.kernels.changes.rows import Bag, NegativeCount
 from penstock.kernels.keyed.keyed import Key
@@ -49,7 +49,7 @@ class KeptRowsKernel(GatheredChangesKernel):
 
     def _keep(self, key: Key, after: Bag) -> None:
         if len(after):
-            self.state.put(key, kept_of(after, self.width))
+            self.state.put(key, checkpoint_content_of(after, self.width))
         else:
             self.state.delete(key)
 

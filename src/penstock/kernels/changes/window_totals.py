@@ -70,7 +70,7 @@ class WindowTotalsKernel(ChangesKernel):
         for at, (key, (values, count)) in enumerate(zip(self.keys(chunk), signed_rows(chunk), strict=True)):
             row = self.make(values)
             try:
-                spans = [s for s in self.spans_of(values, row, 0) if not is_over(self.window, s, self.times.late)]
+                spans = [s for s in self.spans_of(values, row, 0) if not is_over(self.window, s, self.times.previous)]
                 for accumulator, _ in self.accumulators if self.guarded else ():
                     accumulator.probe(values, row)
                 for span in spans:

@@ -23,7 +23,7 @@ from penstock.graph.times import FOREVER, NEVER, Times, to_moment
 from penstock.graph.windows import GlobalWindow, SessionWindow, Span
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.changes.accumulators import accumulator_of
-from penstock.kernels.changes.bags import bag_columns, bag_of, kept_of
+from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
 from penstock.kernels.changes.base import GatheredChangesKernel, negative
 from penstock.kernels.changes.rows import Bag, NegativeCount, Row
 from penstock.kernels.keyed.keyed import Key
@@ -109,7 +109,7 @@ class WindowChangesKernel(GatheredChangesKernel):
         for each in open_.values():
             rows.update((row, count) for row, count in each if not rows.count(row))
         starts, ends = [list(bounds) for bounds in zip(*emitted, strict=True)] if emitted else ([], [])
-        self.state.put(key, (*kept_of(rows, self.width), starts, ends))
+        self.state.put(key, (*checkpoint_content_of(rows, self.width), starts, ends))
         self.ends.set(key, EVENT, wake_of(self.window, (*open_, *emitted), mark))
 
     # -- which rows are in which window -----------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class WindowChangesKernel(GatheredChangesKernel):
 
     def _late(self, rows: Bag, new: Bag) -> set[int]:
         """Which of some changes, by number, are of windows that were over before."""
-        edge = self.times.late
+        edge = self.times.previous
         if not self.is_session:
             return {
                 at for at, (row, _) in enumerate(new) if all(is_over(self.window, s, edge) for s in self._spans(row))
@@ -162,7 +162,7 @@ class WindowChangesKernel(GatheredChangesKernel):
 
     def _emitted(self, key: Key, span: Span, before: Bag | None, after: Bag | None, kept: KeyRows) -> Iterator[Row]:
         """The row of a window that is to be emitted; of one that is gone, where rows may go."""
-        if is_over(self.window, span, self.times.late) or not self._triggered(span, before, after):
+        if is_over(self.window, span, self.times.previous) or not self._triggered(span, before, after):
             return
         if after is not None:
             kept.emitted.add(span)
@@ -173,7 +173,7 @@ class WindowChangesKernel(GatheredChangesKernel):
             yield self._row(key, span, self.folding.results(before), -1)
 
     def _triggered(self, span: Span, before: Bag | None, after: Bag | None) -> bool:
-        ends_now = max(self.times.late, NEVER) < span[1] <= self.times.watermark
+        ends_now = max(self.times.previous, NEVER) < span[1] <= self.times.watermark
         if self.window.mode == APPEND and span[1] > self.times.watermark:
             return False
         return (ends_now and self.window.mode == APPEND) or not _equal(before, after)

@@ -10,19 +10,21 @@ from penstock.graph.row import row_class
 from penstock.graph.times import to_moment
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import raw_payload
-from penstock.kernels.records.reading import Unread
+from penstock.kernels.records.reading import MalformedRecord
 
 
-def unread_letter(source: Source, unread: Unread, beside: Mapping[str, Any] | None = None) -> DeadLetter:
+def malformed_dead_letter(
+    source: Source, malformed: MalformedRecord, beside: Mapping[str, Any] | None = None
+) -> DeadLetter:
     """The dead letter of a record that a source could not read. Its payload is what arrived: the bytes, and what stood beside them."""
-    payload = raw_payload(unread.raw, beside or {}, source.output().schema)
-    return DeadLetter(source.name, unread.cause, "", unread.text, payload, number=unread.position)
+    payload = raw_payload(malformed.raw, beside or {}, source.output().schema)
+    return DeadLetter(source.name, malformed.cause, "", malformed.text, payload, number=malformed.position)
 
 
-def dead_letter_rows(letters: Iterable[DeadLetter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:
+def dead_letter_rows(dead_letters: Iterable[DeadLetter], flow: str, lineage: str, batch: int, now: int) -> list[Any]:
     """Rows of the schema `DEAD`; the id is the same when the batch runs again."""
     make = row_class(DEAD.names)
-    ordered = sorted(letters, key=lambda made: (made.step, made.number, made.record))
+    ordered = sorted(dead_letters, key=lambda made: (made.step, made.number, made.record))
     return [
         tuple.__new__(make, _values(made, f"{lineage}-{batch}-{at}", flow, batch, now))
         for at, made in enumerate(ordered)

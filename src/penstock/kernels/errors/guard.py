@@ -37,10 +37,10 @@ class Guard:
     """The policy of one kernel at work."""
 
     policy: OnError
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
 
     def take(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Outputs:
-        """What the kernel gives for the records it can take."""
+        """What the kernel returns for the records it can take."""
         try:
             return list(kernel.take(chunk, input_index))
         except RecordFailed as failed:
@@ -52,16 +52,16 @@ class Guard:
         """A keyed step has taken the records before the one that failed, and must not take them twice."""
         assert failed.at is not None
         bad, rest = piece(chunk, failed.at, failed.at + 1), piece(chunk, failed.at + 1, len(chunk))
-        given = self._again(kernel, bad, input_index, failed)
+        given = self._retry(kernel, bad, input_index, failed)
         return [*(failed.made or []), *given, *(self.take(kernel, rest, input_index) if len(rest) else [])]
 
     def _one(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Outputs:
         try:
             return list(kernel.take(chunk, input_index))
         except RecordFailed as failed:
-            return self._again(kernel, chunk, input_index, failed)
+            return self._retry(kernel, chunk, input_index, failed)
 
-    def _again(self, kernel: Kernel, chunk: Chunk, input_index: int, failed: RecordFailed) -> Outputs:
+    def _retry(self, kernel: Kernel, chunk: Chunk, input_index: int, failed: RecordFailed) -> Outputs:
         for pause in self._pauses():
             time.sleep(pause)
             try:
@@ -80,12 +80,12 @@ class Guard:
         if self.policy.action == FAIL:
             raise failed
         if self.policy.action == DEAD_LETTER:
-            self.letters.append(letter(kernel.node, chunk, input_index, failed))
+            self.dead_letters.append(dead_letter(kernel.node, chunk, input_index, failed))
         else:
             kernel.counters.skipped += 1
 
 
-def letter(node: Node, chunk: Chunk, input_index: int, failed: RecordFailed) -> DeadLetter:
+def dead_letter(node: Node, chunk: Chunk, input_index: int, failed: RecordFailed) -> DeadLetter:
     """The dead letter of a chunk of one record."""
     failure = failed.failure("")
     values = next(iter(chunk.values()))

@@ -27,7 +27,7 @@ Run = Callable[[Any], Any]
 
 
 def compile_expr(expr: Expr, schema: Schema) -> Run:
-    """A function of a row (values in the schema's order) that gives the expression's value.
+    """A function of a row (values in the schema's order) that returns the expression's value.
 
     NotYet says which part only Spark can run. Missing values are None, structs come out as dicts. What Spark
     refuses raises here as well: OverflowError, ZeroDivisionError, ValueError or IndexError.

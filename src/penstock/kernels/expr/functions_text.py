@@ -36,7 +36,7 @@ def _locate(part: str, text: str, start: int) -> int:
 
 
 def _located(node: Typed, runs: list[Run]) -> Run:
-    """A position that is null finds nothing, as in Spark; any other null gives null."""
+    """A position that is null finds nothing, as in Spark; any other null returns null."""
     part, text, *start = runs
 
     def run(row: Sequence[Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""The hash that Spark's `hash` function gives (Murmur3, seed 42), so that a key meets the same task on every runtime."""
+"""The hash that Spark's `hash` function returns (Murmur3, seed 42), so that a key meets the same task on every runtime."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class AsOfJoinKernel(StreamJoinKernel):
     def advance(self, times: Times) -> Out:
         """The left rows whose answer is sure."""
         self.move(times)
-        fresh = [side.fresh(self.times.late) for side in self.sides]
+        fresh = [side.fresh(self.times.previous) for side in self.sides]
         yield from self.too_late(fresh)
         left, right = (each.rows for each in fresh)
         lone = fresh[LEFT].lone
@@ -57,14 +57,14 @@ class AsOfJoinKernel(StreamJoinKernel):
         self.since = times.watermark
 
     def _answers(self, left: Rows | None, right: Rows | None) -> Iterator[tuple[str, Chunk]]:
-        before, behind = self.node.reach
-        end = moved(self.times.watermark, -behind)
+        before, after = self.node.reach
+        end = moved(self.times.watermark, -after)
         new = None if left is None else left.where(left.times < end)
-        sure = together(new, self.sides[LEFT].span(moved(self.since, -behind), end))
+        sure = together(new, self.sides[LEFT].span(moved(self.since, -after), end))
         if sure is None:
             return
         low = NEVER if before is None else before
-        kept = self.sides[RIGHT].candidates(sure, low, behind)
+        kept = self.sides[RIGHT].candidates(sure, low, after)
         old = None if self.last is None else self.last.candidates(sure)
         others = together(kept, right, old)
         best = self._best(sure, others) if others is not None else np.full(len(sure), _NONE)
@@ -77,24 +77,24 @@ class AsOfJoinKernel(StreamJoinKernel):
 
     def _best(self, left: Rows, right: Rows) -> IntArray:
         """The number of the right row for each left row."""
-        before, behind = self.node.reach
+        before, after = self.node.reach
         low = -_span(left, right) if before is None else before
         if self.node.direction != "nearest":
-            return _nearest(left, right, low, behind, newest=self.node.direction == "backward")
-        one, two = _nearest(left, right, low, 0, newest=True), _nearest(left, right, 0, behind, newest=False)
+            return _nearest(left, right, low, after, newest=self.node.direction == "backward")
+        one, two = _nearest(left, right, low, 0, newest=True), _nearest(left, right, 0, after, newest=False)
         closer = (left.times - right.times[one]) <= (right.times[two] - left.times)
         return np.where((two == _NONE) | ((one != _NONE) & closer), one, two)
 
     def _keep(self, left: Rows | None, right: Rows | None) -> None:
-        before, behind = self.node.reach
+        before, after = self.node.reach
         watermark = self.times.watermark
         mine, other = self.sides
-        mine.keep(left, moved(watermark, -behind))
+        mine.keep(left, moved(watermark, -after))
         if self.last is not None:
             passed = None if right is None else right.where(right.times < watermark)
             self.last.keep(together(passed, other.span(self.since, watermark)))
-        other.keep(right, moved(watermark, -behind + (before or 0)))
-        self.wake_at(moved(mine.first(moved(watermark, -behind)), behind + 1))
+        other.keep(right, moved(watermark, -after + (before or 0)))
+        self.wake_at(moved(mine.first(moved(watermark, -after)), after + 1))
 
 
 def _span(left: Rows, right: Rows) -> int:
@@ -109,11 +109,11 @@ def _nearest(left: Rows, right: Rows, low: int, high: int, *, newest: bool) -> I
     matches = found(left, seen, low, high)
     best = np.full(len(left), _NONE)
     at = np.flatnonzero(matches.many)
-    best[at] = order[matches.order[(matches.behind[at] - 1) if newest else matches.first[at]]]
+    best[at] = order[matches.order[(matches.stop[at] - 1) if newest else matches.first[at]]]
     wrong = at[~equal(left, at, right, best[at])]
     for row in wrong:
         best[row] = _NONE
-        run = order[matches.order[matches.first[row] : matches.behind[row]]]
+        run = order[matches.order[matches.first[row] : matches.stop[row]]]
         same = run[equal(left, np.full(len(run), row), right, run)]
         if len(same):
             best[row] = same[-1 if newest else 0]

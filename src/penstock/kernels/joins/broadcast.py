@@ -40,7 +40,7 @@ def packed(kept: object) -> bytes:
 
 
 class RulesKernel(KeyedKernel):
-    """Keeps the newest rule of each key, and gives all of them at each barrier, changed or not."""
+    """Keeps the newest rule of each key, and emits all of them at each barrier, changed or not."""
 
     node: Rules
 
@@ -67,7 +67,7 @@ class RulesKernel(KeyedKernel):
 class BroadcastKernel(Kernel):
     """Judges events by all rules.
 
-    A host that has the rules of a batch before its events hands them in first. Another gives them when the batch ends; events wait
+    A host that has the rules of a batch before its events hands them in first. Another emits them when the batch ends; events wait
     for them until then.
     """
 

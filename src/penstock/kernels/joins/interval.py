@@ -45,7 +45,7 @@ class IntervalJoinKernel(StreamJoinKernel):
     def advance(self, times: Times) -> Out:
         """The pairs that the new records complete, and the rows that the movement of time leaves without a match."""
         self.move(times)
-        fresh = [side.fresh(self.times.late) for side in self.sides]
+        fresh = [side.fresh(self.times.previous) for side in self.sides]
         yield from self.too_late(fresh)
         new = [each.rows for each in fresh]
         hits = [np.zeros(0 if rows is None else len(rows), bool) for rows in new]
@@ -65,7 +65,7 @@ class IntervalJoinKernel(StreamJoinKernel):
         return (low, high) if side == LEFT else (-high, -low)
 
     def _horizon(self, side: int) -> int:
-        """Behind which time rows of a side are not needed any more."""
+        """Before which time rows of a side are not needed any more."""
         low, high = self._reach(1 - side)
         return moved(self.times.watermark, low - (max(high, 0) if self.node.outer(1 - side) else 0))
 

@@ -20,16 +20,16 @@ PIECE = 1 << 17
 
 @dataclass(frozen=True)
 class Runs:
-    """For each left row the run of right rows that match it: `order[first:behind]`."""
+    """For each left row the run of right rows that match it: `order[first:stop]`."""
 
     order: IntArray
     first: IntArray
-    behind: IntArray
+    stop: IntArray
 
     @property
     def many(self) -> IntArray:
         """How many right rows each left row matches."""
-        return self.behind - self.first
+        return self.stop - self.first
 
     def pieces(self, piece: int = PIECE) -> Iterator[tuple[Any, Any]]:
         """The pairs, as numbers of left and right rows, so many at a time."""
@@ -67,8 +67,8 @@ def runs(left: tuple[Any, Any], right: tuple[Any, Any], low: int, high: int) -> 
     begin, end, span, ranks = _ranked(moments, times, low, high, len(known))
     line = (np.cumsum(fresh) - 1) * span + ranks
     first = np.searchsorted(line, at * span + begin)
-    behind = np.searchsorted(line, at * span + end)
-    return Runs(order, first, np.where(known[at] == hashes, behind, first))
+    stop = np.searchsorted(line, at * span + end)
+    return Runs(order, first, np.where(known[at] == hashes, stop, first))
 
 
 def _ranked(moments: IntArray, times: IntArray, low: int, high: int, hashes: int) -> tuple[Any, Any, int, Any]:

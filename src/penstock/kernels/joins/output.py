@@ -1,4 +1,4 @@
-"""What a join gives: the fields of both sides put together."""
+"""What a join emits: the fields of both sides put together."""
 
 from __future__ import annotations
 

@@ -102,6 +102,6 @@ def matched(left: Rows, right: Rows | None, low: int, high: int) -> BoolArray:
     at = np.flatnonzero(flags)
     flags[at] = equal(left, at, right, matches.order[matches.first[at]])
     for row in at[~flags[at]]:
-        others = matches.order[matches.first[row] : matches.behind[row]]
+        others = matches.order[matches.first[row] : matches.stop[row]]
         flags[row] = bool(equal(left, np.full(len(others), row), right, others).any())
     return flags

@@ -50,7 +50,7 @@ class WindowJoinKernel(StreamJoinKernel):
     def advance(self, times: Times) -> Out:
         """The windows that close."""
         self.move(times)
-        fresh = [side.fresh(self._edge(self.times.late)) for side in self.sides]
+        fresh = [side.fresh(self._edge(self.times.previous)) for side in self.sides]
         yield from self.too_late(fresh)
         new = [together(each.rows, each.lone if self.node.outer(side) else None) for side, each in enumerate(fresh)]
         if self.times.watermark > self.since:

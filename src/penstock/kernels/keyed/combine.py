@@ -29,7 +29,7 @@ GATHERED = 100_000
 
 
 class CombineKernel(AggregateKernel):
-    """The half of an aggregate that runs before the shuffle: gives keys with their parts, and forgets them."""
+    """The half of an aggregate that runs before the shuffle: emits keys with their parts, and forgets them."""
 
     def open(self, context: Context) -> None:
         """Its state is its own and lives for a batch."""

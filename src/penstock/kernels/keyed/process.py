@@ -101,7 +101,7 @@ class ProcessKernel(KeyedKernel):
         super().move(times)
         self.logic._now = times.now
         self.logic._timeless = times.timeless
-        self.stand(times.late)
+        self.stand(times.previous)
 
     def stand(self, watermark: int) -> None:
         """Tells the instance where event time stands."""
@@ -116,7 +116,7 @@ class ProcessKernel(KeyedKernel):
         return keys
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """The records the class gives for these."""
+        """The records the class emits for these."""
         made: list[Any] = []
         with quiet():
             keys, walk = self.keys(chunk), chunk.walk()
@@ -130,7 +130,7 @@ class ProcessKernel(KeyedKernel):
             return list(self.given(made))
 
     def _whole(self, row: object) -> list[Any]:
-        """All that the class gives for a record, or nothing if it fails on the way."""
+        """All that the class emits for a record, or nothing if it fails on the way."""
         made = list(self.logic.on_event(row) or ())
         self._refuse_attributes()
         around = vars(self.logic)

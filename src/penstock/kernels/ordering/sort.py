@@ -89,7 +89,7 @@ class DistinctKernel(Kernel):
         """The records that are the first of their key."""
         rows = with_key_hashes(chunk, self.node.keys, self.node.timed_by)
         if self.node.within is not None:
-            on_time = times_of(rows) >= max(self.times.late, NEVER + 1)
+            on_time = times_of(rows) >= max(self.times.previous, NEVER + 1)
             if not on_time.all():
                 yield LATE, given(some(rows, ~on_time), self.schema)
             rows = some(rows, on_time)
@@ -146,7 +146,7 @@ class DistinctKernel(Kernel):
 
 
 class BufferKernel(Kernel):
-    """The base: keeps records until event time has passed them, and gives them in order then."""
+    """The base: keeps records until event time has passed them, and emits them in order then."""
 
     node: BufferedStep
     order: tuple[Term, ...] = (Term(TIME),)
@@ -172,7 +172,7 @@ class BufferKernel(Kernel):
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps what is not late."""
         rows = with_key_hashes(chunk, self.node.keys, self.node.timed_by)
-        on_time = times_of(rows) >= max(self.edge(self.times.late), NEVER + 1)
+        on_time = times_of(rows) >= max(self.edge(self.times.previous), NEVER + 1)
         if not on_time.all():
             yield LATE, given(some(rows, ~on_time), self.schema)
         rows = some(rows, on_time)

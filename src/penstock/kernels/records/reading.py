@@ -3,7 +3,7 @@
 >>> from penstock.graph.schema import schema_of
 >>> read_json('{"n": 7}', schema_of("n bigint, s string"))
 (7, None)
->>> why_unread("json", b'{"n": "x"}', schema_of("n bigint"))
+>>> why_malformed("json", b'{"n": "x"}', schema_of("n bigint"))
 "field 'n': bigint needs a whole number, got 'x'"
 """
 
@@ -18,11 +18,11 @@ from penstock.kernels.records.csv_text import read_csv
 from penstock.kernels.records.json_text import read_json
 from penstock.kernels.records.unreadable import Unreadable
 
-__all__ = ["READERS", "Unread", "Unreadable", "decoded", "read_csv", "read_json", "read_text", "why_unread"]
+__all__ = ["READERS", "MalformedRecord", "Unreadable", "decoded", "read_csv", "read_json", "read_text", "why_malformed"]
 
 
 @dataclass(frozen=True)
-class Unread:
+class MalformedRecord:
     """A record that a source could not read: its bytes, its position, and why."""
 
     raw: bytes
@@ -55,7 +55,7 @@ def decoded(raw: bytes) -> str:
         raise Unreadable(f"not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def why_unread(form: str, raw: bytes, schema: Schema) -> str:
+def why_malformed(form: str, raw: bytes, schema: Schema) -> str:
     """Why a record could not be read. Values of JSON Schema have five bytes in front, which are right where this is asked."""
     try:
         text = decoded(raw[5 if form == "json_schema" else 0 :])

@@ -1,7 +1,7 @@
-"""Records: what a user's function gets and gives, and how both become columns.
+"""Records: what a user's function gets and returns, and how both become columns.
 
 A function gets a `Row` (or an instance of the schema's own class) and may give a dict, a tuple, a Row, a dataclass,
-or a bare value when there is one field. Whatever it gives is checked against the schema here alone, so that
+or a bare value when there is one field. Whatever it returns is checked against the schema here alone, so that
 a wrong value means the same error on every runtime.
 """
 

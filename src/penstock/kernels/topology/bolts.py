@@ -220,7 +220,7 @@ class _CurrentTuple:
 
 
 def visible_fields(schema: Schema) -> bool:
-    """Whether a stream has any field of the user's; that of a bolt which gives nothing has none."""
+    """Whether a stream has any field of the user's; that of a bolt which emits nothing has none."""
     return any(not n.startswith("__") for n in schema.names)
 
 

@@ -77,7 +77,7 @@ class SpoutShape:
 
 
 def completed(node: Source, record: object, number: int) -> SpoutRecord:
-    """A record that a test gives instead of a spout, as the spout would have given it.
+    """A record that a test emits instead of a spout, as the spout would have given it.
 
     `ps.to(stream, record)` says which stream it is of, when the spout has several.
     """
@@ -126,7 +126,7 @@ class SpoutTasks:
         return {"number": self.number, "tasks": tasks}
 
     def pull(self) -> list[SpoutRecord] | None:
-        """What the next task in turn gives, which may be nothing; None when all are done."""
+        """What the next task in turn emits, which may be nothing; None when all are done."""
         if not self.waiting or self.left == 0:
             return None
         at = self.waiting.pop(0)
@@ -197,7 +197,7 @@ class SpoutTasks:
             raise RecordFailed(self.node, what, 0, error) from error
 
     def drained(self) -> Iterator[SpoutRecord]:
-        """All that the spout gives until it is done; for runs that must end."""
+        """All that the spout emits until it is done; for runs that must end."""
         if self.shape.spout.endless and self.limit is None:
             raise Impossible(f"spout {self.node.name!r} never ends, so a bounded run would not finish; {self._fix()}")
         silent = 0

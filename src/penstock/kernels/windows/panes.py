@@ -87,7 +87,7 @@ class PanesKernel(PartsKernel):
         """The parts that are in a window that is open; a pane is late as a whole."""
         if rows is None:
             return None
-        rows = self.on_time(rows, column(rows, PANE) >= self.spec.open_from(self.times.late)).drop_columns([ROWS])
+        rows = self.on_time(rows, column(rows, PANE) >= self.spec.open_from(self.times.previous)).drop_columns([ROWS])
         return rows.rename_columns([TIME if n == PANE else n for n in rows.column_names]) if rows.num_rows else None
 
     def _keep(self, new: pa.Table | None, mark: int) -> None:
@@ -113,29 +113,29 @@ class PanesKernel(PartsKernel):
         Kept rows count in windows that have not been emitted, new ones in all for which they are not late.
         """
         spec = self.spec
-        since, late, behind = (spec.open_from(t) for t in (self.since, self.times.late, mark))
-        last = behind if behind == FOREVER else behind - spec.every + spec.size
+        since, late, until = (spec.open_from(t) for t in (self.since, self.times.previous, mark))
+        last = until if until == FOREVER else until - spec.every + spec.size
         mine = None if new is None else some(new, within(times_of(new), late, last))
-        kept = self.table.span(since, last) if since < behind else None
+        kept = self.table.span(since, last) if since < until else None
         if since == late:
             kept, mine = concat([kept, mine]), None
-        rows = concat([self._by_window(kept, since, behind), self._by_window(mine, late, behind)])
+        rows = concat([self._by_window(kept, since, until), self._by_window(mine, late, until)])
         if rows is None:
             return
         made = self.parts.together(rows, [*self.node.keys, _FIRST])
         starts = column(made, _FIRST)
         yield from self.give(made, self._times(starts), self._times(starts + spec.size))
 
-    def _by_window(self, rows: pa.Table | None, first: int, behind: int) -> pa.Table | None:
+    def _by_window(self, rows: pa.Table | None, first: int, until: int) -> pa.Table | None:
         """A row for each pane and each of the windows that hold it, with the window's start."""
-        if rows is None or first >= behind:
+        if rows is None or first >= until:
             return None
         spec, panes = self.spec, times_of(rows)
         last = panes - (panes - spec.offset) % spec.every
         found, starts = [], []
         for back in range(spec.panes):
             start = last - back * spec.every
-            at = np.flatnonzero((start + spec.size > panes) & within(start, first, behind))
+            at = np.flatnonzero((start + spec.size > panes) & within(start, first, until))
             found.append(at)
             starts.append(start[at])
         at = np.concatenate(found)

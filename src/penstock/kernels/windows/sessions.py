@@ -70,7 +70,7 @@ class SessionsKernel(PartsKernel):
         begin, end, number = sessions(self._key_numbers(pieces), column(pieces, START), column(pieces, END))
         pieces = pieces.append_column(_SESSION, pa.array(number))
         old_ones = np.arange(pieces.num_rows) < old.num_rows
-        late = end[number] <= self.times.late
+        late = end[number] <= self.times.previous
         self.counters.late += int(column(pieces, ROWS)[late].sum())
         ended = (end[number] <= mark) & ~late
         if ended.any():
@@ -81,7 +81,7 @@ class SessionsKernel(PartsKernel):
 
     def _without_late(self, new: pa.Table) -> Generator[tuple[str, Chunk], None, pa.Table]:
         """Emits late records: those whose own window is over, and which fall into no session that was open when they arrived."""
-        flags = column(new, END) > self.times.late
+        flags = column(new, END) > self.times.previous
         if not flags.all():
             flags = self._accepted(new, flags)
             yield LATE, self._records(some(new, ~flags))
@@ -91,7 +91,7 @@ class SessionsKernel(PartsKernel):
         """Which records belong to a session that is open, one after the other; few are late, so only their keys are looked at."""
         all_hashes = key_hashes_of(new)
         hashes = np.unique(all_hashes[~on_time])
-        kept, accepted = self.table.at(hashes, self.times.late + 1), on_time.copy()
+        kept, accepted = self.table.at(hashes, self.times.previous + 1), on_time.copy()
         pieces = concat([kept, new.drop_columns([RECORD]).filter(pa.array(np.isin(all_hashes, hashes)))])
         assert pieces is not None
         numbers, first = self._key_numbers(pieces), 0 if kept is None else kept.num_rows
@@ -102,7 +102,7 @@ class SessionsKernel(PartsKernel):
             mine = open_.setdefault(key, [])
             if number < first:
                 mine.append((start, end))
-            elif end > self.times.late or any(start < e and s < end for s, e in mine):
+            elif end > self.times.previous or any(start < e and s < end for s, e in mine):
                 mine.append((start, end))
                 accepted[at[number - first]] = True
         return accepted

@@ -132,7 +132,7 @@ class WindowKernel(KeyedKernel):
         return Layout(self.key_columns, (Column("windows"),), single=True, timers=True)
 
     def open(self, context: Context) -> None:
-        """Finds the state, the timers and the clock."""
+        """Finds the state, the timers and the processing time."""
         super().open(context)
         self.waits = self.timers = self.timers_of(context)
         self.now = context.now
@@ -147,10 +147,10 @@ class WindowKernel(KeyedKernel):
         times = self.times
         if self.by_clock:
             return times.before, FOREVER if times.watermark == FOREVER else times.now
-        return times.late, times.watermark
+        return times.previous, times.watermark
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Puts records into their windows, and gives those that are too late for all of them."""
+        """Puts records into their windows, and returns those that are too late for all of them."""
         late = self._take_parts(chunk) if self.node.parts else self._take_records(chunk)
         if late:
             flags = [False] * len(chunk)
@@ -159,11 +159,11 @@ class WindowKernel(KeyedKernel):
             yield LATE, chunk.keep(flags)
 
     def _take_records(self, chunk: Chunk) -> list[int]:
-        rows, late, behind = chunk.rows(), [], self.moves()[0] - self.node.lateness
+        rows, late, closed_until = chunk.rows(), [], self.moves()[0] - self.node.lateness
         now = max(self.times.now, round(self.now() * 1_000_000))
         for at, (values, key) in enumerate(zip(chunk.values(), self.keys(chunk), strict=True)):
             try:
-                spans = self.open_spans(key, self.spans_of(values, rows[at], now), behind)
+                spans = self.open_spans(key, self.spans_of(values, rows[at], now), closed_until)
                 for span in spans:
                     self.put(key, span, self.folding.begin(values, rows[at]), 1)
             except Exception as error:
@@ -174,21 +174,21 @@ class WindowKernel(KeyedKernel):
 
     def _take_parts(self, chunk: Chunk) -> list[int]:
         """Parts: the key, the pane or the span, the parts, and of how many records they are made."""
-        behind, width = self.moves()[0] - self.node.lateness, len(self.node.keys)
+        closed_until, width = self.moves()[0] - self.node.lateness, len(self.node.keys)
         for values, key in zip(chunk.values(), self.keys(chunk), strict=True):
             self.counters.native += values[-1]
-            spans = [] if values[width] is None else self.open_spans(key, self.spans_of(values, None, 0), behind)
+            spans = [] if values[width] is None else self.open_spans(key, self.spans_of(values, None, 0), closed_until)
             for span in spans:
                 self.put(key, span, values[width + self._bounds : -1], values[-1])
             if not spans:
                 self.counters.late += values[-1]
         return []
 
-    def open_spans(self, key: Key, spans: list[Span], behind: int) -> list[Span]:
+    def open_spans(self, key: Key, spans: list[Span], closed_until: int) -> list[Span]:
         """Those of a record's windows that are not over; a session that is goes on if it meets one that is not."""
         if not isinstance(self.node.spec, SessionWindow):
-            return [s for s in spans if s[1] > behind]
-        return [s for s in spans if s[1] > behind or any(overlap(s, o) for o in self.windows(key))]
+            return [s for s in spans if s[1] > closed_until]
+        return [s for s in spans if s[1] > closed_until or any(overlap(s, o) for o in self.windows(key))]
 
     @property
     def _bounds(self) -> int:
@@ -374,7 +374,7 @@ def gap_getter(spec: SessionWindow, schema: Schema) -> Callable[[Any, Any], int]
 
 
 def gap_by(function: Callable[[Any], Any], row: object) -> int:
-    """The gap that a function gives for a record, in microseconds."""
+    """The gap that a function returns for a record, in microseconds."""
     return checked_gap(micros(function(row), "the gap of a session"))
 
 

@@ -22,7 +22,7 @@ _TRIES = 5
 
 
 class Cursor:
-    """Reads on from an offset; `mark` gives the committed mark of the moment."""
+    """Reads on from an offset; `mark` returns the committed mark of the moment."""
 
     def __init__(self, directory: PartitionDirectory, mark: Callable[[], Mark], offset: int) -> None:
         self.directory = directory

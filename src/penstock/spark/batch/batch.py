@@ -27,7 +27,7 @@ from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
 from penstock.spark.dead_letters.replay import Replayed, Replays
-from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, letter_of
+from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
 from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.spark.live.report import BatchReport
 from penstock.spark.live.timekeeper import RunTime
@@ -69,7 +69,7 @@ class BatchRunner:
         """Runs one batch: all that it writes is committed when this returns."""
         phases, batch = Phases(), given.batch
         at = self._lowering(spark, given)
-        at.counts.value = PassCounts(letters=list(given.letters))
+        at.counts.value = PassCounts(dead_letters=list(given.dead_letters))
         staged: dict[str, Staged] = {}
         try:
             with phases.timed("plan"):
@@ -178,8 +178,8 @@ class BatchRunner:
                 )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
 
-        _take_unread(at)
-        self._stage_letters(at, batch, dead, staged, now)
+        _take_malformed(at)
+        self._stage_dead_letters(at, batch, dead, staged, now)
 
     def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> Staged:
         """A sink's rows, staged; with a policy, without those that it refuses.
@@ -190,12 +190,12 @@ class BatchRunner:
             return self.sinks.stage(sink, at.input(sink), batch)
         frame = at.keep(at.input(sink))
         frame.write.format("noop").mode("overwrite").save()
-        made, letters = self._staged_without_refused(sink, frame, batch)
+        made, dead_letters = self._staged_without_refused(sink, frame, batch)
         skips = sink.on_error.action == SKIP
         if skips:
-            at.counts.value.of(sink.name).skipped += len(letters)
+            at.counts.value.of(sink.name).skipped += len(dead_letters)
         else:
-            at.counts.value.letters += letters
+            at.counts.value.dead_letters += dead_letters
         return made
 
     def _staged_without_refused(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[DeadLetter]]:
@@ -204,19 +204,21 @@ class BatchRunner:
         partial = self.sinks.stage_rows(sink, frame, batch)
         if partial is not None:
             check_refusals(sink, *partial)
-            return partial[0], [letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
+            return partial[0], [dead_letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
         notes = open_storage(self.folder / "refused" / sink.name)
         return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch)).staged(frame)
 
-    def _stage_letters(self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int) -> None:
+    def _stage_dead_letters(
+        self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int
+    ) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the dead-letter store."""
-        letters = at.counts.value.letters
-        if len(letters) > MOST_DEAD_LETTERS:
+        dead_letters = at.counts.value.dead_letters
+        if len(dead_letters) > MOST_DEAD_LETTERS:
             raise RunError(
-                f"{len(letters)} records of batch {batch} failed, the first in step {letters[0].step!r} ({letters[0].cause}); more than "
+                f"{len(dead_letters)} records of batch {batch} failed, the first in step {dead_letters[0].step!r} ({dead_letters[0].cause}); more than "
                 f"{MOST_DEAD_LETTERS} in one batch are taken for a broken flow, not for bad records"
             )
-        rows = dead_letter_rows(letters, self.plan.graph.name, self.lineage, batch, now)
+        rows = dead_letter_rows(dead_letters, self.plan.graph.name, self.lineage, batch, now)
         for sink in dead:
             frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
             staged[sink.name] = self.sinks.stage(sink, frame, batch)
@@ -259,7 +261,7 @@ class BatchRunner:
             fed=fed,
             late=counts.late(),
             bad=bad,
-            dead=dict(Counter(made.step for made in counts.letters)),
+            dead=dict(Counter(made.step for made in counts.dead_letters)),
             skipped=counts.skipped(),
             watermarks=dict(self.time.keeper.marks.at),
         )
@@ -271,10 +273,10 @@ class BatchRunner:
             table.unpersist()
 
 
-def _take_unread(at: Lowering) -> None:
+def _take_malformed(at: Lowering) -> None:
     """Puts the records that sources could not read among the dead letters, and those left out among the counts."""
-    for name, seen in at.unread.items():
-        at.counts.value.letters += seen.letters()
+    for name, seen in at.malformed.items():
+        at.counts.value.dead_letters += seen.dead_letters()
         if many := seen.skipped():
             at.counts.value.of(name).skipped += many
 

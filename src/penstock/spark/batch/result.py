@@ -32,7 +32,7 @@ class BatchInput:
         frames: the records of each source.
         times: the times at which it runs.
         union: the union of some sources in one pass, where the host has a quicker way than to add them up.
-        letters: dead letters that were found before.
+        dead_letters: dead letters that were found before.
         reread: reads records of dead letters that a source could not read.
     """
 
@@ -41,12 +41,12 @@ class BatchInput:
     frames: Mapping[Port, DataFrame]
     times: BatchTimes
     union: Union = no_union
-    letters: tuple[DeadLetter, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
     reread: Reread = refuse_reread
 
-    def without(self, frames: Mapping[Port, DataFrame], letters: list[DeadLetter]) -> BatchInput:
+    def without(self, frames: Mapping[Port, DataFrame], dead_letters: list[DeadLetter]) -> BatchInput:
         """The same batch without some records, which have become dead letters."""
-        return replace(self, frames=frames, union=no_union, letters=tuple(letters))
+        return replace(self, frames=frames, union=no_union, dead_letters=tuple(dead_letters))
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Sinks:
             raise Impossible(f"sink {sink.name!r} ({sink.line}) cannot hold delivery={context.delivery!r}: {why}")
 
     def open(self) -> dict[str, Entry]:
-        """Opens every sink; gives the last ledger entry of those that have one and must deliver exactly once."""
+        """Opens every sink; returns the last ledger entry of those that have one and must deliver exactly once."""
         found: dict[str, Entry] = {}
         for sink in self.graph.sinks:
             context = self.contexts[sink.name]

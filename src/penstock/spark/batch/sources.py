@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
-from penstock.connectors.malformed import NOTHING, SHOWN, UNREAD, UNREADABLE
+from penstock.connectors.malformed import MALFORMED, NOTHING, SHOWN, UNREADABLE
 from penstock.connectors.registry import source_connector
 from penstock.errors import Failure, PenstockError, StepError
-from penstock.graph.endpoints.parsing import keeps_unread, parses
+from penstock.graph.endpoints.parsing import keeps_malformed, parses
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import quote
-from penstock.kernels.records.reading import why_unread
+from penstock.kernels.records.reading import why_malformed
 from penstock.spark.live.ticks import Ticks
 from penstock.storage import make_directory
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _cast(frame: DataFrame, context: SourceContext) -> DataFrame:
     """The fields of a source, each of the type the flow was checked with, and the description of records it could not read."""
     columns = [f.col(quote(x.name)).cast(str(x.type)).alias(x.name) for x in context.schema.fields]
-    return frame.select(*columns, *([f.col(UNREAD)] if context.keeps_unread else []))
+    return frame.select(*columns, *([f.col(MALFORMED)] if context.keeps_malformed else []))
 
 
 def _layout(node: Node) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Parted:
         nodes = {Port(n.name): n for n in self.sources.nodes}
         if self.kept is None or len(set(ports)) < len(ports) or not all(p in nodes for p in ports):
             return None
-        if any(keeps_unread(nodes[p]) for p in ports):
+        if any(keeps_malformed(nodes[p]) for p in ports):
             return None
         return self.several(ports) if len({_layout(nodes[p]) for p in ports}) == 1 else None
 
@@ -111,18 +111,18 @@ class Sources:
         if isinstance(node, Source):
             folder = self.folder / "sources" / node.name
             return SourceContext(
-                node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_unread(node)
+                node.name, node.endpoint, schema, folder, self.once, self.graph.name, keeps_malformed(node)
             )
         folder = self.folder / "loops" / node.name
         return SourceContext(
             node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder
         )
 
-    def reread(self, spark: SparkSession, step: str, letters: list[dict[str, Any]]) -> DataFrame:
+    def reread(self, spark: SparkSession, step: str, dead_letters: list[dict[str, Any]]) -> DataFrame:
         """Records that a source could not read, read once more."""
         node = next(n for n in self.nodes if n.name == step)
         context = self._context(node)
-        return _cast(source_connector(step, context.endpoint).again(spark, context, letters), context)
+        return _cast(source_connector(step, context.endpoint).reread(spark, context, dead_letters), context)
 
     def _tagged(self, frames: list[DataFrame], *ticks: DataFrame) -> DataFrame:
         if len(frames) == 1 and not ticks:
@@ -136,15 +136,15 @@ class Sources:
         if len(layouts) == 1:
             fields = self.nodes[0].output().schema.fields
             nulls = [f"cast(null as {x.type}) as {quote(x.name)}" for x in fields]
-            return frame.selectExpr(*nulls, "-1 as __source", *self._unread())
+            return frame.selectExpr(*nulls, "-1 as __source", *self._malformed())
         structs = [f"cast(null as struct<{', '.join(layout)}>) as __s{i}" for i, layout in enumerate(layouts)]
-        return frame.selectExpr("-1 as __source", *structs, *self._unread())
+        return frame.selectExpr("-1 as __source", *structs, *self._malformed())
 
-    def _unread(self, node: Node | None = None) -> list[str]:
+    def _malformed(self, node: Node | None = None) -> list[str]:
         """The description of records that could not be read, among the columns of the union, if any source keeps such records."""
-        if node is not None and keeps_unread(node):
-            return [UNREAD]
-        return [NOTHING] if any(map(keeps_unread, self.nodes)) else []
+        if node is not None and keeps_malformed(node):
+            return [MALFORMED]
+        return [NOTHING] if any(map(keeps_malformed, self.nodes)) else []
 
     def _layouts(self) -> list[tuple[str, ...]]:
         """The distinct schemas of the sources, each as the fields it has."""
@@ -155,16 +155,16 @@ class Sources:
 
         Sources of one schema share its columns; where schemas differ each has a struct, which is null for the others.
         """
-        layouts, unread = self._layouts(), self._unread(self.nodes[at])
+        layouts, malformed = self._layouts(), self._malformed(self.nodes[at])
         names = [quote(n) for n in self.nodes[at].output().schema.names]
         if len(layouts) == 1:
-            return frame.selectExpr(*names, f"{at} as __source", *unread)
+            return frame.selectExpr(*names, f"{at} as __source", *malformed)
         columns = [f"{at} as __source"]
         for i, layout in enumerate(layouts):
             kind = f"struct<{', '.join(layout)}>"
             mine = f"struct({', '.join(names)})" if layout == _layout(self.nodes[at]) else "null"
             columns.append(f"cast({mine} as {kind}) as __s{i}")
-        return frame.selectExpr(*columns, *unread)
+        return frame.selectExpr(*columns, *malformed)
 
     def part(self, batch: DataFrame) -> Parted:
         """The frame of each source inside a batch."""
@@ -180,10 +180,10 @@ class Sources:
     def fields_of(self, index: int) -> list[str]:
         """How the fields of a source are reached in the union."""
         layouts, node = self._layouts(), self.nodes[index]
-        unread = [UNREAD] if keeps_unread(node) else []
+        malformed = [MALFORMED] if keeps_malformed(node) else []
         if len(layouts) == 1:
-            return [*(quote(n) for n in node.output().schema.names), *unread]
-        return [f"__s{layouts.index(_layout(node))}.*", *unread]
+            return [*(quote(n) for n in node.output().schema.names), *malformed]
+        return [f"__s{layouts.index(_layout(node))}.*", *malformed]
 
     def explained(
         self, spark: SparkSession, error: PenstockError, batch: int = -1, log: Path | None = None
@@ -202,7 +202,7 @@ class Sources:
         raw, why = failure.record.encode(), failure.error
         if why == UNREADABLE:
             why = f"{UNREADABLE} as {form}"
-            why += f": {why_unread(form, raw, schema)}" if len(failure.record) < SHOWN else ""
+            why += f": {why_malformed(form, raw, schema)}" if len(failure.record) < SHOWN else ""
         hint = f"To go on without such records: flow.source({node.name!r}, ..., on_error='dead_letter')"
         (position,) = source_connector(node.name, node.endpoint).positions([(raw, failure.position)])
         return StepError(replace(failure, error=why, position=position, line=node.line, traceback=hint))

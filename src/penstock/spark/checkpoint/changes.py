@@ -31,7 +31,7 @@ Named = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FlowLayout:
     """What a flow wants to find: its sources in order, and the form of what each step keeps."""
 
     flow: str
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckpointContent:
     """What a checkpoint or a savepoint holds."""
 
     folder: Path
@@ -71,7 +71,7 @@ class Change:
     """Stores that get another name, old to new."""
 
 
-def wanted_of(plan: Plan) -> Wanted:
+def flow_layout_of(plan: Plan) -> FlowLayout:
     """What a plan wants to find."""
     steps = {name for stage in plan.stages for name in stage.steps}
     nodes = [n for n in (*plan.graph.sources, *plan.graph.loops) if n.name in steps]
@@ -83,7 +83,7 @@ def wanted_of(plan: Plan) -> Wanted:
         for n in s.nodes
         for store in n.stores
     }
-    return Wanted(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), schemas)
+    return FlowLayout(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), schemas)
 
 
 def _kind(node: Node) -> str:
@@ -104,7 +104,7 @@ def note_of(folder: Path) -> dict[str, Any] | None:
     return note
 
 
-def kept_of(folder: Path) -> Kept | None:
+def checkpoint_content_of(folder: Path) -> CheckpointContent | None:
     """What a folder holds at the last batch that is through; None where no flow has begun."""
     note = note_of(folder)
     if note is None:
@@ -116,18 +116,20 @@ def kept_of(folder: Path) -> Kept | None:
     stateful = bool(note.get("schemas")) or store.has(version)
     files = store.read(version) if stateful else {}
     schemas = store.kept_schemas(version) if stateful else {}
-    return Kept(folder, note["flow"], note["lineage"], sources, schemas, version, files, note.get("from", ""))
+    return CheckpointContent(
+        folder, note["flow"], note["lineage"], sources, schemas, version, files, note.get("from", "")
+    )
 
 
 def change_of(
-    kept: Kept, wanted: Wanted, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
+    kept: CheckpointContent, wanted: FlowLayout, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
 ) -> Change:
     """What has to be done so that the flow finds what it wants; refuses what would lose something nobody gave up."""
     stores = renamed_stores(kept, wanted, rename or {})
     return replace(_change_of(_with_names(kept, stores), wanted, drop), renamed=stores)
 
 
-def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
+def _change_of(kept: CheckpointContent, wanted: FlowLayout, drop: Collection[str]) -> Change:
     if kept.flow != wanted.flow:
         raise CheckpointError(
             f"{kept.folder} belongs to the flow {kept.flow!r}, not to {wanted.flow!r}; choose another folder"
@@ -143,7 +145,7 @@ def _change_of(kept: Kept, wanted: Wanted, drop: Collection[str]) -> Change:
     return Change(indexes, kept.sources != wanted.sources, tuple(stores))
 
 
-def renamed_stores(kept: Kept, wanted: Wanted, rename: Mapping[str, str]) -> dict[str, str]:
+def renamed_stores(kept: CheckpointContent, wanted: FlowLayout, rename: Mapping[str, str]) -> dict[str, str]:
     """The stores of renamed steps, old names to new; a step that has its new name already is left as it is."""
     made: dict[str, str] = {}
     for old, new in rename.items():
@@ -154,7 +156,7 @@ def renamed_stores(kept: Kept, wanted: Wanted, rename: Mapping[str, str]) -> dic
     return made
 
 
-def _check_rename(kept: Kept, wanted: Wanted, old: str, new: str) -> None:
+def _check_rename(kept: CheckpointContent, wanted: FlowLayout, old: str, new: str) -> None:
     has, wants = {_step_of(s) for s in kept.files}, {_step_of(s) for s in wanted.schemas}
     asked = f"--rename-state {old}={new}"
     if old not in has:
@@ -169,7 +171,7 @@ def _check_rename(kept: Kept, wanted: Wanted, old: str, new: str) -> None:
         )
 
 
-def _with_names(kept: Kept, stores: Mapping[str, str]) -> Kept:
+def _with_names(kept: CheckpointContent, stores: Mapping[str, str]) -> CheckpointContent:
     schemas = {stores.get(s, s): schema for s, schema in kept.schemas.items()}
     return replace(kept, schemas=schemas, files={stores.get(s, s): files for s, files in kept.files.items()})
 
@@ -183,7 +185,7 @@ def _step_of(store: str) -> str:
     return owner_of(store)
 
 
-def _reasons(kept: Kept, wanted: Wanted, store: str) -> list[str]:
+def _reasons(kept: CheckpointContent, wanted: FlowLayout, store: str) -> list[str]:
     """Why a store cannot be kept; nothing when it can."""
     if store not in wanted.schemas:
         return ["its step is gone"]
@@ -197,12 +199,12 @@ def _index(source: Named, before: tuple[Named, ...]) -> int | None:
     return before.index(source) if source in before and source[1] != "ticks" else None
 
 
-def _may_be(kept: Kept, store: str, schema: StateSchema) -> bool:
+def _may_be(kept: CheckpointContent, store: str, schema: StateSchema) -> bool:
     """Whether a new store may be an old one with another name."""
     return store in kept.schemas and not schema.compatible_with(kept.schemas[store])
 
 
-def _store_text(kept: Kept, wanted: Wanted, store: str) -> str:
+def _store_text(kept: CheckpointContent, wanted: FlowLayout, store: str) -> str:
     if store in wanted.schemas:
         reasons = "; ".join(_reasons(kept, wanted, store))
         return (
@@ -217,7 +219,7 @@ def _hint(name: str, new: list[str]) -> str:
     return f"; of the new ones, {nearest(name, new)}" if new else ""
 
 
-def _source_text(kept: Kept, wanted: Wanted, source: str) -> str:
+def _source_text(kept: CheckpointContent, wanted: FlowLayout, source: str) -> str:
     was = dict(kept.sources)[source]
     now = dict(wanted.sources).get(source)
     if now is not None:
@@ -226,7 +228,7 @@ def _source_text(kept: Kept, wanted: Wanted, source: str) -> str:
     return f"source {source!r} ({was}) is gone, and how far it has been read would be lost{hint}"
 
 
-def _refusal(kept: Kept, lost: list[str], names: list[str]) -> str:
+def _refusal(kept: CheckpointContent, lost: list[str], names: list[str]) -> str:
     flags = " ".join(f"--drop-state {n}" for n in names)
     listed = "\n".join(f"  - {text}" for text in lost)
     return (

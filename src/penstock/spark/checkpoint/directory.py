@@ -66,7 +66,7 @@ class Checkpoint:
         return self.folder / "spark"
 
     def open(self, *, fresh: bool = False) -> str:
-        """Locks the folder, makes it what the flow wants, and gives the id of its lineage."""
+        """Locks the folder, makes it what the flow wants, and returns the id of its lineage."""
         self._make()
         self._lock()
         try:

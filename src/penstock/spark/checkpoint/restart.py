@@ -16,7 +16,16 @@ from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
 from penstock.graph.state.schema import schemas_to_json
-from penstock.spark.checkpoint.changes import FLOW, Change, Kept, Wanted, change_of, kept_of, note_of, wanted_of
+from penstock.spark.checkpoint.changes import (
+    FLOW,
+    Change,
+    CheckpointContent,
+    FlowLayout,
+    change_of,
+    checkpoint_content_of,
+    flow_layout_of,
+    note_of,
+)
 from penstock.spark.checkpoint.savepoint import Savepoint, discard, is_savepoint, lay_out, load, take
 from penstock.state.notes import put_note, read_note
 from penstock.state.store import StateStore
@@ -34,7 +43,7 @@ class Restart:
     """A flow that starts in a folder: from nothing, from what is there, or from a savepoint."""
 
     folder: Path
-    wanted: Wanted
+    wanted: FlowLayout
     savepoint: Path | None = None
     drop: Collection[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -49,12 +58,12 @@ class Restart:
         elif not fresh:
             self._check_origin()
             directory = self.folder / _CHANGING if self._interrupted() else self.folder
-            kept = kept_of(directory)
+            kept = checkpoint_content_of(directory)
             if kept is not None:
                 change_of(kept, self.wanted, self.drop, self.rename)
 
     def settle(self) -> str:
-        """Makes the folder what the flow wants, and gives the id of its lineage."""
+        """Makes the folder what the flow wants, and returns the id of its lineage."""
         if self._interrupted():
             self._lay_out(load(self.folder / _CHANGING))
         if self.savepoint is not None and note_of(self.folder) is None:
@@ -62,7 +71,7 @@ class Restart:
             found.verify()
             self._lay_out(found, origin=found.id)
         self._check_origin()
-        kept = kept_of(self.folder)
+        kept = checkpoint_content_of(self.folder)
         return self._begin() if kept is None else self._go_on(kept)
 
     def _check_origin(self) -> None:
@@ -78,7 +87,7 @@ class Restart:
         self._write_note(lineage, "")
         return lineage
 
-    def _go_on(self, kept: Kept) -> str:
+    def _go_on(self, kept: CheckpointContent) -> str:
         change = change_of(kept, self.wanted, self.drop, self.rename)
         if change.moved and kept.version >= 0:
             discard(self.folder / _CHANGING)
@@ -100,7 +109,7 @@ class Restart:
         self._write_note(kept.lineage, origin or kept.origin)
         discard(self.folder / _CHANGING)
 
-    def _fit_state(self, kept: Kept, change: Change) -> None:
+    def _fit_state(self, kept: CheckpointContent, change: Change) -> None:
         """State of which nothing is wanted goes; a flow that keeps something for the first time begins with none."""
         store = StateStore(open_storage(self.folder / "state"))
         rename_stores(store, change.renamed)
@@ -129,8 +138,8 @@ class Restart:
             storage.write(FLOW, body)
 
 
-def _kept(folder: Path) -> Kept:
-    kept = kept_of(folder)
+def _kept(folder: Path) -> CheckpointContent:
+    kept = checkpoint_content_of(folder)
     if kept is None:
         raise CheckpointError(f"{folder} has no {FLOW}; use another savepoint")
     return kept
@@ -169,5 +178,5 @@ def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
 
 def check_start(graph: Graph, restart: Restart, *, fresh: bool = False) -> None:
     """Refuses a start that cannot work, before Spark is there: what is kept must fit the flow."""
-    wanted = wanted_of(compile_graph(graph, live=True))
+    wanted = flow_layout_of(compile_graph(graph, live=True))
     replace(restart, wanted=wanted).check(fresh=fresh)

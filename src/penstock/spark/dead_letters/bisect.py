@@ -29,7 +29,7 @@ class TooMany(Exception):
 
 @dataclass
 class Bisection:
-    """The search in one batch. `attempt` gives what goes wrong with some frames, or None when all is well."""
+    """The search in one batch. `attempt` returns what goes wrong with some frames, or None when all is well."""
 
     frames: Frames
     attempt: Callable[[Frames], Exception | None]

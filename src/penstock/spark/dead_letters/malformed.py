@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
-from penstock.connectors.malformed import UNREAD
+from penstock.connectors.malformed import MALFORMED
 from penstock.connectors.registry import source_connector
-from penstock.graph.endpoints.parsing import keeps_unread
+from penstock.graph.endpoints.parsing import keeps_malformed
 from penstock.graph.nodes import Port, Source
 from penstock.graph.nodes.policy import SKIP
 from penstock.graph.types import quote
-from penstock.kernels.errors.dead_letters import unread_letter
+from penstock.kernels.errors.dead_letters import malformed_dead_letter
 from penstock.kernels.errors.guard import DeadLetter
-from penstock.kernels.records.reading import Unread, why_unread
+from penstock.kernels.records.reading import MalformedRecord, why_malformed
 from penstock.spark.dead_letters.replay import RAW
 from penstock.spark.lower.context import Lowering
 
@@ -42,26 +42,26 @@ class SourceNotes:
         """How many records were left out."""
         return int(self.noted.get["many"]) if self._skips else 0
 
-    def letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """The dead letters; one more than are allowed, if there are too many."""
         if self._skips:
             return []
         found = self.noted.get["found"] or []
         endpoint = self.node.endpoint
-        unread = [(bytes(row["unread"]["raw"] or b""), row["unread"]["position"]) for row in found]
-        positions = source_connector(self.node.name, endpoint).positions(unread)
-        return [self._letter(row, position) for row, position in zip(found, positions, strict=True)]
+        malformed = [(bytes(row["malformed"]["raw"] or b""), row["malformed"]["position"]) for row in found]
+        positions = source_connector(self.node.name, endpoint).positions(malformed)
+        return [self._dead_letter(row, position) for row, position in zip(found, positions, strict=True)]
 
     @property
     def _skips(self) -> bool:
         return self.node.error_action == SKIP
 
-    def _letter(self, row: SparkRow, position: str) -> DeadLetter:
+    def _dead_letter(self, row: SparkRow, position: str) -> DeadLetter:
         options = self.node.endpoint.options
-        raw, cause = bytes(row["unread"]["raw"] or b""), row["unread"]["cause"]
+        raw, cause = bytes(row["malformed"]["raw"] or b""), row["malformed"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}
-        why = cause or why_unread(options["format"], raw, self.node.output().schema)
-        return unread_letter(self.node, Unread(raw, position, why), beside)
+        why = cause or why_malformed(options["format"], raw, self.node.output().schema)
+        return malformed_dead_letter(self.node, MalformedRecord(raw, position, why), beside)
 
 
 def readable(at: Lowering, port: Port) -> DataFrame:
@@ -71,17 +71,17 @@ def readable(at: Lowering, port: Port) -> DataFrame:
     replayed = at.replays.pop((port.step, RAW), None)
     if replayed:
         frame = frame.unionByName(at.reread(port.step, replayed))
-    return _apart(at, node, frame) if isinstance(node, Source) and keeps_unread(node) else frame
+    return _apart(at, node, frame) if isinstance(node, Source) and keeps_malformed(node) else frame
 
 
 def _apart(at: Lowering, node: Source, frame: DataFrame) -> DataFrame:
     names = [quote(n) for n in node.output().schema.names]
     seen = SourceNotes(node, Observation())
-    at.unread[node.name] = seen
+    at.malformed[node.name] = seen
     whole = f"struct({', '.join(names)})"
     if node.error_action == SKIP:
-        noted = f"count(if({UNREAD} is null, null, {whole})) as many"
+        noted = f"count(if({MALFORMED} is null, null, {whole})) as many"
     else:
-        described = f"if({UNREAD} is null, null, struct({UNREAD} as unread, {whole} as row))"
-        noted = f"min_by({described}, {UNREAD}.position, {MOST_DEAD_LETTERS + 1}) as found"
-    return frame.observe(seen.noted, f.expr(noted)).where(f"{UNREAD} is null").selectExpr(*names)
+        described = f"if({MALFORMED} is null, null, struct({MALFORMED} as malformed, {whole} as row))"
+        noted = f"min_by({described}, {MALFORMED}.position, {MOST_DEAD_LETTERS + 1}) as found"
+    return frame.observe(seen.noted, f.expr(noted)).where(f"{MALFORMED} is null").selectExpr(*names)

@@ -35,12 +35,12 @@ class Replays:
         """What keeps them."""
         return open_storage(self.folder)
 
-    def ask(self, letters: Iterable[dict[str, Any]]) -> int:
+    def ask(self, dead_letters: Iterable[dict[str, Any]]) -> int:
         """Asks for dead letters to be replayed, but for those that wait already; returns how many wait more."""
         waiting = self._ids(PENDING)
         wanted = [
             {"id": m["id"], "step": m["step"], "input_index": 0, "payload": m["payload"]}
-            for m in letters
+            for m in dead_letters
             if m["id"] not in waiting
         ]
         if wanted:

@@ -1,7 +1,7 @@
 """Rows that a sink refuses: found while the batch is staged, by trying beginnings of it, and put aside as dead letters.
 
 A trial writes and takes back, so it shows nothing. What was refused is noted on disk before the sink commits: a batch that runs again after
-that is skipped by its sink, and its letters are those of the note.
+that is skipped by its sink, and its dead letters are those of the note.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Stage = Callable[["DataFrame"], Staged]
 
 @dataclass(frozen=True)
 class Refusals:
-    """The rows of one batch that a sink refuses. `stage` stages some rows; `note` is the object of `notes` that keeps the letters until the batch is
+    """The rows of one batch that a sink refuses. `stage` stages some rows; `note` is the object of `notes` that keeps the dead letters until the batch is
     through.
     """
 
@@ -62,9 +62,9 @@ class Refusals:
             made = self.stage(_part(numbered, refused))
             if self._is_through(made):
                 return made, self._noted()
-            letters = [self._letter(numbered, number, said) for number, said in refused.items()]
-            self._write(letters)
-            return made, letters
+            dead_letters = [self._dead_letter(numbered, number, said) for number, said in refused.items()]
+            self._write(dead_letters)
+            return made, dead_letters
         finally:
             numbered.unpersist()
 
@@ -109,14 +109,14 @@ class Refusals:
             raise error
         return message.split(REFUSED, 1)[1].strip()
 
-    def _letter(self, numbered: DataFrame, number: int, said: str) -> DeadLetter:
+    def _dead_letter(self, numbered: DataFrame, number: int, said: str) -> DeadLetter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
         made = tuple.__new__(row_class(tuple(row.__fields__)), tuple(row))
-        return letter_of(self.sink.name, self.schema, number, made, said)
+        return dead_letter_of(self.sink.name, self.schema, number, made, said)
 
-    def _write(self, letters: list[DeadLetter]) -> None:
+    def _write(self, dead_letters: list[DeadLetter]) -> None:
         """Notes the dead letters; those of batches before are through by now."""
-        self.notes.write(self.note, json.dumps([asdict(made) for made in letters]).encode())
+        self.notes.write(self.note, json.dumps([asdict(made) for made in dead_letters]).encode())
         self.notes.delete(*(name for name in names_under(self.notes, "") if name != self.note))
 
     def _noted(self) -> list[DeadLetter]:
@@ -134,7 +134,7 @@ def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> No
         )
 
 
-def letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> DeadLetter:
+def dead_letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> DeadLetter:
     """A row that a sink refuses as a dead letter."""
     return DeadLetter(sink, said.split("\n", 1)[0], said, short(row), payload_of(row, schema), 0, f"row {number}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.connectors.malformed import UNREAD
+from penstock.connectors.malformed import MALFORMED
 from penstock.graph.graph import Graph
 from penstock.graph.row import row_class
 from penstock.kernels.base import short
@@ -32,18 +32,18 @@ def without_breakers(
     search = Bisection(dict(given.frames), lambda some: runner.attempt(spark, given.without(some, [])))
     try:
         causes = search.run()
-        letters = [_letter(search, row, error, runner.plan.graph) for row, error in causes.items()]
+        dead_letters = [_dead_letter(search, row, error, runner.plan.graph) for row, error in causes.items()]
         whole = {port: frame.localCheckpoint() for port, frame in search.without(list(causes)).items()}
     except TooMany:
         return None
     finally:
         search.close()
-    return whole, letters
+    return whole, dead_letters
 
 
-def _letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> DeadLetter:
+def _dead_letter(search: Bisection, row: Row, error: Exception, graph: Graph) -> DeadLetter:
     port, number = row
-    names = tuple(n for n in search.frames[port].columns if n != UNREAD)
+    names = tuple(n for n in search.frames[port].columns if n != MALFORMED)
     values = search.values(row)[: len(names)]
     shown = short(tuple.__new__(row_class(names), values))
     message = str(as_run_error(error))

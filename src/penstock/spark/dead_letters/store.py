@@ -38,26 +38,26 @@ class DeadLetterStore:
     def hand_over(self, directory: Path) -> None:
         """Adds the dead letters of a bounded run to another store, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
-        letters = [letter | {"id": f"{run}-{at}"} for at, letter in enumerate(self.letters())]
-        if letters:
-            _write(open_storage(directory), f"{run}.jsonl", letters)
+        dead_letters = [dead_letter | {"id": f"{run}-{at}"} for at, dead_letter in enumerate(self.dead_letters())]
+        if dead_letters:
+            _write(open_storage(directory), f"{run}.jsonl", dead_letters)
 
-    def letters(self) -> Iterator[dict[str, Any]]:
+    def dead_letters(self) -> Iterator[dict[str, Any]]:
         """All dead letters, oldest first."""
         for name in self._files():
             yield from _read(self.storage, name)
 
-    def edit(self, letter: str, payload: Mapping[str, object]) -> None:
+    def edit(self, dead_letter: str, payload: Mapping[str, object]) -> None:
         """Replaces the payload of a dead letter; raises BadPayload for one that cannot be replayed."""
         read_payload(payload)
         edited = {"payload": payload, "edited": datetime.now(UTC).isoformat(timespec="seconds")}
-        self._rewrite(lambda made: made | edited if made["id"] == letter else made)
+        self._rewrite(lambda made: made | edited if made["id"] == dead_letter else made)
 
-    def drop(self, letters: Collection[str]) -> int:
-        """Removes letters for good; returns how many there were."""
-        before = sum(1 for _ in self.letters())
-        self._rewrite(lambda made: None if made["id"] in letters else made)
-        return before - sum(1 for _ in self.letters())
+    def drop(self, dead_letters: Collection[str]) -> int:
+        """Removes dead letters for good; returns how many there were."""
+        before = sum(1 for _ in self.dead_letters())
+        self._rewrite(lambda made: None if made["id"] in dead_letters else made)
+        return before - sum(1 for _ in self.dead_letters())
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
         for name in self._files():
@@ -86,14 +86,14 @@ class StagedLetters(Staged):
             _write(self.storage, self.name, [plain(dict(zip(DEAD.names, row, strict=True))) for row in self.taken])
 
 
-def plain(letter: dict[str, Any]) -> dict[str, Any]:
-    """A letter as JSON can hold it: its time as text, its payload as an object."""
-    return letter | {"time": letter["time"].isoformat(), "payload": json.loads(letter["payload"])}
+def plain(dead_letter: dict[str, Any]) -> dict[str, Any]:
+    """A dead letter as JSON can hold it: its time as text, its payload as an object."""
+    return dead_letter | {"time": dead_letter["time"].isoformat(), "payload": json.loads(dead_letter["payload"])}
 
 
 def _read(storage: Storage, name: str) -> Iterator[dict[str, Any]]:
     return map(json.loads, storage.read(name).splitlines())
 
 
-def _write(storage: Storage, name: str, letters: list[dict[str, Any]]) -> None:
-    storage.write(name, "\n".join([*map(json.dumps, letters), ""]).encode())
+def _write(storage: Storage, name: str, dead_letters: list[dict[str, Any]]) -> None:
+    storage.write(name, "\n".join([*map(json.dumps, dead_letters), ""]).encode())

@@ -86,7 +86,7 @@ def _fetch(jars: Sequence[Jar], folder: Path) -> None:
 
 
 def _run_ivy(jars: Sequence[Jar], aside: Path) -> str:
-    """Runs Ivy's command line; gives what it said."""
+    """Runs Ivy's command line; returns what it said."""
     wanted = aside / "ivy.xml"
     wanted.write_text(_IVY.format(dependencies="\n".join(map(_DEPENDENCY.format, jars))))
     settings = os.environ.get("PENSTOCK_IVY_SETTINGS")

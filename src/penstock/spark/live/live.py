@@ -139,7 +139,7 @@ class LiveRun:
             parted.release()
 
     def _reread(self, spark: SparkSession) -> Any:
-        return lambda step, letters: self.sources.reread(spark, step, letters)
+        return lambda step, dead_letters: self.sources.reread(spark, step, dead_letters)
 
     def _waiting(self, batch: int) -> frozenset[str]:
         """The event times of sources that had more records than a batch took, or of which that is not known."""

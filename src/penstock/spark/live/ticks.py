@@ -25,8 +25,8 @@ NAME = "__ticks"
 def has_ticks(graph: Graph) -> bool:
     """Whether a flow may have work without records: a step that does something when time moves, or dead letters to replay."""
     policies = [getattr(node, "on_error", None) for node in graph.nodes]
-    keeps_letters = any(p is not None and p.action == DEAD_LETTER for p in policies)
-    return Timeline(graph).timed or keeps_letters or any(source.searched for source in graph.sources)
+    keeps_dead_letters = any(p is not None and p.action == DEAD_LETTER for p in policies)
+    return Timeline(graph).timed or keeps_dead_letters or any(source.searched for source in graph.sources)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class RunTime:
     def times(self, batch: BatchTimes) -> dict[str, Times]:
         """The times of each step in a batch."""
         times = self.timeline.times(batch.previous, batch.watermark, batch.before, batch.now, ended=batch.ended)
-        return {s: replace(t, late=NEVER, watermark=FOREVER) if self.is_bounded else t for s, t in times.items()}
+        return {s: replace(t, previous=NEVER, watermark=FOREVER) if self.is_bounded else t for s, t in times.items()}
 
     def finish(self, batch: int, highs: Highs) -> StoredTimes:
         """Takes in the event times of the batch's records, and returns what its version keeps."""

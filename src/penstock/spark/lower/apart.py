@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def apart(at: Lowering, stage: Stage, made: DataFrame) -> DataFrame:
-    """What a stage gives, after a shuffle if it needs one. The records of a task stay together, in their order."""
+    """What a stage emits, after a shuffle if it needs one. The records of a task stay together, in their order."""
     if not any(store in at.states for n in stage.nodes for store in n.stores) or not united(at.plan, stage.outputs):
         return made
     tasks = at.tasks_of(stage.nodes[0])

@@ -27,7 +27,7 @@ Reread = Callable[[str, list[dict[str, Any]]], "DataFrame"]
 """Reads records of a source again from the dead letters."""
 
 
-def refuse_reread(step: str, letters: list[dict[str, Any]]) -> DataFrame:
+def refuse_reread(step: str, dead_letters: list[dict[str, Any]]) -> DataFrame:
     """A bounded run replays nothing."""
     raise Impossible(f"source {step!r}: a bounded run replays no dead letters")
 
@@ -55,7 +55,7 @@ class Lowering:
     observed: dict[str, Any] = field(default_factory=dict)
     frames: dict[Port, DataFrame] = field(default_factory=dict)
     kept: list[DataFrame] = field(default_factory=list)
-    unread: dict[str, Any] = field(default_factory=dict)
+    malformed: dict[str, Any] = field(default_factory=dict)
     """What Spark notes of records that sources could not read."""
     reread: Reread = refuse_reread
 

@@ -44,8 +44,8 @@ def mapped(
 ) -> DataFrame:
     """Runs a stage over its input, and over the dead letters that go to steps inside it.
 
-    Where tasks have numbers the first takes the letters, and is sure to run. Other stages may have no task, and inside a union none is the
-    first; there the letters get a task of their own.
+    Where tasks have numbers the first takes the dead letters, and is sure to run. Other stages may have no task, and inside a union none is the
+    first; there the dead letters get a task of their own.
     """
     if not inside or function.numbered:
         return frame.mapInArrow(replace(function, replays=inside), schema)

@@ -31,7 +31,7 @@ def window_parts(at: Lowering, node: WindowParts) -> None:
     of, times = node.of, at.times[node.name]
     timed = _timed(at.input(node), of, times.now)
     if not node.counted and isinstance(of.spec, TimeWindow):
-        names, late = node.output(LATE).schema.names, _late(of.spec, times.late - of.lateness)
+        names, late = node.output(LATE).schema.names, _late(of.spec, times.previous - of.lateness)
         at.give(Port(node.name, LATE), timed.where(late).selectExpr(*map(quote, names)))
         timed = timed.where(f"not {late}")
     if isinstance(of.spec, SessionWindow):

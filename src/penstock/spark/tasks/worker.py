@@ -157,7 +157,7 @@ class _Task:
         self.pipeline.close()
         for store in self.stage.states:
             self._save(store, self._wakes(store))
-        self.stage.counts.add(replace(self.pipeline.counts(), letters=self._letters()))
+        self.stage.counts.add(replace(self.pipeline.counts(), dead_letters=self._dead_letters()))
 
     def _replayed(self) -> Iterator[pa.RecordBatch]:
         for step, rows in self.stage.replays.items():
@@ -166,12 +166,12 @@ class _Task:
             chunk = Chunk(schema, columns=columns_of(rows, schema.names))
             yield from map(self._out, self.pipeline.take_at(step, chunk))
 
-    def _letters(self) -> list[DeadLetter]:
+    def _dead_letters(self) -> list[DeadLetter]:
         """The records put aside, each with a number by which one that comes twice is known."""
         first = self.work.nodes[0].name
         return [
             replace(made, number=f"partition {self.partition} of {first}, dead letter {at}")
-            for at, made in enumerate(self.pipeline.letters())
+            for at, made in enumerate(self.pipeline.dead_letters())
         ]
 
     def _wakes(self, store: str) -> TaskWakes:

@@ -65,7 +65,7 @@ class Plan:
 
 
 def verify(plan: Plan) -> Tally:
-    """Runs the plan and gives the tally."""
+    """Runs the plan and returns the tally."""
     target = target_of(plan.sink)
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made:
         folder = Path(made)

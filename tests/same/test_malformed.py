@@ -56,7 +56,7 @@ def files_of(folder: Path, form: str, text: str) -> Any:
 def test_a_line_that_cannot_be_read_becomes_a_dead_letter_with_file_line_and_text(
     same: Case, tmp_path: Path, form: str, text: str, good: list[str], bad: list[tuple[int, str]]
 ) -> None:
-    flow, kept = ps.Flow("unread"), Kept()
+    flow, kept = ps.Flow("malformed"), Kept()
     lines = flow.source("lines", files_of(tmp_path, form, text), on_error="dead_letter")
     lines.where("some", "n is null or n > 0").sink("out", kept.sink("out"))
     flow.dead_letters("dead", kept.sink("dead"))
@@ -92,11 +92,11 @@ def test_a_line_that_cannot_be_read_stops_the_flow_and_is_shown(
     flow.source("lines", files_of(tmp_path, form, text)).sink("out", kept.sink("out"))
     with pytest.raises(StepError) as stopped:
         kept.run(same, flow, tmp_path)
-    told = str(stopped.value)
+    reported = str(stopped.value)
     number = 2 if form == "json" else 3
-    assert "step 'lines'" in told
-    assert shown in told
-    assert f"{tmp_path}/in/a.{form}, line {number}" in told
+    assert "step 'lines'" in reported
+    assert shown in reported
+    assert f"{tmp_path}/in/a.{form}, line {number}" in reported
     assert kept.rows["out"] == []
 
 

@@ -50,7 +50,9 @@ def test_values_of_a_topic_that_are_no_json_become_letters_with_their_offset(
     rows: list[Any] = []
     (report,) = run(flow_of(tmp_path, rows, on_error="dead_letter"), penstock_spark, tmp_path)
     assert sorted(r.n for r in rows) == [1, 2]
-    letters = sorted(DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters(), key=lambda m: m["position"])
+    letters = sorted(
+        DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters(), key=lambda m: m["position"]
+    )
     assert [m["position"].rsplit(" ", 1)[-1] for m in letters] == ["1", "2", "3", "4", "6"]
     assert all("topic numbers, partition 0, offset" in m["position"] for m in letters)
     assert [m["cause"].split(":")[0] for m in letters] == [
@@ -68,12 +70,12 @@ def test_a_value_of_a_topic_that_is_no_json_stops_the_flow_and_is_shown(penstock
     for go in (lambda flow: run(flow, penstock_spark, tmp_path), lambda flow: run_bounded(flow.graph, penstock_spark)):
         with pytest.raises(StepError) as stopped:
             go(flow_of(tmp_path, []))
-        told = str(stopped.value)
-        assert "step 'numbers'" in told
-        assert "it's 'no' \\ json" in told
-        assert "topic numbers, partition 0, offset 1" in told
-        assert "not JSON" in told
-        assert "on_error='dead_letter'" in told
+        reported = str(stopped.value)
+        assert "step 'numbers'" in reported
+        assert "it's 'no' \\ json" in reported
+        assert "topic numbers, partition 0, offset 1" in reported
+        assert "not JSON" in reported
+        assert "on_error='dead_letter'" in reported
 
 
 def test_an_empty_value_is_not_taken_for_a_record_of_nulls(penstock_spark: Any, tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_text_that_is_no_text_goes_aside(penstock_spark: Any, tmp_path: Path) ->
     read.sink("out", ps.callback(lambda got, batch: rows.extend(got)))
     run(flow, penstock_spark, tmp_path)
     assert sorted(map(tuple, rows), key=str) == [("fine",), (None,)]
-    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters()
     assert letter["cause"] == "the value is not UTF-8"
 
 
@@ -98,7 +100,7 @@ def test_letters_of_a_source_are_read_again_with_the_schema_it_has_now(penstock_
     rows: list[Any] = []
     topic(tmp_path, *VALUES)
     run(flow_of(tmp_path, rows, on_error="dead_letter"), penstock_spark, tmp_path)
-    letters = list(DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters())
+    letters = list(DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters())
     assert Replays(tmp_path / "checkpoint" / "replay").ask(letters) == 5
     topic(tmp_path, b'{"n": 3}')
     rows.clear()
@@ -120,7 +122,9 @@ def test_lines_of_files_are_read_again(penstock_spark: Any, tmp_path: Path, form
 
     rows: list[Any] = []
     run(flow("bigint"), penstock_spark, tmp_path)
-    Replays(tmp_path / "checkpoint" / "replay").ask(DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters())
+    Replays(tmp_path / "checkpoint" / "replay").ask(
+        DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters()
+    )
     (tmp_path / "in" / "b").write_text('{"n": 3}\n' if form == "json" else "n\n3\n")
     rows.clear()
     run(flow("string"), penstock_spark, tmp_path)
@@ -154,7 +158,7 @@ def test_a_later_step_that_fails_names_the_record_although_lines_before_it_were_
 def test_the_payload_is_the_bytes_that_came(penstock_spark: Any, tmp_path: Path) -> None:
     topic(tmp_path, b"\x00\xff")
     run(flow_of(tmp_path, [], on_error="dead_letter"), penstock_spark, tmp_path)
-    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters()
     assert letter["payload"] == {"raw_base64": "AP8="}
 
 
@@ -165,5 +169,5 @@ def test_bytes_that_are_no_text_inside_a_json_string_are_not_changed_on_the_way(
     rows: list[Any] = []
     run(flow_of(tmp_path, rows, "word string", on_error="dead_letter"), penstock_spark, tmp_path)
     assert [r.word for r in rows] == ["fine"]
-    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").letters()
+    (letter,) = DeadLetterStore(tmp_path / "checkpoint" / "dead-letters").dead_letters()
     assert letter["cause"] == "the value is not UTF-8"

@@ -36,10 +36,10 @@ def registry() -> Iterator[Schemas]:
 def kept(source: Any, spark: Any, folder: Path) -> tuple[list[Any], list[Any]]:
     """The rows of a source that puts aside what it cannot read, and the letters so far."""
     rows: list[Any] = []
-    flow = ps.Flow("unread")
+    flow = ps.Flow("malformed")
     flow.source("in", source, on_error="dead_letter").sink("out", ps.callback(lambda more, batch: rows.extend(more)))
     run_live(flow.graph, spark, RunSpec(checkpoint=folder, mode="once")).wait(0.02)
-    return rows, sorted(DeadLetterStore(folder / "dead-letters").letters(), key=lambda m: str(m["position"]))
+    return rows, sorted(DeadLetterStore(folder / "dead-letters").dead_letters(), key=lambda m: str(m["position"]))
 
 
 @pytest.mark.parametrize("via", ["spark", "python"])
@@ -97,7 +97,7 @@ def test_a_registry_that_is_down_is_no_fault_of_the_records(kafka: Kafka, pensto
     made = endpoint(topic, "n bigint", servers=kafka.servers, format="avro", registry="http://127.0.0.1:9")
     with pytest.raises(RunError, match="does not answer"):
         kept(made, penstock_spark, tmp_path)
-    assert list(DeadLetterStore(tmp_path / "dead-letters").letters()) == []
+    assert list(DeadLetterStore(tmp_path / "dead-letters").dead_letters()) == []
 
 
 def test_a_value_that_cannot_be_read_is_shown_with_its_place(

@@ -6,7 +6,7 @@ from penstock.compiler.plan import Plan
 from penstock.graph.nodes import Feedback, Node, Sink
 
 
-def prune_unread(plan: Plan) -> Plan:
+def prune_unused(plan: Plan) -> Plan:
     """The plan with only the stages that a sink or a loop needs."""
     needed: set[str] = set()
     waiting: list[Node] = [*plan.graph.sinks, *plan.graph.loops]
@@ -23,7 +23,7 @@ def _reads(node: Node) -> list[str]:
     return [p.step for p in node.inputs] + fed
 
 
-def unread(plan: Plan) -> tuple[str, ...]:
+def unused(plan: Plan) -> tuple[str, ...]:
     """The steps that were left out."""
     kept = {name for stage in plan.stages for name in stage.steps}
     return tuple(n.name for n in plan.graph.nodes if n.name not in kept and not isinstance(n, Sink))
