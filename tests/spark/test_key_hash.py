@@ -15,7 +15,7 @@ from penstock.kernels.hashing.columns import MURMUR3, XXHASH64, hash_columns
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.hashing.murmur import spark_hash
 from penstock.kernels.records.arrow import arrow_type
-from penstock.spark.lower.exchange import key_hash_sql
+from penstock.spark.lower.ownership import key_hash_sql
 
 _ROLL = random.Random(7)
 _UTC = datetime.UTC

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import StateError
+from penstock.graph.state.key_groups import SLOTS, slot_hash
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.state.chain import StepFiles
@@ -19,12 +20,13 @@ from penstock.state.file import map_file
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.state.owners import owner
 
 State = dict[Any, Any]
 LAYOUT = Layout((Column("name", pa.string()), Column("number", pa.int64())), (Column("value"),), single=True)
 ONE = Layout((Column("name", pa.string()),), (Column("value"),), single=True)
 KEYS: State = {("k", g): g * 10 for g in range(128)}
-"""A key in each group: the hash of key g is 1000 hashes up, with g in its last seven bits."""
+"""A key in each of 128 groups."""
 
 
 def aggregate(call: str) -> StateSchema:
@@ -32,7 +34,7 @@ def aggregate(call: str) -> StateSchema:
 
 
 def hash_of(key: Any) -> int:
-    return int((1000 + key[1]) << 7 | key[1] % 128)
+    return slot_hash(key[1] % 128 * (SLOTS // 128)) + 1000 + int(key[1])
 
 
 def opened(files: StepFiles, task: int, layout: Layout = LAYOUT) -> FileState:
@@ -46,7 +48,7 @@ def write(store: StateStore, version: int, tasks: int, changes: State) -> None:
     files = store.begin(version, {"step": tasks}, version - 1)["step"]
     for task in range(tasks):
         state = opened(files, task)
-        mine = {k: v for k, v in changes.items() if hash_of(k) % 128 % tasks == task}
+        mine = {k: v for k, v in changes.items() if owner(hash_of(k), tasks) == task}
         state.prefetch(list(mine), [hash_of(k) for k in mine])
         for key, value in mine.items():
             state.put(key, value) if value is not None else state.delete(key)
@@ -62,15 +64,15 @@ def whole(store: StateStore, version: int, tasks: int) -> State:
         read = opened(files, task)
         everything = dict(read.items())
         asked = opened(files, task)
-        keys = [k for k in KEYS if hash_of(k) % 128 % tasks == task] + [k for k in everything if k not in KEYS]
+        keys = [k for k in KEYS if owner(hash_of(k), tasks) == task] + [k for k in everything if k not in KEYS]
         asked.prefetch(keys, [hash_of(k) for k in keys])
         assert {k: asked.get(k) for k in keys if asked.get(k) is not None} == everything
         found |= everything
     return found
 
 
-@pytest.mark.parametrize("before", [1, 2, 8, 128])
-@pytest.mark.parametrize("after", [1, 4, 16, 128])
+@pytest.mark.parametrize("before", [1, 2, 3, 8, 128])
+@pytest.mark.parametrize("after", [1, 4, 7, 16, 127, 128])
 def test_tasks_may_change_between_versions(tmp_path: Path, before: int, after: int) -> None:
     store = StateStore(LocalStorage(tmp_path), run="r")
     write(store, 0, before, KEYS)
@@ -91,12 +93,12 @@ def test_any_history_reads_as_a_dict_would(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store, model = StateStore(LocalStorage(Path(folder)), keep=3, run="r"), State()
         for version in range(data.draw(st.integers(1, 12))):
-            tasks = data.draw(st.sampled_from([1, 2, 4]))
+            tasks = data.draw(st.sampled_from([1, 2, 3, 4, 7]))
             keys = st.tuples(st.just("k"), st.integers(0, 300))
             changes = data.draw(st.dictionaries(keys, st.none() | st.integers(), max_size=40))
             write(store, version, tasks, changes)
             model = {k: v for k, v in (model | changes).items() if v is not None}
-            assert whole(store, version, data.draw(st.sampled_from([1, 2, 4, 8]))) == model
+            assert whole(store, version, data.draw(st.sampled_from([1, 2, 3, 5, 8]))) == model
 
 
 def test_keys_that_share_a_hash_are_told_apart(tmp_path: Path) -> None:
@@ -138,7 +140,7 @@ def test_a_version_is_not_real_before_all_tasks_reported(tmp_path: Path) -> None
     store = StateStore(LocalStorage(tmp_path), run="r")
     files = store.begin(0, {"step": 2}, -1)["step"]
     state = opened(files, 0)
-    state.prefetch([("k", 0)], [0])
+    state.prefetch([("k", 0)], [hash_of(("k", 0))])
     state.put(("k", 0), 1)
     state.save()
     with pytest.raises(StateError, match=r"tasks \[1\] of 2 did not report"):
@@ -234,7 +236,7 @@ def test_a_deleted_key_stays_deleted_when_tasks_go_up_and_down(tmp_path: Path) -
 def test_a_key_at_a_task_that_does_not_own_it_is_refused(tmp_path: Path) -> None:
     state = opened(StateStore(LocalStorage(tmp_path), run="r").begin(0, {"step": 2}, -1)["step"], 0)
     with pytest.raises(StateError, match="which it does not own"):
-        state.prefetch([("k", 1)], [hash_of(("k", 1))])
+        state.prefetch([("k", 100)], [hash_of(("k", 100))])
 
 
 def test_two_attempts_of_a_task_do_not_touch_each_others_files(tmp_path: Path) -> None:

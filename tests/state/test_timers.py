@@ -16,6 +16,7 @@ from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.state.owners import owner
 
 LAYOUT = Layout((Column("k", pa.int64()),), (Column("n", pa.int64()),), single=True, bare=True, timers=True)
 
@@ -42,7 +43,7 @@ class Step:
             state.timers(self.times)
 
     def of(self, key: int) -> Any:
-        state = self.tasks[hash_of(key) & 127 & (len(self.tasks) - 1)]
+        state = self.tasks[owner(hash_of(key), len(self.tasks))]
         state.prefetch([key], [hash_of(key)])
         return state
 

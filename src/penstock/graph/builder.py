@@ -162,7 +162,7 @@ class GraphBuilder:
         """Says how many tasks the keyed step that emits a stream runs as.
 
         Raises:
-            FlowError: it is not a power of two up to 128, or the step is not keyed.
+            FlowError: it is not from 1 to 32,768, or the step is not keyed.
         """
         node = self._nodes[port.step]
         with naming(node.noun, node.name, user_line):

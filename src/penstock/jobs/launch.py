@@ -118,7 +118,11 @@ class Launch:
         name = self.spec.savepoint
         savepoint = find(name, self._checkpoint, self.graph.name) if name else None
         restart = Restart(
-            self._checkpoint, FlowLayout(self.graph.name), savepoint, self.spec.drop_state, self.spec.rename_state
+            self._checkpoint,
+            FlowLayout(self.graph.name, key_groups=self.spec.key_groups),
+            savepoint,
+            self.spec.drop_state,
+            self.spec.rename_state,
         )
         check_start(self.graph, restart, fresh=self.spec.fresh)
 

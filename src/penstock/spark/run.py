@@ -18,8 +18,10 @@ from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Port
+from penstock.graph.ids import owner_of
+from penstock.graph.nodes import Keyed, Port
 from penstock.graph.run import RunSpec
+from penstock.graph.state.key_groups import SLOTS
 from penstock.spark.batch import bootstrap
 from penstock.spark.batch.answering import SinkWatch
 from penstock.spark.batch.batch import BatchRunner
@@ -27,7 +29,7 @@ from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.changes import flow_layout_of
+from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart
@@ -35,7 +37,6 @@ from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
-from penstock.spark.jvm.session import power_of_two
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.status import tasks_of
@@ -73,7 +74,9 @@ def run_live(
     ticks = Ticks(folder / "ticks") if has_ticks(plan.graph) else None
     sources = Sources(plan.graph, folder, _steps(plan), spec.is_once, ticks)
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
-    checkpoint = Checkpoint(Restart(folder, flow_layout_of(plan), savepoint, spec.drop_state, spec.rename_state))
+    checkpoint = Checkpoint(
+        Restart(folder, flow_layout_of(plan, spec.key_groups), savepoint, spec.drop_state, spec.rename_state)
+    )
     with removed_if_failed(folder):
         lineage = checkpoint.open(fresh=spec.fresh)
         try:
@@ -189,14 +192,29 @@ def _runner(
     plan: Plan, spark: SparkSession, spec: RunSpec, folder: Path, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
-    tasks = spec.parallelism or int(spark.conf.get("spark.sql.shuffle.partitions") or 2)
+    note = note_of(folder)
+    groups = SLOTS if note is None else key_groups_of(note)
+    tasks = spec.parallelism or min(int(spark.conf.get("spark.sql.shuffle.partitions") or 2), groups)
+    _check_tasks(plan, tasks, groups)
     run, schemas = f"{lineage}-{time.time_ns():x}", flow_layout_of(plan).schemas
     store = (
-        StateStore(open_storage(folder / "state"), spec.keep_versions, run, schemas) if live and plan.stateful else None
+        StateStore(open_storage(folder / "state"), spec.keep_versions, run, schemas, groups)
+        if live and plan.stateful
+        else None
     )
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
     sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None, watch=watch)
     packer = Packer(spec.by_value)
-    return BatchRunner(plan, packer, power_of_two(tasks), live, folder, lineage, time_, sinks, store, loops)
+    return BatchRunner(plan, packer, tasks, live, folder, lineage, time_, sinks, store, loops, groups)
+
+
+def _check_tasks(plan: Plan, tasks: int, groups: int) -> None:
+    """Each task of a keyed step owns at least one key group."""
+    for node in (n for stage in plan.stages if stage.state for n in stage.nodes if isinstance(n, Keyed)):
+        if (node.parallelism or tasks) > groups:
+            raise Impossible(
+                f"step {owner_of(node.name)!r}: expected at most {groups:,} tasks, as the flow has {groups:,} key groups, got "
+                f"{node.parallelism or tasks:,}; a new checkpoint, or one from a savepoint, may have up to {SLOTS:,}: --key-groups"
+            )

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import IntArray
-from penstock.graph.state.layout import KEY_GROUPS
+from penstock.graph.state.key_groups import HASH_BITS, KEY_GROUPS, SLOTS
 from penstock.state.file import (
     StateFile,
     close_removed,
@@ -23,9 +23,9 @@ from penstock.state.file import (
     open_file,
     write_file,
 )
-from penstock.state.merge import bits
 from penstock.state.notes import TaskWakes, put_note, wake_note
-from penstock.state.time_index import with_index, without_index
+from penstock.state.ranges import KeyRanges, numbered_ranges, ranges_of
+from penstock.state.time_index import is_index, with_index
 from penstock.storage import Storage
 
 Settled = tuple[StateFile | None, list[StateFile]]
@@ -34,21 +34,23 @@ Settled = tuple[StateFile | None, list[StateFile]]
 
 @dataclass(frozen=True)
 class StepFiles:
-    """What a task needs to know of the state of a step: where its files are, what to read (oldest first), and where to write."""
+    """What a task needs to know of the state of a step: where its files are, what to read (oldest first), and where to write.
+
+    `groups` is the number of key groups, which the tasks share. `by_number` says that the step has no key, but keeps something for each task.
+    """
 
     storage: Storage
     read: tuple[StateFile, ...]
     folder: str
     tasks: int
+    groups: int = KEY_GROUPS
+    by_number: bool = False
 
-
-def groups_of(task: int, tasks: int) -> int:
-    """The key groups that a task owns, as bits.
-
-    >>> [group for group in range(10) if groups_of(1, 4) >> group & 1]
-    [1, 5, 9]
-    """
-    return sum(1 << group for group in range(task, KEY_GROUPS, tasks))
+    def ranges(self, task: int) -> KeyRanges:
+        """The keys that a task owns."""
+        if self.by_number:
+            return numbered_ranges(task, self.tasks, (file.ranges for file in self.read))
+        return ranges_of(task, self.tasks, self.groups)
 
 
 class FileChain:
@@ -58,12 +60,13 @@ class FileChain:
     """How the names of its files end."""
     noun: ClassVar[str]
     """What it keeps, as errors call it."""
+    by: ClassVar[str]
+    """The column of its files that has the key hashes."""
 
     def __init__(self, files: StepFiles, task: int) -> None:
         self.files, self.task = files, task
-        self.groups = groups_of(task, files.tasks)
-        self.mine = bits(self.groups)
-        self.chain = [f for f in files.read if f.holds(self.groups)]
+        self.ranges = files.ranges(task)
+        self.chain = [f for f in files.read if f.ranges.meets(self.ranges)]
         close_removed()
 
     def write_changes(self) -> Settled:
@@ -74,7 +77,7 @@ class FileChain:
         """Writes what changed, and the note that tells the driver that the task is done, and when it next has work."""
         file, older = self._settle()
         note = {
-            "file": None if file is None else asdict(file),
+            "file": None if file is None else file.to_json(),
             "older": [f.path for f in older],
             **wake_note(wakes),
         }
@@ -98,17 +101,20 @@ class FileChain:
         """Writes a batch, sorted by key hash, with an index of its columns of times."""
         path = f"{self.files.folder}/{self.task}-{uuid.uuid4().hex[:8]}.{self.ending}"
         size, crc = write_file(self.files.storage, path, with_index(batch, times))
-        return StateFile(path, size, crc, batch.num_rows, self.groups)
+        return StateFile(path, size, crc, batch.num_rows, self.ranges)
 
     def whole(self, file: StateFile) -> pa.RecordBatch:
-        """All of a file, without its index."""
-        return without_index(open_file(self.files.storage, file).whole())
+        """All that a file holds of the task's keys for which it counts, without its index."""
+        opened = open_file(self.files.storage, file)
+        names = [name for name in opened.batch.schema.names if not is_index(name)]
+        return opened.part(file.ranges & self.ranges, self.by, names)
 
     def refuse_strays(self, hashes: IntArray) -> None:
-        """Refuses key hashes of groups that the task does not own."""
-        strays = ~self.mine[hashes & (KEY_GROUPS - 1)]
+        """Refuses key hashes that the task does not own."""
+        strays = ~self.ranges.mask(hashes)
         if strays.any():
-            group = int(hashes[strays][0]) & (KEY_GROUPS - 1)
+            slot = (int(hashes[strays][0]) >> HASH_BITS) + SLOTS // 2
+            group = slot * self.files.groups // SLOTS
             raise StateError(
                 f"task {self.task} of {self.files.tasks} got {self.noun} of group {group}, which it does not own"
             )

@@ -13,7 +13,8 @@ import os
 import struct
 import zlib
 from collections import OrderedDict
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pyarrow as pa
 from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
+from penstock.state.ranges import KeyRanges
 from penstock.storage import Storage, StorageError
 
 KEY_HASH = "key_hash"
@@ -33,38 +35,48 @@ _MAGIC = b"penstock-state-3"
 _TAIL = struct.Struct("<II16s")
 _OPEN: OrderedDict[str, OpenFile] = OrderedDict()
 _OPEN_MOST = 256
+_NO_TIMES = (NEVER, FOREVER, NEVER)
+"""The times of a file that holds no rows in time."""
 
 
 @dataclass(frozen=True)
 class StateFile:
-    """A file as a manifest names it: where, how large, the checksum of its footer, its rows, and the key groups
-    (as bits) for which it still counts.
-    """
+    """A file as a manifest names it: where, how large, the checksum of its footer, its rows, and the keys for which it still counts."""
 
     path: str
     size: int
     crc: int
     rows: int
-    groups: int
+    ranges: KeyRanges
     low: int = NEVER
     """Of rows in time the smallest and the largest time."""
     high: int = FOREVER
     horizon: int = NEVER
-    """Rows in time of its groups, in this file and below, that are before it are forgotten."""
+    """Rows in time of its keys, in this file and below, that are before it are forgotten."""
 
-    def holds(self, groups: int) -> bool:
-        """Whether it counts for any of these groups."""
-        return bool(self.groups & groups)
+    def to_json(self) -> dict[str, Any]:
+        """The form in a manifest; times that say nothing are left out."""
+        made = {"path": self.path, "size": self.size, "crc": self.crc, "rows": self.rows, "ranges": self.ranges.spans}
+        if (self.low, self.high, self.horizon) == _NO_TIMES:
+            return made
+        return made | {"low": self.low, "high": self.high, "horizon": self.horizon}
+
+    @classmethod
+    def from_json(cls, made: Mapping[str, Any]) -> StateFile:
+        """A file from a manifest."""
+        spans = KeyRanges(tuple(map(tuple, made["ranges"])))
+        times = (made["low"], made["high"], made["horizon"]) if "low" in made else _NO_TIMES
+        return cls(made["path"], made["size"], made["crc"], made["rows"], spans, *times)
 
 
 def files_to_json(files: list[StateFile]) -> bytes:
     """The files of a task, as bytes."""
-    return json.dumps([asdict(f) for f in files]).encode()
+    return json.dumps([f.to_json() for f in files]).encode()
 
 
 def files_from_json(text: bytes) -> list[StateFile]:
     """The files that some bytes name."""
-    return [StateFile(**f) for f in json.loads(text)]
+    return [StateFile.from_json(f) for f in json.loads(text)]
 
 
 class _Parts:
@@ -221,6 +233,35 @@ class OpenFile:
         for region in np.flatnonzero(~self.checked).tolist():
             self._check(region)
         return self.batch
+
+    def part(self, ranges: KeyRanges, by: str, names: list[str]) -> pa.RecordBatch:
+        """The rows of some ranges, with some columns, checked; only the regions in which they stand are read. `by` has the key hashes."""
+        self.check_column(by)
+        hashes = self.batch.column(by).to_numpy(zero_copy_only=True)
+        for first, last in ranges.rows(hashes) if not self.checked.all() else ():
+            for name in names:
+                self._check_stretch(name, first, last)
+        return ranges.cut(self.batch.select(names), by)
+
+    def _check_stretch(self, name: str, first: int, last: int) -> None:
+        """Checks the regions in which rows that follow each other stand."""
+        column = self.batch.column(self.batch.schema.get_field_index(name))
+        kind, (flags, *buffers) = column.type, column.buffers()
+        if flags is not None:
+            self._check_span(flags, first // 8, last // 8 + 1)
+        if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+            self._check_span(buffers[0], first * 8, last * 8 + 8)
+            offsets = np.frombuffer(buffers[0], np.int64)
+            if buffers[1] is not None:
+                self._check_span(buffers[1], int(offsets[first]), int(offsets[last]))
+        elif pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+            bits = kind.bit_width
+            self._check_span(buffers[0], first * bits // 8, -(-last * bits // 8))
+        else:
+            self.check_column(name)
+
+    def _check_span(self, buffer: pa.Buffer, begin: int, end: int) -> None:
+        self._check_spans(buffer, np.array([begin]), np.array([min(end, buffer.size)]))
 
     def _check(self, region: int) -> None:
         part = memoryview(self.data)[region * REGION : (region + 1) * REGION]

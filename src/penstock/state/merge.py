@@ -9,20 +9,19 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.state.layout import KEY_GROUPS
 from penstock.state.columns import GONE, KEY, equal
 from penstock.state.file import KEY_HASH
 
 
-def merged(batches: list[pa.RecordBatch], groups: int, *, last: bool) -> pa.RecordBatch:
-    """One batch of several, oldest first, with the entries of these key groups alone.
+def merged(batches: list[pa.RecordBatch], *, last: bool) -> pa.RecordBatch:
+    """One batch of several, oldest first.
 
     `last` says that nothing lies below, so that entries which only say that a key is gone can go too.
     """
     whole = together(batches)
     order = np.argsort(_key_hashes(whole), kind="stable")
     ordered = whole.take(pa.array(order))
-    kept = owned(ordered, groups) & ~_older(ordered)
+    kept = ~_older(ordered)
     if last and GONE in ordered.schema.names:
         kept &= ~flags(ordered, GONE)
         ordered = ordered.drop_columns([GONE])
@@ -58,23 +57,6 @@ def flags(batch: pa.RecordBatch, name: str) -> BoolArray:
     """A column of flags; null is false."""
     made: BoolArray = batch.column(name).fill_null(False).to_numpy(zero_copy_only=False)
     return made
-
-
-def owned(batch: pa.RecordBatch, groups: int) -> BoolArray:
-    """Which entries belong to these key groups."""
-    mine: BoolArray = bits(groups)[_key_hashes(batch) & (KEY_GROUPS - 1)]
-    return mine
-
-
-def bits(groups: int) -> BoolArray:
-    """Key groups as an array of flags.
-
-    >>> bits(0b101)[:4].tolist()
-    [True, False, True, False]
-    """
-    return np.unpackbits(np.frombuffer(groups.to_bytes(KEY_GROUPS // 8, "little"), np.uint8), bitorder="little").astype(
-        bool
-    )
 
 
 def _older(batch: pa.RecordBatch) -> BoolArray:

@@ -19,9 +19,9 @@ from penstock.graph.state.table import KEY_HASH as ROW_KEY_HASH
 from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state import columns
-from penstock.state.chain import StepFiles, groups_of
-from penstock.state.file import StateFile, map_file
-from penstock.state.merge import merged, owned
+from penstock.state.chain import StepFiles
+from penstock.state.file import KEY_HASH, StateFile, map_file
+from penstock.state.merge import merged
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
@@ -30,7 +30,6 @@ from penstock.state.timers import COLUMNS
 from penstock.storage import StorageError, open_storage
 
 _TRIES = 5
-_ALL = groups_of(0, 1)
 Made = TypeVar("Made")
 
 
@@ -124,8 +123,8 @@ class OpenState:
         parts = []
         for file in files:
             whole = without_index(map_file(self.manifests.storage, file).whole())
-            parts.append(whole.filter(pa.array(owned(whole, file.groups))))
-        return shown(merged(parts, _ALL, last=True))
+            parts.append(file.ranges.cut(whole, KEY_HASH))
+        return shown(merged(parts, last=True))
 
     def _rows(self, files: list[StateFile]) -> pa.Table:
         table = FileTable(StepFiles(self.manifests.storage, tuple(files), "", 1), 0)

@@ -6,18 +6,20 @@ the same again.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.errors import StateError
 from penstock.faults import passing
-from penstock.graph.state.layout import KEY_GROUPS
+from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
-from penstock.state.chain import StepFiles, groups_of
+from penstock.state.chain import StepFiles
 from penstock.state.file import StateFile
 from penstock.state.notes import put_note, read_note
+from penstock.state.ranges import KeyRanges, Span
 from penstock.storage import NotFound, Storage, object_name
 
 
@@ -30,6 +32,8 @@ class StateStore:
     """How many versions are kept; two at least, because a batch that is not through runs again from the one before."""
     run: str = ""
     schemas: dict[str, StateSchema] = field(default_factory=dict)
+    groups: int = KEY_GROUPS
+    """The number of key groups."""
     staged: dict[str, StepFiles] = field(default_factory=dict)
     _named: dict[int, set[str]] = field(default_factory=dict, repr=False)
 
@@ -63,7 +67,7 @@ class StateStore:
                 f"Restore both, or start afresh with --fresh"
             )
         self._check_schemas(schemas_from_json(found.get("schemas", {})))
-        return {step: [StateFile(**f) for f in files] for step, files in found["steps"].items()}
+        return {step: list(map(StateFile.from_json, files)) for step, files in found["steps"].items()}
 
     @property
     def where(self) -> str:
@@ -99,7 +103,12 @@ class StateStore:
         before = self.read(base)
         self.staged = {
             step: StepFiles(
-                self.storage, tuple(before.get(step, ())), f"files/{version}-{self.run}/{object_name(step)}", tasks
+                self.storage,
+                tuple(before.get(step, ())),
+                f"files/{version}-{self.run}/{object_name(step)}",
+                tasks,
+                self.groups,
+                by_number=step in self.schemas and bool(self.schemas[step].tasks),
             )
             for step, tasks in steps.items()
         }
@@ -108,11 +117,11 @@ class StateStore:
     def publish(self, version: int, time: StoredTimes | None = None) -> Wakes:
         """Makes a version real: every task must have reported, then the manifest is written."""
         notes = {step: self._notes(step, files) for step, files in self.staged.items()}
-        steps = {step: [asdict(f) for f in _files(self.staged[step], mine)] for step, mine in notes.items()}
+        steps = {step: [f.to_json() for f in _files(self.staged[step], mine)] for step, mine in notes.items()}
         wakes = Wakes(_earliest(notes, "event"), _earliest(notes, "clock"))
         made = {
             "version": version,
-            "groups": KEY_GROUPS,
+            "groups": self.groups,
             "schemas": schemas_to_json(self.schemas),
             "steps": steps,
             "time": time or {},
@@ -193,13 +202,15 @@ def _version_of(name: str) -> int:
 
 def _files(files: StepFiles, notes: Mapping[int, Any]) -> list[StateFile]:
     """The files of the new version: those of the one before, less what is done with, and the new ones on top."""
-    kept, made = list(files.read), []
+    replaced: dict[str, list[Span]] = defaultdict(list)
     for task, note in notes.items():
-        mine = groups_of(task, files.tasks)
-        kept = [replace(f, groups=f.groups & ~mine) if f.path in note["older"] else f for f in kept]
-        if note["file"] is not None:
-            made.append(StateFile(**note["file"]))
-    return [f for f in kept if f.groups] + made
+        for path in note["older"]:
+            replaced[path] += files.ranges(task).spans
+    left = (
+        replace(f, ranges=f.ranges - KeyRanges.of(replaced[f.path])) if f.path in replaced else f for f in files.read
+    )
+    made = [StateFile.from_json(note["file"]) for note in notes.values() if note["file"] is not None]
+    return [*(f for f in left if f.ranges), *made]
 
 
 def _earliest(notes: Mapping[str, Mapping[int, Any]], clock: str) -> dict[str, int]:

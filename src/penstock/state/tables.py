@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import IntArray
-from penstock.graph.state.layout import KEY_GROUPS
-from penstock.graph.state.table import TIME, key_hashes_of, some, times_of, within
+from penstock.graph.state.table import KEY_HASH, TIME, key_hashes_of, some, times_of, within
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.chain import FileChain, Settled, StepFiles
 from penstock.state.file import (
@@ -25,7 +24,7 @@ from penstock.state.file import (
     open_file,
 )
 from penstock.state.memory import MemoryTable
-from penstock.state.merge import bits
+from penstock.state.ranges import Horizons
 from penstock.state.time_index import TimeIndex, is_index
 
 _MERGE_MOST = 1 << 30
@@ -35,7 +34,7 @@ _MERGE_MOST = 1 << 30
 class FileTable(FileChain):
     """The rows of a task: files below, what this batch adds in memory."""
 
-    ending, noun = "rows", "a row"
+    ending, noun, by = "rows", "a row", KEY_HASH
     small, many = 20_000, 7
     """Files are merged when they are small together, or as many as this."""
 
@@ -46,18 +45,13 @@ class FileTable(FileChain):
         self.new: list[pa.Table] = []
         self.instead: MemoryTable | None = None
 
-    def _known_horizons(self) -> IntArray:
-        """Before which time the rows of each key group are forgotten."""
-        horizons = np.full(KEY_GROUPS, NEVER, np.int64)
-        for file in self.chain:
-            of = bits(file.groups)
-            horizons[of] = np.maximum(horizons[of], file.horizon)
-        return horizons
+    def _known_horizons(self) -> Horizons:
+        return Horizons(self.ranges, ((file.ranges, file.horizon) for file in self.chain))
 
     @property
     def horizon(self) -> int:
-        """Before which the rows of all groups are forgotten."""
-        return int(self.horizons[self.mine].min())
+        """Before which the rows of all keys are forgotten."""
+        return self.horizons.lowest
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Keeps rows."""
@@ -102,7 +96,7 @@ class FileTable(FileChain):
         """Drops rows by their time."""
         if before > self.horizon:
             self.moved = True
-            self.horizons = np.maximum(self.horizons, before)
+            self.horizons.move(before)
 
     def replace(self, rows: pa.Table | None) -> None:
         """Replaces all rows."""
@@ -123,7 +117,7 @@ class FileTable(FileChain):
         return self._shown(picked(rows, np.flatnonzero(flags)), file)
 
     def _at_of(self, file: StateFile, hashes: IntArray, begin: int, end: int) -> pa.Table | None:
-        here = hashes[bits(file.groups & self.groups)[hashes & (KEY_GROUPS - 1)]]
+        here = hashes[(file.ranges & self.ranges).mask(hashes)]
         if not len(here):
             return None
         rows = self.whole(file)
@@ -131,13 +125,15 @@ class FileTable(FileChain):
         return None if found is None else self._shown(some(found, within(times_of(found), begin, end)))
 
     def _shown(self, rows: pa.Table | None, file: StateFile | None = None) -> pa.Table | None:
-        """Of these rows those that count: of the groups for which the file counts, and not forgotten."""
+        """Of these rows those that count: of the keys for which the file counts, and not forgotten."""
         if rows is None:
             return None
-        groups = key_hashes_of(rows) & (KEY_GROUPS - 1)
-        flags = times_of(rows) >= self.horizons[groups]
-        if file is not None:
-            flags &= bits(file.groups & self.groups)[groups]
+        hashes = key_hashes_of(rows)
+        flags = times_of(rows) >= self.horizons.of(hashes)
+        if file is not None and not self.ranges.covers(file.ranges):
+            flags &= self.ranges.mask(hashes)
+        if file is not None and not file.ranges.covers(self.ranges):
+            flags &= file.ranges.mask(hashes)
         return some(rows, flags)
 
     def _owned(self, rows: pa.Table) -> pa.Table:
@@ -182,7 +178,7 @@ class FileTable(FileChain):
     def _merged_with(self, new: pa.Table | None, left: list[StateFile]) -> list[StateFile]:
         """Takes from `left` what goes into the new file: the newest files that are not much larger, if they are small or many.
 
-        A file that is left alone can be dropped whole one day. Files that hold forgotten rows of some groups alone go
+        A file that is left alone can be dropped whole one day. Files that hold forgotten rows of some keys alone go
         too, because a file has one horizon for all.
         """
         rows, size = (0, 0) if new is None else (new.num_rows, new.nbytes)
@@ -195,7 +191,7 @@ class FileTable(FileChain):
         if rows > self.small and len(taken) < self.many:
             taken = []
         del left[len(left) - len(taken) :]
-        most = int(self.horizons[self.mine].max())
+        most = self.horizons.highest
         uneven = [f for f in left if self.horizon < most and f.low < most]
         left[:] = [f for f in left if f not in uneven]
         return [*uneven, *reversed(taken)]

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import IntArray
-from penstock.graph.state.layout import KEY_GROUPS, Column, Layout
+from penstock.graph.state.layout import Column, Layout
 from penstock.graph.times import Times
 from penstock.state import columns
 from penstock.state.chain import FileChain, Settled, StepFiles
@@ -24,7 +24,7 @@ from penstock.state.file import (
     StateFile,
     open_file,
 )
-from penstock.state.merge import bits, merged, owned
+from penstock.state.merge import merged
 from penstock.state.time_index import TimeIndex
 from penstock.state.timers import ALL, COLUMNS, FileTimers
 
@@ -35,7 +35,7 @@ TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 class FileState(FileChain):
     """The state of a task: files below, what this batch touches in memory."""
 
-    ending, noun = "state", "a key"
+    ending, noun, by = "state", "a key", KEY_HASH
 
     def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
         super().__init__(files, task)
@@ -77,7 +77,7 @@ class FileState(FileChain):
         )
         open_ = np.arange(len(keys))
         for file in reversed(self.chain):
-            here = open_[bits(file.groups)[hashes[open_] & (KEY_GROUPS - 1)]]
+            here = open_ if file.ranges.covers(self.ranges) else open_[file.ranges.mask(hashes[open_])]
             if len(here):
                 found = self._find_in(open_file(self.files.storage, file), keys, hashes, wanted, here)
                 open_ = np.setdiff1d(open_, found, assume_unique=True)
@@ -128,7 +128,7 @@ class FileState(FileChain):
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept, in the files and in memory."""
         if self.chain:
-            yield from self._kept(merged([self.whole(f) for f in self.chain], self.groups, last=True))
+            yield from self._kept(merged([self.whole(f) for f in self.chain], last=True))
         yield from ((k, self.cache[k]) for k in list(self.touched) if k in self.cache)
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
@@ -150,7 +150,7 @@ class FileState(FileChain):
             return
         opened = open_file(self.files.storage, file)
         hashes = opened.taken(KEY_HASH, rows).to_numpy(zero_copy_only=False)
-        mine = bits(file.groups & self.groups)[hashes & (KEY_GROUPS - 1)]
+        mine = (file.ranges & self.ranges).mask(hashes)
         rows, hashes = rows[mine], hashes[mine]
         named = [columns.KEY + c.name for c in self.layout.keys]
         keys = pa.RecordBatch.from_arrays([opened.taken(name, rows) for name in named], named)
@@ -173,11 +173,6 @@ class FileState(FileChain):
         self.touched.clear()
         return file, older
 
-    def whole(self, file: StateFile) -> pa.RecordBatch:
-        """A file, without the groups for which it does not count any more."""
-        whole = super().whole(file)
-        return whole if file.groups & self.groups == self.groups else whole.filter(pa.array(owned(whole, file.groups)))
-
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
         """What is to be written: the touched keys, and the newest files below that are not much larger."""
         older: list[StateFile] = []
@@ -185,7 +180,7 @@ class FileState(FileChain):
         while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
             older.append(left.pop())
         if older or not left:
-            batch = merged([*(self.whole(f) for f in reversed(older)), batch], self.groups, last=not left)
+            batch = merged([*(self.whole(f) for f in reversed(older)), batch], last=not left)
         return batch, older
 
     def _changes(self) -> pa.RecordBatch:

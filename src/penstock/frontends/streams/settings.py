@@ -38,7 +38,7 @@ class Settable:
         """How many tasks the step runs as. It may change between runs; state moves along.
 
         Args:
-            tasks: a power of two up to 128.
+            tasks: at most as many as the flow has key groups (128 unless `key_groups` says otherwise).
 
         Returns:
             The same stream.

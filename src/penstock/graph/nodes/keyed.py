@@ -31,9 +31,10 @@ from penstock.graph.nodes.base import (
 )
 from penstock.graph.nodes.stateless import RowFunction, Select, Sides, outputs_with_sides
 from penstock.graph.schema import Schema, returned_schema
+from penstock.graph.state.key_groups import SLOTS
 
-MOST_TASKS = 128
-"""As many tasks as a keyed step may have: each owns at least one of the key groups."""
+MOST_TASKS = SLOTS
+"""As many tasks as a step may have: each owns at least one of the key groups, of which there are no more."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Keyed(Node):
     keyed: ClassVar[bool] = True
 
     def check(self, given: Inputs) -> None:
-        """The keys are fields with plain values, and the tasks can share the key groups evenly."""
+        """The keys are fields with plain values, and the number of tasks is one."""
         for key in self.keys:
             check_key(given[0].schema.field(key))
         check_parallelism(self.parallelism)
@@ -61,11 +62,11 @@ class Keyed(Node):
 
 
 def check_parallelism(tasks: object) -> None:
-    """Refuses a number of tasks that cannot share the key groups evenly."""
+    """Refuses what is no number of tasks."""
     if tasks is None:
         return
-    if isinstance(tasks, bool) or not isinstance(tasks, int) or not 0 < tasks <= MOST_TASKS or tasks & (tasks - 1):
-        raise FlowError(f"parallelism is 1, 2, 4, ... or {MOST_TASKS}, got {tasks!r}")
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or not 0 < tasks <= MOST_TASKS:
+        raise FlowError(f"parallelism is a number from 1 to {MOST_TASKS:,}, got {tasks!r}")
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def check_grouping(grouping: Grouping, of: str, schema: Schema) -> None:
 def check_tasks(tasks: object) -> None:
     """Refuses a number of tasks that a component cannot run as."""
     if tasks is not None and (isinstance(tasks, bool) or not isinstance(tasks, int) or not 1 <= tasks <= MOST_TASKS):
-        raise FlowError(f"it runs as 1 to {MOST_TASKS} tasks, got parallelism={tasks!r}")
+        raise FlowError(f"it runs as 1 to {MOST_TASKS:,} tasks, got parallelism={tasks!r}")
 
 
 def _direct(of: str) -> FlowError:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from penstock.errors import FlowError
 from penstock.graph.duration import micros
+from penstock.graph.state.key_groups import is_power_of_two
 from penstock.graph.times import to_micros, to_moment
 
 T = TypeVar("T")
@@ -71,6 +72,19 @@ def _whole(value: object, bounds: str) -> int:
 
 def _refuse(expected: str) -> int:
     raise ValueError(f"expected {expected}")
+
+
+def power_of_two(most: int) -> Kind[int | None]:
+    """A power of two, or none."""
+    bounds = f"a power of two of at most {most:,}"
+
+    def read(value: object) -> int | None:
+        if value is None or value == "":
+            return None
+        number = _whole(value, bounds)
+        return number if is_power_of_two(number) and number <= most else _refuse(bounds)
+
+    return Kind("N", read, lambda value: value)
 
 
 def count(least: int) -> Kind[int]:

@@ -23,11 +23,13 @@ from penstock.graph.run.kinds import (
     moment,
     names,
     pairs,
+    power_of_two,
     span,
     text,
     whole,
 )
 from penstock.graph.run.option import Option, option, option_of
+from penstock.graph.state.key_groups import KEY_GROUPS, SLOTS
 
 MODES = ("live", "once", "batch")
 """Until it is stopped; over what is there; once over bounded data."""
@@ -94,7 +96,14 @@ class RunSpec:
         is_live=True,
     )
     keep_versions: int = option(20, count(2), "How many versions of the state are kept.", shown="20")
-    parallelism: int | None = option(None, whole(1), "Tasks of a keyed step.", shown="cores")
+    parallelism: int | None = option(None, whole(1, SLOTS), "Tasks of a keyed step.", shown="cores")
+    key_groups: int | None = option(
+        None,
+        power_of_two(SLOTS),
+        "Parts in which keys move between tasks, and so the most tasks of a keyed step; chosen once per checkpoint.",
+        shown=str(KEY_GROUPS),
+        is_live=True,
+    )
     master: str = option("", text("URL"), "Spark's master.", shown="local[*,4]")
     conf: dict[str, str] = option({}, pairs(example="spark.executor.memory=4g"), "A Spark setting.")
     packages: tuple[str, ...] = option((), listed(), "Maven coordinates of JARs, with commas between.")

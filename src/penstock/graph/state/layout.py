@@ -16,10 +16,7 @@ from penstock.graph.logic.cells import Packed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABSENT", "KEY_GROUPS", "Absent", "Column", "Layout", "Packed"]
-
-KEY_GROUPS = 128
-"""Keys belong to key groups, tasks own groups; their number never changes."""
+__all__ = ["ABSENT", "Absent", "Column", "Layout", "Packed"]
 
 
 class Absent:

@@ -15,6 +15,7 @@ from penstock.graph.nodes import Bolt, Output, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
+from penstock.graph.state.key_groups import slot_hash
 from penstock.graph.state.keyed import KeyedState
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.records.chunk import Chunk
@@ -242,7 +243,7 @@ class BoltKernel(Kernel):
         self.tasks = {number: Task(node, number) for number in mine}
         self.state = context.state(node.name) if node.keyed else None
         if self.state is not None:
-            self.state.prefetch([(n,) for n in self.tasks], list(self.tasks))
+            self.state.prefetch([(n,) for n in self.tasks], list(map(slot_hash, self.tasks)))
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)

@@ -18,6 +18,7 @@ from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
+from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.times import Wakes
 from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import dead_letter_rows
@@ -61,6 +62,8 @@ class BatchRunner:
     sinks: Sinks
     store: StateStore | None = None
     loops: dict[str, SinkConnector] = field(default_factory=dict)
+    groups: int = KEY_GROUPS
+    """The number of key groups."""
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
     _counts: Accumulator[PassCounts] | None = None
@@ -108,6 +111,7 @@ class BatchRunner:
             times=self.time.times(given.times),
             frames=dict(given.frames),
             reread=given.reread,
+            groups=self.groups,
         )
 
     @property

@@ -16,6 +16,7 @@ from penstock.compiler.state_schemas import schema_of_state
 from penstock.errors import CheckpointError, StateError, nearest
 from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Node, Source
+from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.live.ticks import NAME as TICKS
@@ -37,6 +38,8 @@ class FlowLayout:
     flow: str
     sources: tuple[Named, ...] = ()
     schemas: dict[str, StateSchema] = field(default_factory=dict)
+    key_groups: int | None = None
+    """The number of key groups; None for the one that is kept."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class CheckpointContent:
     files: dict[str, list[StateFile]] = field(default_factory=dict)
     origin: str = ""
     """The savepoint it began from."""
+    key_groups: int = KEY_GROUPS
 
     def amount(self, store: str) -> str:
         """How much a step keeps, in words."""
@@ -71,7 +75,7 @@ class Change:
     """Stores that get another name, old to new."""
 
 
-def flow_layout_of(plan: Plan) -> FlowLayout:
+def flow_layout_of(plan: Plan, key_groups: int | None = None) -> FlowLayout:
     """What a plan wants to find."""
     steps = {name for stage in plan.stages for name in stage.steps}
     nodes = [n for n in (*plan.graph.sources, *plan.graph.loops) if n.name in steps]
@@ -83,7 +87,7 @@ def flow_layout_of(plan: Plan) -> FlowLayout:
         for n in s.nodes
         for store in n.stores
     }
-    return FlowLayout(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), schemas)
+    return FlowLayout(plan.graph.name, (*((n.name, _kind(n)) for n in nodes), *ticks), schemas, key_groups)
 
 
 def _kind(node: Node) -> str:
@@ -117,8 +121,31 @@ def checkpoint_content_of(folder: Path) -> CheckpointContent | None:
     files = store.read(version) if stateful else {}
     schemas = store.kept_schemas(version) if stateful else {}
     return CheckpointContent(
-        folder, note["flow"], note["lineage"], sources, schemas, version, files, note.get("from", "")
+        folder,
+        note["flow"],
+        note["lineage"],
+        sources,
+        schemas,
+        version,
+        files,
+        note.get("from", ""),
+        key_groups_of(note),
     )
+
+
+def key_groups_of(note: Mapping[str, Any]) -> int:
+    """The number of key groups of a checkpoint, by its note."""
+    return int(note.get("key_groups", KEY_GROUPS))
+
+
+def check_key_groups(kept: CheckpointContent, wanted: FlowLayout) -> None:
+    """Refuses another number of key groups than a checkpoint has: its tasks share those. A savepoint may be started with any."""
+    if wanted.key_groups not in (None, kept.key_groups):
+        raise CheckpointError(
+            f"{kept.folder} has {kept.key_groups:,} key groups, which are chosen once; expected that or no --key-groups, got {wanted.key_groups:,}. "
+            f"To go on with {wanted.key_groups:,}, take a savepoint and start from it: penstock savepoint, then penstock run "
+            f"--fresh --from SAVEPOINT --key-groups {wanted.key_groups}"
+        )
 
 
 def change_of(

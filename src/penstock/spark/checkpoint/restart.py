@@ -15,6 +15,7 @@ from pathlib import Path
 from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
+from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import schemas_to_json
 from penstock.spark.checkpoint.changes import (
     FLOW,
@@ -22,6 +23,7 @@ from penstock.spark.checkpoint.changes import (
     CheckpointContent,
     FlowLayout,
     change_of,
+    check_key_groups,
     checkpoint_content_of,
     flow_layout_of,
     note_of,
@@ -60,6 +62,7 @@ class Restart:
             directory = self.folder / _CHANGING if self._interrupted() else self.folder
             kept = checkpoint_content_of(directory)
             if kept is not None:
+                check_key_groups(kept, self.wanted)
                 change_of(kept, self.wanted, self.drop, self.rename)
 
     def settle(self) -> str:
@@ -84,10 +87,11 @@ class Restart:
 
     def _begin(self) -> str:
         lineage = uuid.uuid4().hex[:12]
-        self._write_note(lineage, "")
+        self._write_note(lineage, "", KEY_GROUPS)
         return lineage
 
     def _go_on(self, kept: CheckpointContent) -> str:
+        check_key_groups(kept, self.wanted)
         change = change_of(kept, self.wanted, self.drop, self.rename)
         if change.moved and kept.version >= 0:
             discard(self.folder / _CHANGING)
@@ -96,17 +100,19 @@ class Restart:
         if change.moved:
             delete_under(open_storage(self.folder), "spark/")
         self._fit_state(kept, change)
-        self._write_note(kept.lineage, kept.origin)
+        self._write_note(kept.lineage, kept.origin, kept.key_groups)
         return kept.lineage
 
     def _lay_out(self, found: Savepoint, origin: str = "") -> None:
         """Replaces what is there by a savepoint; its note comes last and makes it count."""
         kept = _kept(found.folder)
+        if not origin:
+            check_key_groups(kept, self.wanted)
         change = change_of(kept, self.wanted, self.drop, self.rename)
         clear(self.folder, _PARTS)
         lay_out(found, self.folder, change)
         self._fit_state(kept, change)
-        self._write_note(kept.lineage, origin or kept.origin)
+        self._write_note(kept.lineage, origin or kept.origin, kept.key_groups)
         discard(self.folder / _CHANGING)
 
     def _fit_state(self, kept: CheckpointContent, change: Change) -> None:
@@ -123,13 +129,14 @@ class Restart:
     def _interrupted(self) -> bool:
         return is_savepoint(self.folder / _CHANGING)
 
-    def _write_note(self, lineage: str, origin: str) -> None:
+    def _write_note(self, lineage: str, origin: str, key_groups: int) -> None:
         wanted = self.wanted
         note = {
             "flow": wanted.flow,
             "lineage": lineage,
             "sources": wanted.sources,
             "schemas": schemas_to_json(wanted.schemas),
+            "key_groups": wanted.key_groups or key_groups,
         }
         body = json.dumps(note | ({"from": origin} if origin else {}), indent=1).encode()
         storage = open_storage(self.folder)
@@ -178,5 +185,5 @@ def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
 
 def check_start(graph: Graph, restart: Restart, *, fresh: bool = False) -> None:
     """Refuses a start that cannot work, before Spark is there: what is kept must fit the flow."""
-    wanted = flow_layout_of(compile_graph(graph, live=True))
+    wanted = flow_layout_of(compile_graph(graph, live=True), restart.wanted.key_groups)
     replace(restart, wanted=wanted).check(fresh=fresh)

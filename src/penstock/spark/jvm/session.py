@@ -160,15 +160,6 @@ def _for_local(master: str) -> dict[str, str]:
 
 
 def _cores(master: str) -> int:
-    """A power of two near the number of cores: key groups are dealt out evenly then."""
+    """The number of cores of a run on this machine."""
     named = re.match(r"local\[(\d+)", master)
-    return power_of_two(int(named[1]) if named else os.cpu_count() or 2)
-
-
-def power_of_two(number: int) -> int:
-    """The largest power of two that is not above the number, at most 128.
-
-    >>> [power_of_two(n) for n in (1, 2, 3, 6, 8, 200)]
-    [1, 2, 2, 4, 8, 128]
-    """
-    return 1 << (min(max(number, 1), 128).bit_length() - 1)
+    return max(1, int(named[1]) if named else os.cpu_count() or 2)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.plan import Plan
 from penstock.errors import Impossible
 from penstock.graph.nodes import Endpoint, Node, Port
+from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.times import Times
 from penstock.kernels.errors.payload import columns_of
 from penstock.spark.dead_letters.replay import Replayed
@@ -58,6 +59,8 @@ class Lowering:
     malformed: dict[str, Any] = field(default_factory=dict)
     """What Spark notes of records that sources could not read."""
     reread: Reread = refuse_reread
+    groups: int = KEY_GROUPS
+    """The number of key groups, which the tasks of a keyed step share."""
 
     def input(self, node: Node, input_index: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""

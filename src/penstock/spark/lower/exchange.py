@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from penstock.graph.nodes import Port, Repartition
-from penstock.graph.state.layout import KEY_GROUPS
+from pyspark.sql import functions as f
+
+from penstock.graph.nodes import Keyed, Node, Port, Repartition
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.ownership import key_hash_sql, needs_steering, task_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,38 +32,34 @@ def repartition(at: Lowering, node: Repartition) -> None:
     at.give(Port(node.name), at.input(node).repartition(at.tasks_of(node), *map(quote, node.fields)))
 
 
-def key_hash_sql(keys: tuple[str, ...]) -> str:
-    """The hash of a record's key, as SQL: a hash whose last seven bits are the key group.
-
-    Spark sends a record to task `hash(keys) mod tasks`. The group is the same hash modulo 128, so with a power of two of
-    tasks all keys of a group go to task `group mod tasks`.
-    """
-    if not keys:
-        return "0L as __key_hash"
-    columns = ", ".join(map(quote, keys))
-    return f"(xxhash64({columns}) & {-KEY_GROUPS}L) | pmod(hash({columns}), {KEY_GROUPS}) as __key_hash"
+def move_to_owner(frame: DataFrame, keys: tuple[str, ...], tasks: int, groups: int) -> DataFrame:
+    """The records at the task that owns their key: one shuffle, by Spark's own hash where that is the owner."""
+    if needs_steering(tasks):
+        return frame.repartitionById(tasks, f.expr(task_sql(keys, tasks, groups)))
+    return frame.repartition(tasks, *map(quote, keys))
 
 
-def by_key(frame: DataFrame, names: tuple[str, ...], keys: tuple[str, ...], tasks: int, *, ordered: bool) -> DataFrame:
-    """The records at the task that owns their key, with the hash of their key; in the order of arrival, if asked."""
+def by_key(at: Lowering, node: Keyed, frame: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """The records of a step at the task that owns their key, with their key hash; in the order of arrival, if the step asks for it."""
     columns = list(map(quote, names))
-    if ordered:
+    if node.ordered:
         frame = frame.selectExpr(*columns, "monotonically_increasing_id() as __order")
-    moved = frame.repartition(tasks, *map(quote, keys))
-    if ordered:
+    moved = move_to_owner(frame, node.keys, at.tasks_of(node), at.groups)
+    if node.ordered:
         moved = moved.sortWithinPartitions("__order")
-    return moved.selectExpr(*columns, key_hash_sql(keys))
+    return moved.selectExpr(*columns, key_hash_sql(node.keys))
 
 
-def several_by_key(inputs: list[KeyedInput], tasks: int, *, ordered: bool) -> DataFrame:
+def several_by_key(at: Lowering, node: Node, inputs: list[KeyedInput]) -> DataFrame:
     """The records of several inputs at the task that owns their key: `__input` says which, a struct holds each."""
-    packed = [_packed(inputs, at, ordered) for at in range(len(inputs))]
-    keys = [f"__k{i}" for i in range(len(inputs[0].keys))]
-    moved = reduce(lambda one, other: one.unionByName(other), packed).repartition(tasks, *keys)
-    if ordered:
+    packed = [_packed(inputs, number, node.ordered) for number in range(len(inputs))]
+    keys = tuple(f"__k{i}" for i in range(len(inputs[0].keys)))
+    every = reduce(lambda one, other: one.unionByName(other), packed)
+    moved = move_to_owner(every, keys, at.tasks_of(node), at.groups)
+    if node.ordered:
         moved = moved.sortWithinPartitions("__input", "__order")
     structs = [f"__i{i}" for i in range(len(inputs))]
-    return moved.selectExpr("__input", *structs, key_hash_sql(tuple(keys)))
+    return moved.selectExpr("__input", *structs, key_hash_sql(keys))
 
 
 def _packed(inputs: list[KeyedInput], at: int, ordered: bool) -> DataFrame:

@@ -11,6 +11,7 @@ from penstock.graph.nodes import AggregateBy, Parts, Port
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.ownership import STEERING, needs_steering, steering_sql
 from penstock.spark.lower.sql import part_sql, result_sql
 
 if TYPE_CHECKING:
@@ -23,18 +24,23 @@ def parts(at: Lowering, node: Parts) -> None:
     The repartition says so. Spark leaves it out where its own shuffle does the same, and needs it where the input was
     partitioned otherwise and no shuffle was made.
     """
-    parts = _grouped(at, node.of, node, f"count(*) as {ROWS}")
-    at.give(Port(node.name), parts.repartition(at.tasks_of(node.of), *map(quote, node.keys)))
+    tasks, keys = at.tasks_of(node.of), [*map(quote, node.keys)]
+    frame = at.input(node)
+    if needs_steering(tasks):
+        frame = frame.selectExpr("*", steering_sql(node.keys, tasks, at.groups))
+        keys.append(STEERING)
+    parts = _grouped(frame, node.of, keys, f"count(*) as {ROWS}").repartition(tasks, *keys)
+    at.give(Port(node.name), parts.drop(STEERING))
 
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
     """The whole of a bounded aggregate."""
     count = [f"1L as {COUNT}"] if node.counted else []
     results = [*map(quote, node.keys), *(result_sql(a) for a in node.aggregates), *count]
-    made = _grouped(at, node, node).selectExpr(*results)
+    made = _grouped(at.input(node), node, [*map(quote, node.keys)]).selectExpr(*results)
     at.give(Port(node.name), made)
 
 
-def _grouped(at: Lowering, node: AggregateBy, reads: AggregateBy | Parts, *more: str) -> DataFrame:
+def _grouped(frame: DataFrame, node: AggregateBy, keys: list[str], *more: str) -> DataFrame:
     made = [f.expr(part) for part in (*(p for each in node.aggregates for p in part_sql(each)), *more)]
-    return at.input(reads).groupBy(*map(quote, node.keys)).agg(*made)
+    return frame.groupBy(*keys).agg(*made)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
+from penstock.graph.types import quote
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
-from penstock.spark.lower.exchange import KeyedInput, by_key, key_hash_sql, several_by_key
+from penstock.spark.lower.exchange import KeyedInput, by_key, several_by_key
 from penstock.spark.lower.join import rules_of
+from penstock.spark.lower.ownership import key_hash_sql
 from penstock.spark.lower.topology import routed
+from penstock.spark.lower.window import is_moved
 from penstock.spark.tasks import worker
 
 if TYPE_CHECKING:
@@ -60,11 +63,11 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
     if not isinstance(first, Keyed) or first.stays:
         return frame
     if len(first.inputs) > 1:
-        return several_by_key(
-            [_keyed_input(at, first, i) for i in range(len(first.inputs))], at.tasks_of(first), ordered=first.ordered
-        )
+        return several_by_key(at, first, [_keyed_input(at, first, i) for i in range(len(first.inputs))])
     names = at.plan.graph.output(first.inputs[0]).schema.names
-    return by_key(frame, names, first.keys, at.tasks_of(first), ordered=first.ordered)
+    if is_moved(at, first, frame):
+        return frame.selectExpr(*map(quote, names), key_hash_sql(first.keys))
+    return by_key(at, first, frame, names)
 
 
 def _keyed_input(at: Lowering, node: Node, input_index: int) -> KeyedInput:

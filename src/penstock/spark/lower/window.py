@@ -8,11 +8,12 @@ from pyspark.sql import functions as f
 
 from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.expr import Expr
-from penstock.graph.nodes import LATE, Port, Window, WindowParts
+from penstock.graph.nodes import LATE, Node, Port, Window, WindowParts
 from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START
 from penstock.graph.types import Struct, quote
 from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.ownership import STEERING, needs_steering, steering_sql
 from penstock.spark.lower.sql import part_sql, to_sql
 
 if TYPE_CHECKING:
@@ -34,12 +35,23 @@ def window_parts(at: Lowering, node: WindowParts) -> None:
         names, late = node.output(LATE).schema.names, _late(of.spec, times.previous - of.lateness)
         at.give(Port(node.name, LATE), timed.where(late).selectExpr(*map(quote, names)))
         timed = timed.where(f"not {late}")
+    keys, tasks = [*map(quote, of.keys)], at.tasks_of(of)
     if isinstance(of.spec, SessionWindow):
-        timed = timed.repartition(at.tasks_of(of), *map(quote, of.keys))
-    at.give(Port(node.name), _by_record(timed, node) if node.by_record else _grouped(timed, node))
+        if needs_steering(tasks):
+            timed = timed.selectExpr("*", steering_sql(of.keys, tasks, at.groups))
+            keys.append(STEERING)
+        timed = timed.repartition(tasks, *keys)
+    at.give(Port(node.name), (_by_record if node.by_record else _grouped)(timed, node, keys))
 
 
-def _by_record(frame: DataFrame, node: WindowParts) -> DataFrame:
+def is_moved(at: Lowering, node: Node, frame: DataFrame) -> bool:
+    """Whether the records of a step are at the tasks that own them, although Spark does not know it: pieces of sessions that were steered."""
+    before = at.plan.graph.node(node.inputs[0].step)
+    steered = isinstance(before, WindowParts) and isinstance(before.of.spec, SessionWindow)
+    return steered and needs_steering(at.tasks_of(node)) and frame is at.frames[node.inputs[0]]
+
+
+def _by_record(frame: DataFrame, node: WindowParts, keys: list[str]) -> DataFrame:
     """A piece for each record, with the record."""
     kind = node.output().schema.field(RECORD).type
     assert isinstance(kind, Struct)
@@ -48,7 +60,7 @@ def _by_record(frame: DataFrame, node: WindowParts) -> DataFrame:
     parts = [sql for a in node.of.aggregates for sql in part_sql(a)]
     bounds = [f"min({_AT}) as {START}", f"min({_AT} + {_OWN_GAP}) as {END}"]
     rest = [f"count(*) as {ROWS}", f"first({RECORD}) as {RECORD}"]
-    made = numbered.groupBy(*map(quote, node.of.keys), _NUMBER).agg(*map(f.expr, [*bounds, *parts, *rest]))
+    made = numbered.groupBy(*keys, _NUMBER).agg(*map(f.expr, [*bounds, *parts, *rest]))
     return made.selectExpr(*map(quote, node.output().schema.names))
 
 
@@ -82,8 +94,8 @@ def _late(spec: TimeWindow, mark: int) -> str:
     return f"({_AT} is null or {_AT} < {spec.open_from(mark)}L)"
 
 
-def _grouped(frame: DataFrame, node: WindowParts) -> DataFrame:
-    spec, keys = node.of.spec, [*map(quote, node.of.keys)]
+def _grouped(frame: DataFrame, node: WindowParts, keys: list[str]) -> DataFrame:
+    spec = node.of.spec
     if isinstance(spec, TimeWindow):
         by, bounds = [PANE], list[str]()
         panes = frame.selectExpr("*", f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.pane}L) as {PANE}")
