@@ -520,9 +520,9 @@ def built(build: Callable[[Topology], Any]) -> None:
         (
             lambda top: top.bolt("c", Count, parallelism=0).shuffle("words"),
             FlowError,
-            "1 to 128 tasks, got parallelism=0",
+            "1 to 32,768 tasks, got parallelism=0",
         ),
-        (lambda top: top.spout("s", Numbers(1), parallelism=500), FlowError, "1 to 128 tasks"),
+        (lambda top: top.spout("s", Numbers(1), parallelism=32_769), FlowError, "1 to 32,768 tasks"),
         (lambda top: top.bolt("c", Count).direct("words"), FlowError, "direct grouping needs a direct stream"),
         (lambda top: top.bolt("c", Count).shuffle("deal", stream="cards"), FlowError, "subscribe with .direct"),
         (lambda top: top.bolt("c", Count), FlowError, "reads nothing"),

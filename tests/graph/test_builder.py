@@ -63,7 +63,7 @@ WRONG: list[tuple[type[Exception], str, Node]] = [
     (SchemaError, "step 'x': no field 'w'", AggregateBy("x", IN, ("w",), calls=calls_of({"n": "count(*)"}))),
     (SchemaError, "'k' is a key already", AggregateBy("x", IN, ("k",), calls=calls_of({"k": "count(*)"}))),
     (ExpressionError, "sum needs a number; k is string", AggregateBy("x", IN, ("n",), calls=calls_of({"s": "sum(k)"}))),
-    (FlowError, "parallelism is 1, 2, 4", Reduce("x", IN, ("k",), function=one, parallelism=3)),
+    (FlowError, "from 1 to 32,768, got 32769", Reduce("x", IN, ("k",), function=one, parallelism=32_769)),
     (FlowError, "windows over time need to know", Window("x", IN, ("k",), windows=Windows(tumbling("1s")), function=one)),
     (FlowError, "sort needs to know when the records of 'rows' happened", Sort("x", IN)),
     (SchemaError, "no field 'score'", Top("x", IN, ("k",), n=2, by=terms_of("score desc"))),

@@ -34,6 +34,7 @@ GIVEN: dict[str, object] = {
     "rename_state": ["counts=totals"],
     "keep_versions": 5,
     "parallelism": 4,
+    "key_groups": 256,
     "master": "local[2]",
     "conf": {"spark.x": 1, "spark.y": True},
     "packages": "a:b:1,c:d:2",

@@ -42,7 +42,9 @@ class Case:
         cuts = cuts or {n: self._cuts(len(rows)) for n, rows in lists.items()}
         if self.in_process:
             return run_cut(flow, lists, cuts, tables)
-        return run_spark(flow, self.spark(), lists, tables=tables, cuts=None if self.runtime == "bounded" else cuts)
+        if self.runtime == "bounded":
+            return run_spark(flow, self.spark(), lists, tables=tables)
+        return run_spark(flow, self.spark(), lists, tables=tables, cuts=cuts, parallelism=self._tasks())
 
     @property
     def in_process(self) -> bool:
@@ -52,6 +54,10 @@ class Case:
     def run_local(self, flow: Any, *given: Any, write: bool = False) -> Results:
         """Runs a flow in this process, over lists that may hold marks."""
         return run_local(flow, *given, oracle=self.runtime == "oracle", write=write)
+
+    def _tasks(self) -> int:
+        """Of keyed steps: a number that is a power of two, or one that is not."""
+        return random.Random(self.seed).choice((2, 3))
 
     def _cuts(self, length: int) -> list[int]:
         rolled = random.Random(f"{self.seed.partition('[')[0]}-{length}")

@@ -48,7 +48,7 @@ def test_state_goes_on_with_another_parallelism(penstock_spark: Any, tmp_path: P
         "net": counts.key_by("c").count("of-counts", into="keys"),
     }.items():
         made.sink(sink, ps.callback(lambda new, batch, sink=sink: got[sink].extend(map(tuple, new))))
-    for batches, tasks in ((2, 1), (2, 4), (1, 2)):
+    for batches, tasks in ((2, 3), (2, 7), (1, 4)):
         options = RunSpec(checkpoint=tmp_path, parallelism=tasks, batches=batches, duration=200)
         run_live(flow.graph, penstock_spark, options).wait()
     run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path, parallelism=2, mode="once", drain=True)).wait()

@@ -22,15 +22,16 @@ def test_values_and_rows_without_files() -> None:
         staged = store.begin(version, {"a/b": 2, "rows": 2}, version - 1)
         for task in (0, 1):
             keys = [n for n in range(version * 10, version * 10 + 30) if n % 2 == task]
+            hashes = [n if task else n - (1 << 62) for n in keys]
             state = FileState(staged["a/b"], task)
             state.describe(LAYOUT)
-            state.prefetch([(n,) for n in keys], keys)
+            state.prefetch([(n,) for n in keys], hashes)
             for n in keys:
                 state.put((n,), f"{n} at {version}")
             state.save()
             table = FileTable(staged["rows"], task)
-            hashes = pa.array(keys, pa.int64())
-            table.add(pa.record_batch({"__key_hash": hashes, "__time": hashes, "version": [version] * len(keys)}))
+            rows = {"__key_hash": pa.array(hashes), "__time": pa.array(keys), "version": [version] * len(keys)}
+            table.add(pa.record_batch(rows))
             table.save()
         store.publish(version)
     assert store.versions() == [5, 6, 7]
