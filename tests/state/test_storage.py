@@ -30,8 +30,8 @@ def test_values_and_rows_without_files() -> None:
                 state.put((n,), f"{n} at {version}")
             state.save()
             table = FileTable(staged["rows"], task)
-            rows = {"__key_hash": pa.array(hashes), "__time": pa.array(keys), "version": [version] * len(keys)}
-            table.add(pa.record_batch(rows))
+            new = {"__key_hash": pa.array(hashes), "__time": pa.array(keys), "version": [version] * len(keys)}
+            table.add(pa.record_batch(new))
             table.save()
         store.publish(version)
     assert store.versions() == [5, 6, 7]
