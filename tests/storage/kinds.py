@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from penstock.storage import LocalStorage, MemoryStorage, ScopedStorage, Storage
+import pytest
+
+from penstock.storage import LocalStorage, MemoryStorage, ScopedStorage, Storage, storage_at
 from tests.storage.objects import ObjectStorage
 
 KINDS: dict[str, Callable[[Path], Storage]] = {
@@ -16,5 +19,15 @@ KINDS: dict[str, Callable[[Path], Storage]] = {
     "scoped memory": lambda _: ScopedStorage(MemoryStorage(), "a/part"),
     "objects": lambda _: ObjectStorage(),
 }
-FLAT = ("objects",)
+SERVERS = ("s3", "hdfs")
+"""Those behind a server, which the fixture of the same name starts."""
+ALL = [*KINDS, *(pytest.param(name, marks=pytest.mark.spark) for name in SERVERS)]
+FLAT = ("objects", "s3")
 """Those that do not tell a name from the beginning of another."""
+
+
+def make(kind: str, path: Path, request: pytest.FixtureRequest) -> Storage:
+    """A storage of a kind, with nothing in it."""
+    if kind in SERVERS:
+        return storage_at(f"{request.getfixturevalue(kind)}/{uuid.uuid4().hex}")
+    return KINDS[kind](path)

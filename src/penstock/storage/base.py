@@ -22,7 +22,7 @@ Data = Bytes | Iterable[Bytes]
 """The content of an object: bytes, or parts of them one after the other."""
 
 Version = NewType("Version", str)
-"""Identifies the content of an object. Equal contents have equal versions, as with the entity tags of object stores, so whoever
+"""Identifies the content of an object. Equal contents may have equal versions, as with the entity tags of object stores, so whoever
 must notice a content that was changed and changed back keeps a counter in it."""
 
 LONGEST = 200
@@ -98,7 +98,8 @@ class Storage(Protocol):
     def children(self, prefix: str = "") -> builtins.list[str]:
         """The parts that follow a prefix in the names of objects, in order; the prefix is empty or ends in `/`.
 
-        It costs what it returns, not what is under it.
+        It costs what it returns, not what is under it. Object stores that keep directories may go on naming a part for a while after the last
+        object under it was deleted.
         """
 
     def delete(self, *names: str) -> None:

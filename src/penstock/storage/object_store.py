@@ -19,7 +19,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -39,6 +38,7 @@ from penstock.storage.base import (
     joined,
 )
 from penstock.storage.patience import patiently, pauses
+from penstock.storage.spool import PART, Spool, repeatable
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PART = 8 << 20
-"""How many bytes are sent at once: an object of more is uploaded in parts."""
 SENDERS = 4
 """How many parts of an object are under way at once; so many are in memory."""
 PATIENCE = 60.0
@@ -95,20 +93,19 @@ class ObjectStore:
 
     def write(self, name: str, data: Data) -> None:
         """Writes an object as a whole; one of more than 8 MiB in parts, as they come."""
-        first, rest = _first(data)
-        if rest is None:
-            self._ask(name, lambda: obstore.put(self._client, check_name(name), first, use_multipart=False))
-        else:
-            self._upload(name, chain([first], rest))
+        with repeatable(data) as content:
+            if not isinstance(content, Spool) and len(content) <= PART:
+                self._ask(name, lambda: obstore.put(self._client, check_name(name), content, use_multipart=False))
+            else:
+                self._ask(name, lambda: self._upload(name, content))
 
     def put_if_absent(self, name: str, data: Data) -> bool:
         """Writes an object unless there is one of this name. Its content is sent as one, so it has to fit into memory."""
-        first, rest = _first(data)
-        if rest is None:
-            return self._put(name, first, None) is not None
-        if self._look(name) is not None:
-            return False
-        return self._put(name, b"".join(chain([first], rest)), None) is not None
+        check_name(name)
+        with repeatable(data) as content:
+            if not isinstance(content, Spool):
+                return self._put(name, content, None) is not None
+            return self._look(name) is None and self._put(name, b"".join(content.parts()), None) is not None
 
     def read_versioned(self, name: str) -> tuple[bytes, Version]:
         """An object and the version of what was read."""
@@ -211,10 +208,11 @@ class ObjectStore:
         )  # fmt: skip
         return _Tag(done["e_tag"], done["version"], writers)
 
-    def _upload(self, name: str, parts: Iterator[Bytes]) -> None:
+    def _upload(self, name: str, content: Bytes | Spool) -> None:
         """Uploads in parts, which the store puts together at the end. If the answer to that is lost, the object is looked at."""
         writer = uuid.uuid4().hex[:16]
         marks: dict[str, str] = {_WRITERS: writer}
+        parts = content.parts() if isinstance(content, Spool) else _cut(memoryview(content))
         try:
             obstore.put(
                 self._client, check_name(name), parts, attributes=marks,
@@ -223,14 +221,14 @@ class ObjectStore:
         except (BaseError, FileNotFoundError) as error:
             found = self._look(name)
             if found is None or writer not in found.writers:
-                raise self._said(error, name) from None
+                # An upload that the store does not know any more was ended by a request whose answer was lost, or is given up: it is begun again.
+                raise GenericError(str(error)) if isinstance(error, FileNotFoundError) else error from None
 
     def _said(self, error: Exception, name: str) -> StorageError:
         """An error of the library in words of the storage."""
         if isinstance(error, FileNotFoundError):
             return NotFound(f"there is no object {name!r} ({self.url})")
-        reason = " ".join(str(error).partition("\n\nDebug source:")[0].split())
-        return StorageError(f"{name!r} cannot be read or written ({self.url}): {reason[:500]}")
+        return StorageError(f"{name!r} cannot be read or written ({self.url}): {_reason(error)}")
 
 
 @dataclass(frozen=True)
@@ -275,22 +273,14 @@ class _Tag:
         return _Tag('"replaced"', "0", self.writers[self.writers.index(writer) :])
 
 
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).partition("Debug source:")[0].split())[:500]
+
+
 def _is_same(found: _Tag | None, expected: _Tag | None) -> bool:
     if found is None or expected is None:
         return found is expected
     return (found.e_tag, found.version) == (expected.e_tag, expected.version)
-
-
-def _first(data: Data) -> tuple[Bytes, Iterator[Bytes] | None]:
-    """The content when it is short enough to be sent at once; else its beginning and what follows."""
-    if isinstance(data, Bytes):
-        return (data, None) if len(data) <= PART else (b"", _cut(memoryview(data)))
-    parts, taken = iter(data), bytearray()
-    for part in parts:
-        taken += part
-        if len(taken) > PART:
-            return bytes(taken), parts
-    return bytes(taken), None
 
 
 def _cut(data: memoryview) -> Iterator[Bytes]:
@@ -326,4 +316,4 @@ def _opened(url: str) -> Client:
     try:
         return from_url(url, client_options=client, retry_config=retries)
     except (BaseError, ValueError) as error:
-        raise StorageError(f"{url} cannot be opened: {error}") from None
+        raise StorageError(f"{url} cannot be opened: {_reason(error)}") from None

@@ -15,18 +15,19 @@ FIRST, LONGEST = 0.05, 5.0
 """The pause before the first repetition, and the longest one, in seconds."""
 
 
-def pauses(patience: float = PATIENCE) -> Iterator[None]:
-    """Yields once before each attempt, and pauses between them, until `patience` seconds have passed.
+def pauses(patience: float = PATIENCE) -> Iterator[int]:
+    """Yields the number of each attempt, and pauses between them, until `patience` seconds have passed.
 
-    >>> len(list(pauses(0.0)))
-    1
+    >>> list(pauses(0.0))
+    [0]
     """
-    deadline, pause = time.monotonic() + patience, FIRST
-    yield
+    deadline, number = time.monotonic() + patience, 0
+    yield number
     while time.monotonic() < deadline:
-        time.sleep(random.uniform(pause / 2, pause))
-        pause = min(2 * pause, LONGEST)
-        yield
+        pause = min(FIRST * 2**number, LONGEST)
+        time.sleep(random.uniform(pause / 4, pause))
+        number += 1
+        yield number
 
 
 def patiently(call: Callable[[], T], is_passing: Callable[[Exception], bool], patience: float = PATIENCE) -> T:

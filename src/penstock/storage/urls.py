@@ -36,7 +36,7 @@ def storage_at(url: str) -> Storage:
 
     Args:
         url: A path, or `file:///directory`; `s3://bucket/prefix`, `gs://bucket/prefix`, `az://container/prefix` or
-            `abfs://container@account.dfs.core.windows.net/prefix`; or `memory://name/prefix`, which lasts as long as the process.
+            `abfs://container@account.dfs.core.windows.net/prefix`; `hdfs://host:port/path`; or `memory://name/prefix`, which lasts as long as the process.
 
     Returns:
         A storage; names are relative to the URL.
@@ -109,10 +109,24 @@ def _missing(url: SplitResult, error: ModuleNotFoundError, extra: str) -> SetupE
     return SetupError(f"{url.scheme}:// needs the package {error.name}: pip install 'penstock[{extra}]'")
 
 
+def _hdfs(url: SplitResult) -> Storage:
+    if not url.netloc or "@" in url.netloc:
+        raise StorageError(f"expected hdfs://host:port/path, got {_without_password(url)!r}")
+    root = unquote(url.path).strip("/")
+    if root:
+        check_name(root)
+    try:
+        from penstock.storage.hdfs import HdfsStorage
+    except ModuleNotFoundError as error:
+        raise _missing(url, error, "hdfs") from None
+    return HdfsStorage(f"hdfs://{url.netloc}", f"/{root}")
+
+
 _S3 = ("s3", "s3a", "s3n")
 _EXTRAS = {**dict.fromkeys(_S3, "s3"), "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 _OPENERS: dict[str, Callable[[SplitResult], Storage]] = {
     "file": _local,
     "memory": _memory,
+    "hdfs": _hdfs,
     **dict.fromkeys(_EXTRAS, _objects),
 }

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from signal import SIGKILL
 
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
@@ -56,7 +57,9 @@ def s3_server() -> Iterator[StoreServer]:
     """An S3 server of its own, with conditional puts; a bucket is made when it is first written to."""
     with folder_of("penstock-s3-") as folder:
         port = free_port()
-        server = Server(f"http://127.0.0.1:{port}", port, folder, _s3_command(folder, port), lambda: _answers(port))
+        command = _s3_command(folder, port)
+        # Asked to end, it takes half a minute; nothing that it keeps is to stay.
+        server = Server(f"http://127.0.0.1:{port}", port, folder, command, lambda: _answers(port), stopping=SIGKILL)
         with running(server):
             yield StoreServer(server, "s3://penstock", s3_environment(server.url))
 
@@ -92,12 +95,12 @@ _PORTS = (
 
 @contextmanager
 def hdfs_server() -> Iterator[StoreServer]:
-    """An HDFS of its own: a NameNode and a DataNode, in one process."""
+    """An HDFS of its own: a NameNode and two DataNodes, in one process."""
     with folder_of("penstock-hdfs-") as folder:
         port = free_port()
         address, details = f"hdfs://127.0.0.1:{port}", folder / "details.json"
         command = _hdfs_command(folder, port, details)
-        server = Server(address, port, folder, command, lambda: details.exists() and details.stat().st_size > 0)
+        server = Server(address, port, folder, command, lambda: _has_bytes(details), stopping=SIGKILL)
         with running(server, patience=120.0):
             yield StoreServer(server, f"{address}/penstock", {})
 
@@ -111,11 +114,12 @@ def _hdfs_command(folder: Path, port: int, details: Path) -> list[str]:
     options = [part for setting in settings for part in ("-D", setting)]
     return [
         *java, "-cp", os.pathsep.join(jars), _JOBS,
-        "-nomr", "-format", *ports, "-writeDetails", str(details), *options,
+        "-nomr", "-format", "-datanodes", "2", *ports, "-writeDetails", str(details), *options,
     ]  # fmt: skip
 
 
-_HDFS = ("replication=1", "datanode.address=127.0.0.1:0", "namenode.fs-limits.min-block-size=0")
+_HDFS = ("replication=2", "datanode.address=127.0.0.1:0", "ls.limit=25", "namenode.file.close.num-committed-allowed=1")
+"""A file is closed before a DataNode has reported its block, for which clients would wait half a second. A listing has 25 names to the page."""
 
 
 def hdfs_jars() -> tuple[Jar, ...]:
@@ -129,6 +133,10 @@ def _spark_jars() -> Path:
     if found is None or found.origin is None:
         raise SetupError("HDFS runs with the JARs of pyspark, which is not installed")
     return Path(found.origin).parent / "jars"
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 def _answers(port: int) -> bool:
