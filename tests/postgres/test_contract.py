@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock.graph.endpoints.servers as ps
+from penstock.connectors.postgres.changes import Changes
 from penstock.graph.nodes import Endpoint
 from penstock.testing.connectors import SinkContract, SourceContract
 
@@ -51,8 +52,6 @@ class TestIncremental(SourceContract):
 
 
 class TestChanges(SourceContract):
-    bounded = False
-
     @pytest.fixture
     def endpoint(self, url: str, db: Database) -> Endpoint:
         self.db = db
@@ -60,7 +59,10 @@ class TestChanges(SourceContract):
         made = ps.postgres_changes(
             url, "events", slot=f"contract_{db.info.dbname}", schema=ps.postgres_schema(url, "events")
         )
-        return replace(made, schema=made.schema.only(("op", "id", "word")) if made.schema else None, bounded=False)
+        assert made.schema is not None
+        shown = replace(made, schema=made.schema.only(("op", "id", "word")))
+        Changes(dict(shown.options), made.schema, "in").prepare()
+        return shown
 
     def add(self, endpoint: Endpoint, first: int, many: int) -> list[tuple[Any, ...]]:
         rows = [(i, f"w{i}") for i in range(first, first + many)]

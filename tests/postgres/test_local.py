@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import penstock as ps
+from penstock.connectors.postgres.changes import ROWS
 from penstock.errors import RunError
 from penstock.testing import run_local
+from tests.postgres.test_changes import reading
 
 if TYPE_CHECKING:
     from tests.postgres.conftest import Database
@@ -34,3 +36,60 @@ def test_a_row_that_the_server_refuses_leaves_nothing(url: str, db: Database) ->
     with pytest.raises(RunError, match="small"):
         run_local(flow, write=True)
     assert db.execute("select count(*) from small").fetchone() == (0,)
+
+
+def changes(url: str, db: Database, **options: Any) -> ps.Flow:
+    flow = ps.Flow("changes")
+    options = {"slot": f"slot_{db.info.dbname}_items", "schema": "id bigint, word string", **options}
+    flow.source("in", ps.postgres_changes(url, "items", **options)).sink("out", ps.console())
+    return flow
+
+
+def left(db: Database) -> tuple[list[str], list[str]]:
+    """The slots of the database, with where they stand, and its publications."""
+    slots = "select slot_name || confirmed_flush_lsn from pg_replication_slots where database = current_database()"
+    return tuple([r[0] for r in db.execute(each)] for each in (slots, "select pubname from pg_publication"))  # type: ignore[return-value]
+
+
+def test_a_local_run_reads_the_changes_that_wait_and_moves_nothing(url: str, db: Database) -> None:
+    """More of them than are read at a time; what comes later is read by the next run, after what still waits."""
+    db.execute("create table items (id bigint primary key, word text)")
+    reading(url, db)
+    many = 2 * ROWS + 1
+    db.execute("insert into items select i, 'w' || i from generate_series(1, %s) i", [many])
+    before = left(db)
+    for rows in (many, many + 1):
+        found = run_local(changes(url, db))["out"]
+        assert [(r.op, r.id, r.word) for r in found[:many]] == [("insert", i, f"w{i}") for i in range(1, many + 1)]
+        assert [(r.op, r.id) for r in found[many:]] == [("delete", 7)] * (rows - many)
+        db.execute("delete from items where id = 7")
+        assert left(db) == before
+
+
+def test_a_local_run_ends_where_the_log_ended_when_it_began(url: str, db: Database) -> None:
+    db.execute("create table items (id bigint primary key, word text)")
+    source = reading(url, db)
+    db.execute("insert into items values (1, 'a')")
+    assert source.find()
+    db.execute("insert into items values (2, 'b')")
+    (stretch,) = source.stretches(source.first(), source.everything())
+    assert [r["id"] for batch in source.read(stretch) for r in batch.to_pylist()] == [1]
+
+
+def test_without_a_slot_nothing_waits_and_none_is_made(url: str, db: Database) -> None:
+    db.execute("create table items (id bigint primary key, word text)")
+    db.execute("insert into items values (1, 'a')")
+    assert run_local(changes(url, db))["out"] == []
+    assert left(db) == ([], [])
+
+
+def test_what_a_local_run_of_changes_needs_is_named(url: str, db: Database) -> None:
+    with pytest.raises(RunError, match="source 'in': there is no table 'items'"):
+        run_local(changes(url, db))
+    db.execute("create table items (id bigint primary key, word text)")
+    source = reading(url, db)
+    with pytest.raises(RunError, match="no publication 'missing'"):
+        run_local(changes(url, db, publication="missing"))
+    db.execute(f"drop publication {source.publication}".encode())
+    with pytest.raises(RunError, match="no publication 'penstock_slot_"):
+        run_local(changes(url, db))

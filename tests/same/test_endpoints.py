@@ -12,12 +12,16 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import SinkConnector
+from penstock.connectors.postgres.changes import Changes
 from penstock.errors import PenstockError, RunError, StepError
 from penstock.graph.run import RunSpec
 from penstock.log import Log
 from penstock.spark.run import run_bounded, run_live
 from penstock.testing import run_local
+from tests.postgres import conftest as servers
 from tests.same.conftest import Case
+
+postgres, url, db = servers.postgres, servers.url, servers.db
 
 EVERY_TYPE = (
     "n bigint, s string, x double, f float, b boolean, at timestamp, day date, d decimal(10,2), raw binary, "
@@ -154,6 +158,46 @@ def test_nothing_is_written_unless_the_test_says_so(tmp_path: Path) -> None:
     flow.source("in", ps.items(["a"], "s string")).sink("out", ps.write_files(tmp_path / "out", "json"))
     assert run_local(flow)["out"] == [("a",)]
     assert not (tmp_path / "out").exists()
+
+
+def test_the_changes_of_a_table_are_the_same_on_every_runtime(
+    same: Case, url: str, db: servers.Database, tmp_path: Path
+) -> None:
+    """Rows, operations, old keys and the order of commits; and the table that they make."""
+    db.execute("create table items (id bigint primary key, word text, price numeric(10, 2), tags text[])")
+    slot = f"same_{db.info.dbname}"
+    source = ps.postgres_changes(url, "items", slot=slot, schema=ps.postgres_schema(url, "items"))
+    assert source.schema is not None
+    Changes({k: v for k, v in source.options.items() if v is not None}, source.schema, "in").prepare()
+    db.execute("insert into items values (1, 'a', 0.10, '{x,NULL}'), (2, 'ü', null, null), (3, 'c', 3, '{}')")
+    db.execute("update items set word = 'A' where id = 1")
+    db.execute("begin; update items set id = 20 where id = 2; insert into items values (4, 'd', 4, null); commit")
+    db.execute("begin; insert into items values (9, 'never', 9, null); rollback")
+    db.execute("delete from items where id = 3")
+    got: list[Any] = []
+    totals: list[Any] = []
+    flow = ps.Flow("changes")
+    changes = flow.source("in", source)
+    changes.sink("out", ps.callback(lambda rows, batch: got.extend(rows)))
+    rows = changes.select("ops", "id", "word", op="if(op = 'update', 'update_after', op)")
+    rows.as_table("items", "id").aggregate("totals", n="count(*)", last="max(word)").sink(
+        "sum", ps.callback(lambda r, b: totals.extend(r))
+    )
+    run(same, flow, tmp_path)
+    assert [(r.op, r.id, r.word, r.price, r.tags, r.old and r.old["id"]) for r in got] == [
+        ("insert", 1, "a", Decimal("0.10"), ["x", None], None),
+        ("insert", 2, "ü", None, None, None),
+        ("insert", 3, "c", Decimal("3.00"), [], None),
+        ("update", 1, "A", Decimal("0.10"), ["x", None], None),
+        ("update", 20, "ü", None, None, 2),
+        ("insert", 4, "d", Decimal("4.00"), None, None),
+        ("delete", 3, None, None, None, 3),
+    ]
+    commits = [r.lsn for r in got]
+    assert commits == sorted(commits)
+    assert [commits.count(lsn) for lsn in dict.fromkeys(commits)] == [3, 1, 2, 1]
+    assert all(r.committed_at.tzinfo is not None for r in got)
+    assert (totals[-1].n, totals[-1].last) == (4, "ü")
 
 
 def test_what_needs_spark_is_refused_by_name() -> None:

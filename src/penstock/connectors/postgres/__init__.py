@@ -14,6 +14,7 @@ CONNECTORS = (
         "postgres_changes",
         __name__,
         source="changes:PostgresChanges",
+        local_reader="local:read_changes",
         check="preflight:check_server",
     ),
     Connector(

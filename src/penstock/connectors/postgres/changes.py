@@ -1,23 +1,24 @@
 """PostgreSQL as a source of changes, by logical decoding.
 
 Offsets are positions in the server's log (LSN). A batch holds the transactions that committed after its first position, up to its last; the slot
-is moved only when the batch is safe in the sinks, so the server keeps what may be asked for again.
+is moved only when the batch is safe in the sinks, so the server keeps what may be asked for again. A bounded read takes what waits in the slot
+when it is asked, moves nothing and makes nothing.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.postgres.pgoutput import Change, Decoding
 from penstock.connectors.postgres.wire import Address, Link, qualified
-from penstock.connectors.ranges import Offset, Ranges, Stretch, stream_of
+from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
 from penstock.connectors.texts import from_text
 from penstock.errors import RunError
 from penstock.graph.endpoints.sniff_postgres import driver
@@ -25,12 +26,18 @@ from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema
 
 if TYPE_CHECKING:
+    import psycopg
     from pyspark.sql import DataFrame, SparkSession
 
     from penstock.connectors.postgres.wire import Connection
 
+    Cursor = psycopg.ServerCursor[tuple[Any, ...]]
+
+Found = TypeVar("Found")
+
 ABOUT = ("op", "old", "lsn", "committed_at")
 ROWS = 10_000
+_NUMBER = itertools.count()
 IDLE = 16 << 20
 """So many bytes of the server's log without a change of the table are skipped in an empty batch, to let the server clear them."""
 _PEEK = "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)"
@@ -49,6 +56,11 @@ class PostgresChanges(SourceConnector):
         changes.prepare()
         return stream_of(spark, changes, context)
 
+    def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
+        """The changes that wait in the slot; none where there is no slot yet."""
+        changes = Changes(context.options, context.schema, context.step)
+        return bounded_of(spark, changes, context) if changes.find() else spark.createDataFrame([], str(context.schema))
+
 
 class Changes(Ranges):
     """Offsets are LSNs, as numbers."""
@@ -61,6 +73,7 @@ class Changes(Ranges):
         self.most = options.get("changes_per_batch")
         self.fields = fields
         self.named: tuple[str, str] = ("", "")
+        self.end: Offset | None = None
 
     def prepare(self) -> None:
         """Looks the table up, and makes the publication and the slot if they are not there."""
@@ -70,16 +83,41 @@ class Changes(Ranges):
             _check_level(self.who, connection)
             if self.own_publication:
                 self._publish(connection)
-            slot = connection.execute(
-                "select plugin, database = current_database() from pg_replication_slots where slot_name = %s",
-                [self.slot],
-            ).fetchone()
-            if slot is None:
+            if not self._has_slot(connection):
                 connection.execute("select pg_create_logical_replication_slot(%s, 'pgoutput')", [self.slot])
-            elif slot != ("pgoutput", True):
+
+    def find(self) -> bool:
+        """Looks up what a bounded read needs, makes nothing, and notes where the read ends: at the end of the server's log now.
+
+        Returns:
+            Whether there is a slot; a flow that never ran live has none, and nothing waits for it.
+
+        Raises:
+            RunError: the table or the publication is not there, the slot is another's, or the server does not decode its log.
+        """
+        link = Link(self.address, self.who)
+        with closing(link), link.talking("looking up the replication slot") as connection:
+            self._find_table(connection)
+            _check_level(self.who, connection)
+            if not self._has_slot(connection):
+                return False
+            if not self._is_published(connection):
                 raise RunError(
-                    f"{self.who}: the replication slot {self.slot!r} is another's (plugin {slot[0]}); choose another name"
+                    f"{self.who}: there is a replication slot {self.slot!r}, but no publication {self.publication!r}; "
+                    f"a live run makes one where none is named"
                 )
+        self.end = self.target()
+        return True
+
+    def _has_slot(self, connection: Connection) -> bool:
+        slot = connection.execute(
+            "select plugin, database = current_database() from pg_replication_slots where slot_name = %s", [self.slot]
+        ).fetchone()
+        if slot is not None and slot != ("pgoutput", True):
+            raise RunError(
+                f"{self.who}: the replication slot {self.slot!r} is another's (plugin {slot[0]}); choose another name"
+            )
+        return slot is not None
 
     def _find_table(self, connection: Connection) -> None:
         found = connection.execute(
@@ -92,10 +130,13 @@ class Changes(Ranges):
 
     def _publish(self, connection: Connection) -> None:
         sql = driver().sql
-        there = connection.execute("select 1 from pg_publication where pubname = %s", [self.publication]).fetchone()
-        if there is None:
+        if not self._is_published(connection):
             make = sql.SQL("create publication {} for table {} with (publish_via_partition_root = true)")
             connection.execute(make.format(sql.Identifier(self.publication), qualified(self.table)))
+
+    def _is_published(self, connection: Connection) -> bool:
+        found = connection.execute("select 1 from pg_publication where pubname = %s", [self.publication]).fetchone()
+        return found is not None
 
     def first(self) -> Offset:
         """Where the slot stands."""
@@ -108,6 +149,10 @@ class Changes(Ranges):
     def target(self) -> Offset:
         """The end of the server's log now."""
         return {"lsn": self._end()}
+
+    def everything(self) -> Offset:
+        """Where the log ended when a bounded read was asked for."""
+        return self.target() if self.end is None else self.end
 
     def _end(self) -> int:
         return self._ask("select pg_current_wal_flush_lsn() - '0/0'::pg_lsn", [])
@@ -123,9 +168,7 @@ class Changes(Ranges):
         """
         end, low, many = self._end(), int(start["lsn"]), most or 1
         while True:
-            found, new, last = self._patiently(_LOOK, [most, _lsn(low), self.slot, _lsn(end), many, self.publication])[
-                0
-            ]
+            found, new, last = self._rows(_LOOK, [most, _lsn(low), self.slot, _lsn(end), many, self.publication])[0]
             if new:
                 return {"lsn": int(last) if most else end}
             if found < many:
@@ -136,10 +179,21 @@ class Changes(Ranges):
         """The changes of the transactions whose commit lies in between, in order."""
         low, high = int(part.low["lsn"]), int(part.high["lsn"])
         self._check_position(low)
-        rows = self._patiently(f"select data from {_PEEK}", [self.slot, _lsn(high), None, self.publication])
-        changes = Decoding(self.named, low, high).changes(r[0] for r in rows)
+        changes = Decoding(self.named, low, high).changes(self._messages(high))
         while some := list(itertools.islice(changes, ROWS)):
             yield self._batch(some)
+
+    def _messages(self, high: int) -> Iterator[bytes]:
+        """The messages in the slot up to a position. The server holds them and this process takes some at a time: a slot may hold any number."""
+
+        def declared(connection: Connection) -> Cursor:
+            made = connection.cursor(f"{self.slot}_{next(_NUMBER)}", withhold=True)
+            made.itersize = ROWS
+            values = [self.slot, _lsn(high), None, self.publication]
+            return made.execute(f"select data from {_PEEK}".encode(), values)
+
+        with closing(self._patiently(declared)) as cursor:
+            yield from (row[0] for row in cursor)
 
     def _check_position(self, low: int) -> None:
         stands = int(self.first()["lsn"])
@@ -171,14 +225,17 @@ class Changes(Ranges):
             "select pg_replication_slot_advance(%s, '0/0'::pg_lsn + %s) from pg_replication_slots where slot_name = %s "
             "and confirmed_flush_lsn < '0/0'::pg_lsn + %s"
         )
-        self._patiently(move, [self.slot, int(end["lsn"]), self.slot, int(end["lsn"])])
+        self._rows(move, [self.slot, int(end["lsn"]), self.slot, int(end["lsn"])])
 
-    def _patiently(self, statement: str, values: list[Any], patience: float = 20.0) -> list[Any]:
+    def _rows(self, statement: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        return self._patiently(lambda connection: connection.execute(statement.encode(), values).fetchall())
+
+    def _patiently(self, ask: Callable[[Connection], Found], patience: float = 20.0) -> Found:
         """Asks the slot; only one may at a time, and a task that was killed may hold it for a moment."""
         deadline = time.monotonic() + patience
         while True:
             try:
-                return self.address.kept(self.who).execute(statement.encode(), values).fetchall()
+                return ask(self.address.kept(self.who))
             except driver().errors.ObjectInUse:
                 if time.monotonic() > deadline:
                     raise RunError(

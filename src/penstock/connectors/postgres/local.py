@@ -6,16 +6,27 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
+from penstock.connectors.postgres.changes import Changes
 from penstock.connectors.postgres.sink import CopyTask, PostgresSink, StagedCopy
 from penstock.connectors.postgres.source import Incremental
 from penstock.connectors.postgres.table import Moves
+from penstock.connectors.ranges import Ranges
 from penstock.graph.row import Row
 from penstock.kernels.records.arrow import to_columns
 
 
 def read_rows(source: LocalSource) -> Iterator[Record]:
     """The rows that are there, in the order of the growing column."""
-    ranges = Incremental(source.options, source.schema, source.step)
+    return _records(Incremental(source.options, source.schema, source.step))
+
+
+def read_changes(source: LocalSource) -> Iterator[Record]:
+    """The changes that wait in the replication slot, in the order of commits. The slot stays where it is, and none is made."""
+    changes = Changes(source.options, source.schema, source.step)
+    return _records(changes) if changes.find() else iter(())
+
+
+def _records(ranges: Ranges) -> Iterator[Record]:
     for stretch in ranges.stretches(ranges.first(), ranges.everything()):
         for batch in ranges.read(stretch):
             yield from zip(*to_columns(batch), strict=True)

@@ -97,11 +97,14 @@ def postgres_changes(
     `op` (insert, update, delete), `old` (the row before, where the server tells), `lsn` (the position of the commit) and
     `committed_at`.
 
+    A live run goes on from the slot, and moves it when a batch is safe. A bounded run, and one without Spark, reads what waits in the slot when it
+    starts, and ends; it makes no slot and no publication, and moves none. Without a slot it reads nothing.
+
     Args:
         url: the address: "postgresql://user@host/database".
         table: the table, with its schema in front where it needs one.
-        slot: the replication slot, which is made at the first start; no two flows may share one.
-        publication: the publication; one is made at the first start if none is named.
+        slot: the replication slot, which is made at the first live start; no two flows may share one.
+        publication: the publication; one is made at the first live start if none is named.
         schema: the fields of the table; `ps.postgres_schema(url, table)` asks the server for them.
         changes_per_batch: how many changes a live batch takes at most; None takes all that wait.
 
@@ -131,7 +134,8 @@ def postgres_changes(
         "changes_per_batch": changes_per_batch,
     }
     row = _given(f"postgres_changes({table!r})", schema, repr(table))
-    return Endpoint("postgres_changes", options, change_schema(row), bounded=False, capabilities=_POSTGRES_SOURCE)
+    able = replace(_POSTGRES_SOURCE, runs_locally=True)
+    return Endpoint("postgres_changes", options, change_schema(row), capabilities=able)
 
 
 def change_schema(row: Schema) -> Schema:
