@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -198,6 +199,11 @@ def test_the_changes_of_a_table_are_the_same_on_every_runtime(
     assert [commits.count(lsn) for lsn in dict.fromkeys(commits)] == [3, 1, 2, 1]
     assert all(r.committed_at.tzinfo is not None for r in got)
     assert (totals[-1].n, totals[-1].last) == (4, "ü")
+
+
+def test_standard_input_is_read_to_its_end(same: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("one\n\n two\r\nhalf a line"))
+    assert [r.value for r in copied(same, ps.stdin(), tmp_path)] == ["one", "", " two\r", "half a line"]
 
 
 def test_what_needs_spark_is_refused_by_name() -> None:

@@ -32,6 +32,11 @@ def read_numbers(source: LocalSource) -> Iterator[Record]:
     return ((begin + i * step, i) for i in range(source.options["limit"]))
 
 
+def read_lines(source: LocalSource) -> Iterator[Record]:
+    """The lines of standard input, without their ends, up to the end of the input."""
+    return ((line.rstrip("\n"),) for line in iter(sys.stdin.readline, ""))
+
+
 def read_spout(source: LocalSource) -> Iterator[Record]:
     """What a spout emits until it says that it has ended."""
     node = Source(repr(source.options["spout"]), (), source.endpoint, source.schema, outputs=(Output(source.schema),))

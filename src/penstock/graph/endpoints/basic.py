@@ -226,6 +226,7 @@ def socket_lines(host: str = "127.0.0.1", port: int = 9999) -> Endpoint:
 
 def stdin() -> Endpoint:
     """Lines from standard input, as `value`. A source: lines are kept on disk before the flow sees them, so a replay has them.
+    A bounded run, and one without Spark, reads up to the end of the input.
 
     Returns:
         The endpoint, for `Flow.source`.
@@ -234,7 +235,7 @@ def stdin() -> Endpoint:
     >>> ps.Flow("demo").source("lines", ps.stdin())
     Stream('lines': value string)
     """
-    return Endpoint("stdin", {}, TEXT, bounded=False, capabilities=SOURCE)
+    return Endpoint("stdin", {}, TEXT, capabilities=_LOCAL)
 
 
 def console(rows: int = 20) -> Endpoint:
