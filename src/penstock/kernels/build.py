@@ -16,10 +16,11 @@ from penstock.kernels.calls.kernel import MapAsyncKernel
 from penstock.kernels.changes import log, upserts
 from penstock.kernels.changes.aggregate import AggregateChangesKernel
 from penstock.kernels.changes.answers import AnswersKernel
+from penstock.kernels.changes.column_upserts import upserts_kernel
 from penstock.kernels.changes.fold import FoldChangesKernel
-from penstock.kernels.changes.join import TableJoinKernel
 from penstock.kernels.changes.linear import SignedKernel
 from penstock.kernels.changes.settle import SettleKernel
+from penstock.kernels.changes.single_join import table_join_kernel
 from penstock.kernels.changes.top import TopChangesKernel
 from penstock.kernels.changes.window_totals import window_changes_kernel
 from penstock.kernels.joins.asof import AsOfJoinKernel
@@ -77,7 +78,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     c.WindowChanges: window_changes_kernel,
     c.Settle: SettleKernel,
     c.Retract: upserts.RetractKernel,
-    c.Upserts: upserts.UpsertsKernel,
+    c.Upserts: upserts_kernel,
     c.Consolidate: upserts.ConsolidateKernel,
 }
 _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
@@ -87,7 +88,7 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.AsOfJoin: AsOfJoinKernel,
     n.IntervalJoin: IntervalJoinKernel,
     n.WindowJoin: WindowJoinKernel,
-    c.TableJoin: TableJoinKernel,
+    c.TableJoin: table_join_kernel,
     c.Answers: AnswersKernel,
 }
 

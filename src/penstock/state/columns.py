@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.arrays import BoolArray
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
 
@@ -153,12 +152,3 @@ def _packed(value: object, dumps: Dumps) -> bytes | None:
     if value is ABSENT:
         return None
     return value if type(value) is Packed else dumps(value)
-
-
-def equal(one: pa.Array, other: pa.Array) -> BoolArray:
-    """Where two arrays are equal, as a numpy array; null equals null."""
-    same = pc.equal(one, other)
-    if same.null_count:
-        same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
-    array: BoolArray = same.to_numpy(zero_copy_only=False)
-    return array

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.graph.arrays import IntArray
+from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import Layout
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.runs import Runs
@@ -37,6 +38,23 @@ class MemoryState:
     def delete(self, key: object) -> None:
         """Forgets a key."""
         self.kept.pop(key, None)
+
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
+        """What is kept for many keys."""
+        assert self.layout is not None, "a kernel describes its state first"
+        nothing = (None,) * len(self.layout.values)
+        found = [self.kept.get(key, nothing) for key in _rows(keys)]
+        parts = list(zip(*found, strict=True)) or [()] * len(nothing)
+        arrays = [pa.array(part, c.type) for part, c in zip(parts, self.layout.values, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values])
+
+    def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
+        """Keeps values for many keys, and forgets those that are gone."""
+        for key, value, is_gone in zip(_rows(keys), _rows(values), gone.tolist(), strict=True):
+            if is_gone:
+                self.delete(key)
+            else:
+                self.put(key, value)
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept."""
@@ -113,6 +131,10 @@ class MemoryTable:
         if self.new:
             new, self.new = pa.Table.from_batches(self.new), []
             self.kept.add(new)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*map(values_of, batch.columns), strict=True)
 
 
 def _together(parts: Iterable[pa.Table]) -> pa.Table | None:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.state.columns import GONE, KEY, equal
+from penstock.graph.state.arrow import equal
+from penstock.state.columns import GONE, KEY
 from penstock.state.file import KEY_HASH
 
 

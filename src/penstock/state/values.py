@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.arrays import IntArray
+from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.state.arrow import equal
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.times import Times
 from penstock.state import columns
@@ -27,9 +28,16 @@ from penstock.state.file import (
 from penstock.state.merge import merged
 from penstock.state.time_index import TimeIndex
 from penstock.state.timers import ALL, COLUMNS, FileTimers
+from penstock.state.young import YoungBatch
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
 """What a step keeps that says nothing else: an object for each of its tasks."""
+YOUNGEST = 8
+"""So many batches of columns are looked through one by one; more are put together."""
+
+
+Source = OpenFile | YoungBatch
+"""Where entries are looked up."""
 
 
 class FileState(FileChain):
@@ -43,6 +51,7 @@ class FileState(FileChain):
         self.cache: dict[Any, Any] = {}
         self.key_hashes: dict[Any, int] = {}
         self.touched: dict[Any, None] = {}
+        self.young: list[YoungBatch] = []
         self.waits: FileTimers | None = None
         self.get = self.cache.get
 
@@ -65,43 +74,51 @@ class FileState(FileChain):
         at = np.fromiter(new.values(), np.int64, len(new))
         self.refuse_strays(at)
         self.key_hashes |= new
-        if self.chain:
+        if self.chain or self.young:
             order = np.argsort(at)
             named = list(new)
             self._find([named[i] for i in order.tolist()], at[order])
 
     def _find(self, keys: list[Any], hashes: IntArray) -> None:
-        """Goes through the files, newest first, until every key is found or all are through."""
-        wanted = pa.RecordBatch.from_arrays(
-            columns.encode_keys(self.layout, keys), [columns.KEY + c.name for c in self.layout.keys]
-        )
-        open_ = np.arange(len(keys))
-        for file in reversed(self.chain):
-            here = open_ if file.ranges.covers(self.ranges) else open_[file.ranges.mask(hashes[open_])]
-            if len(here):
-                found = self._find_in(open_file(self.files.storage, file), keys, hashes, wanted, here)
-                open_ = np.setdiff1d(open_, found, assume_unique=True)
+        for file, at, rows in self._matches(columns.encode_keys(self.layout, keys), hashes):
+            self._read(file, keys, at, rows)
 
-    def _find_in(
-        self, file: OpenFile, keys: list[Any], hashes: IntArray, wanted: pa.RecordBatch, here: IntArray
-    ) -> IntArray:
-        """Takes what a file says of the keys numbered `here`; returns the numbers of those it knows."""
+    def _matches(self, keys: list[Any], hashes: IntArray) -> Iterator[tuple[Source, IntArray, IntArray]]:
+        """Goes through what is kept, newest first, until every key is found or all are through: who has which keys, in which rows."""
+        wanted = pa.RecordBatch.from_arrays(keys, self._key_names)
+        open_ = np.arange(len(hashes))
+        for file, here in self._sources(hashes):
+            looked = open_[here[open_]]
+            if len(looked):
+                at, rows = self._match(file, hashes, wanted, looked)
+                yield file, *_there(file, at, rows)
+                open_ = np.setdiff1d(open_, at, assume_unique=True)
+
+    def _sources(self, hashes: IntArray) -> Iterator[tuple[Source, BoolArray]]:
+        """What may have some of the hashes, newest first, and which."""
+        for young in reversed(self.young):
+            yield young, np.ones(len(hashes), bool)
+        for file in reversed(self.chain):
+            covered = file.ranges.covers(self.ranges)
+            here = np.ones(len(hashes), bool) if covered else file.ranges.mask(hashes)
+            if here.any():
+                yield open_file(self.files.storage, file), here
+
+    @property
+    def _key_names(self) -> list[str]:
+        return [columns.KEY + c.name for c in self.layout.keys]
+
+    @staticmethod
+    def _match(file: Source, hashes: IntArray, wanted: pa.RecordBatch, here: IntArray) -> tuple[IntArray, IntArray]:
+        """Which of the keys numbered `here` a file knows, and in which rows."""
         found, rows = file.find(hashes[here])
         at: IntArray = here[found]
         alike = np.ones(len(at), bool)
         for name in wanted.schema.names:
-            alike &= columns.equal(file.taken(name, rows), wanted.column(name).take(pa.array(at)))
-        if not alike.all():
-            at, rows = at[alike], rows[alike]
-        gone = file.taken(columns.GONE, rows)
-        if gone is not None:
-            there = ~gone.fill_null(False).to_numpy(zero_copy_only=False)
-            self._read(file, keys, at[there], rows[there])
-        else:
-            self._read(file, keys, at, rows)
-        return at
+            alike &= equal(file.taken(name, rows), wanted.column(name).take(pa.array(at)))
+        return (at, rows) if alike.all() else (at[alike], rows[alike])
 
-    def _read(self, file: OpenFile, keys: list[Any], at: IntArray, rows: IntArray) -> None:
+    def _read(self, file: Source, keys: list[Any], at: IntArray, rows: IntArray) -> None:
         if not len(at):
             return
         parts = [
@@ -115,6 +132,50 @@ class FileState(FileChain):
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
+        """What is kept for many keys, found and read a column at a time."""
+        self._age()
+        self.refuse_strays(hashes)
+        order = np.argsort(hashes)
+        sought = [
+            array.cast(columns.filed(c.type)).take(pa.array(order))
+            for array, c in zip(keys.columns, self.layout.keys, strict=True)
+        ]
+        found = list(self._matches(sought, hashes[order]))
+        rows = np.full(len(hashes), -1)
+        rows[order[np.concatenate([at for _, at, _ in found] or [rows[:0]])]] = np.arange(
+            sum(len(at) for _, at, _ in found)
+        )
+        index = pa.array(rows, mask=rows < 0)
+        return pa.RecordBatch.from_arrays(
+            [_column(c, found).take(index) for c in self.layout.values], [c.name for c in self.layout.values]
+        )
+
+    def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
+        """Keeps values for many keys, in the columns of the file to come."""
+        self._age()
+        self.refuse_strays(hashes)
+        named = [*self._key_names, *(columns.VALUE + c.name for c in self.layout.values)]
+        kinds = [columns.filed(c.type) for c in (*self.layout.keys, *self.layout.values)]
+        arrays = [array.cast(kind) for array, kind in zip((*keys.columns, *values.columns), kinds, strict=True)]
+        if gone.any():
+            named, arrays = [*named, columns.GONE], [*arrays, pa.array(gone)]
+        batch = pa.RecordBatch.from_arrays([pa.array(hashes), *arrays], [KEY_HASH, *named])
+        self.young.append(YoungBatch(batch.take(pa.array(np.argsort(hashes)))))
+        if len(self.young) > YOUNGEST:
+            self.young = [YoungBatch(self._young())]
+
+    def _age(self) -> None:
+        """Turns what was put key by key into columns, so that one who reads columns finds it."""
+        assert self.waits is None, "timers are set key by key"
+        if self.touched:
+            self.young.append(YoungBatch(self._changes()))
+        for each in (self.cache, self.key_hashes, self.touched):
+            each.clear()
+
+    def _young(self) -> pa.RecordBatch:
+        return merged([young.batch for young in self.young], last=False)
+
     def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
         self.cache[key] = value
@@ -127,8 +188,9 @@ class FileState(FileChain):
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept, in the files and in memory."""
-        if self.chain:
-            yield from self._kept(merged([self.whole(f) for f in self.chain], last=True))
+        kept = [*map(self.whole, self.chain), *(young.batch for young in self.young)]
+        if kept:
+            yield from self._kept(merged(kept, last=True))
         yield from ((k, self.cache[k]) for k in list(self.touched) if k in self.cache)
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
@@ -159,29 +221,38 @@ class FileState(FileChain):
     def restore(self, snapshot: bytes) -> None:
         """Goes on from the files of a snapshot."""
         super().restore(snapshot)
-        for each in (self.cache, self.key_hashes, self.touched):
+        for each in (self.cache, self.key_hashes, self.touched, self.young):
             each.clear()
         if self.waits is not None:
             self.waits.reset()
 
     def write_changes(self) -> Settled:
         """Writes the touched keys."""
-        if not self.touched:
+        if not self.touched and not self.young:
             return None, []
         batch, older = self._written()
         file = self.put_file(batch, COLUMNS.values())
         self.touched.clear()
+        self.young.clear()
         return file, older
 
     def _written(self) -> tuple[pa.RecordBatch, list[StateFile]]:
         """What is to be written: the touched keys, and the newest files below that are not much larger."""
         older: list[StateFile] = []
-        batch, left = self._changes(), list(self.chain)
+        batch, left = self._new(), list(self.chain)
         while left and left[-1].rows <= 2 * (batch.num_rows + sum(f.rows for f in older)):
             older.append(left.pop())
         if older or not left:
             batch = merged([*(self.whole(f) for f in reversed(older)), batch], last=not left)
         return batch, older
+
+    def _new(self) -> pa.RecordBatch:
+        """All that was put since the last file."""
+        if not self.young:
+            return self._changes()
+        if self.touched:
+            self.young.append(YoungBatch(self._changes()))
+        return self.young[0].batch if len(self.young) == 1 else self._young()
 
     def _changes(self) -> pa.RecordBatch:
         """The touched keys, sorted by key hash; those that are gone come with whatever values."""
@@ -215,6 +286,23 @@ def _arrays(batch: pa.RecordBatch, column: Column) -> tuple[Any, Any]:
     names = batch.schema.names
     typed, pickled = columns.VALUE + column.name, columns.PICKLED + column.name
     return (batch.column(typed) if typed in names else None, batch.column(pickled) if pickled in names else None)
+
+
+def _there(file: Source, at: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The numbers of keys that are not gone, and their rows."""
+    gone = file.taken(columns.GONE, rows)
+    if gone is None:
+        return at, rows
+    there = ~gone.fill_null(False).to_numpy(zero_copy_only=False)
+    return at[there], rows[there]
+
+
+def _column(column: Column, found: list[tuple[Source, IntArray, IntArray]]) -> pa.Array:
+    """A part of the values that were found, one source after the other; null in a source that has no such column."""
+    kind = columns.filed(column.type)
+    taken = [(file.taken(columns.VALUE + column.name, rows), len(rows)) for file, _, rows in found]
+    arrays = [pa.nulls(many, kind) if array is None else array.cast(kind) for array, many in taken]
+    return pa.concat_arrays(arrays) if arrays else pa.nulls(0, kind)
 
 
 def _spread(array: pa.Array, here: list[bool]) -> pa.Array:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.arrays import BoolArray
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -22,3 +25,16 @@ def _has_map(kind: pa.DataType) -> bool:
     if pa.types.is_map(kind):
         return True
     return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def equal(one: pa.Array, other: pa.Array) -> BoolArray:
+    """Where two arrays are equal, as a numpy array; null equals null.
+
+    >>> equal(pa.array([1, None, 3]), pa.array([1, None, None])).tolist()
+    [True, True, False]
+    """
+    same = pc.equal(one, other)
+    if same.null_count:
+        same = pc.or_(pc.fill_null(same, False), pc.and_(one.is_null(), other.is_null()))
+    array: BoolArray = same.to_numpy(zero_copy_only=False)
+    return array

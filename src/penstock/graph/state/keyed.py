@@ -7,15 +7,20 @@ happens to them at a barrier is the host's affair.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.layout import Layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class KeyedState(Protocol):
     """The state of one step, as far as the task at hand owns it.
 
-    A kernel in a hurry may write to `cache` itself, and must then name the key in `touched`.
+    A kernel in a hurry may write to `cache` itself, and must then name the key in `touched`. One whose keys and values are all typed may
+    read and put many keys at once, as columns; keys that were prefetched before must be prefetched again after it.
     """
 
     cache: dict[Any, Any]
@@ -39,6 +44,15 @@ class KeyedState(Protocol):
     def delete(self, key: object) -> None:
         """Forgets a key."""
 
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
+        """What is kept for many keys, a column for each part of the value; all parts are null where nothing is kept.
+
+        The keys come as the columns of the layout, each key once, with their hashes.
+        """
+
+    def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
+        """Keeps values for many keys, and forgets those that are gone."""
+
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept."""
 
@@ -46,4 +60,4 @@ class KeyedState(Protocol):
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
 
     def restore(self, snapshot: bytes) -> None:
-        """Replaces all that is kept by what a snapshot holds."""
+        """Rehashes all that is kept by what a snapshot holds."""

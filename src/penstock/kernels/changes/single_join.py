@@ -1,0 +1,186 @@
+"""The join of tables that have one row for each key, in columns.
+
+A key has at most one row on each side, so one pair. What it was before the batch is set against what it is after it, for all keys at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.graph import Graph
+from penstock.graph.nodes.base import COUNT
+from penstock.graph.nodes.changes import TableJoin, visible
+from penstock.graph.state.arrow import equal
+from penstock.graph.times import Times
+from penstock.kernels.base import Kernel, Out
+from penstock.kernels.changes.columns import MANY, Numbered, added_up, is_plain, numbered
+from penstock.kernels.changes.join import LEFT, RIGHT, TableJoinKernel, TableSide
+from penstock.kernels.hashing.key_hash import key_hashes
+from penstock.kernels.records.arrow import arrow_schema
+from penstock.kernels.records.chunk import Chunk
+
+Columns = dict[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class SideChange:
+    """One side of the keys of a batch: which of them have a row before the batch and after it, and the fields of these rows."""
+
+    was: BoolArray
+    stands: BoolArray
+    before: Columns
+    after: Columns
+
+    def kept(self) -> list[pa.Array]:
+        """The columns of the state after the batch: the fields, then the count."""
+        counts = pa.array(np.ones(len(self.stands), np.int64), mask=~self.stands)
+        return [*self.after.values(), counts]
+
+
+class SingleJoinKernel(TableJoinKernel):
+    """Gathers the changes and joins them when time moves. Few of them, and what columns cannot tell, are left to the rows of its base."""
+
+    def __init__(self, node: TableJoin, graph: Graph) -> None:
+        super().__init__(node, graph)
+        self.gathered: list[list[Chunk]] = [[], []]
+        self.out_schema = arrow_schema(node.output().schema)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Gathers the changes of a side; rows without a key match nothing."""
+        keyless = self._keyless(chunk, source)
+        if keyless is None:
+            self.gathered[source].append(chunk)
+            return ()
+        self.gathered[source].append(_filtered(chunk, ~keyless))
+        return super().take(_filtered(chunk, keyless), source)
+
+    def _keyless(self, chunk: Chunk, source: int) -> BoolArray | None:
+        """Which rows have no key; None when all have one."""
+        keys = [chunk.batch().column(name) for name in self.node.keys_of(source)]
+        if not any(key.null_count for key in keys):
+            return None
+        found: BoolArray = np.logical_or.reduce([key.is_null().to_numpy(zero_copy_only=False) for key in keys])
+        return found
+
+    def advance(self, times: Times) -> Out:
+        """What the changes of both sides make of the result."""
+        many = sum(map(len, (*self.gathered[LEFT], *self.gathered[RIGHT])))
+        made = self._by_columns() if many >= MANY else None
+        if made is None:
+            made = (*self._by_rows(), *super().advance(times))
+        else:
+            self.move(times)
+        self.gathered = [[], []]
+        return made
+
+    def _by_rows(self) -> Out:
+        for source in (LEFT, RIGHT):
+            for chunk in self.gathered[source]:
+                yield from super().take(chunk, source)
+
+    def _by_columns(self) -> Out | None:
+        """The change of the result; None where the changes are not those of tables with one row for each key."""
+        left, right = (added_up(self.gathered[at], self.sides[at].schema) for at in (LEFT, RIGHT))
+        keys = [
+            pa.concat_arrays([left.column(one).cast(kept.type), right.column(other).cast(kept.type)])
+            for one, other, kept in zip(self.node.keys, self.node.right_keys, self.key_columns, strict=True)
+        ]
+        found = numbered(keys, key_hashes(keys, left.num_rows + right.num_rows))
+        return None if found is None else self._joined_columns(left, right, keys, found)
+
+    def _joined_columns(
+        self, left: pa.RecordBatch, right: pa.RecordBatch, keys: list[pa.Array], found: Numbered
+    ) -> Out | None:
+        unique = pa.RecordBatch.from_arrays([key.take(pa.array(found.first)) for key in keys], list(self.node.keys))
+        kept, width, cut = self.state.read_columns(unique, found.hashes), self.left.width, left.num_rows
+        ours = _side(self.left, left, found, found.ids[:cut], kept.columns[:width])
+        theirs = _side(self.right, right, found, found.ids[cut:], kept.columns[width:])
+        if ours is None or theirs is None:
+            return None
+        values = pa.RecordBatch.from_arrays([*ours.kept(), *theirs.kept()], kept.schema.names)
+        self.state.put_columns(unique, found.hashes, values, ~(ours.stands | theirs.stands))
+        return self._pairs(ours, theirs)
+
+    def _pairs(self, left: SideChange, right: SideChange) -> Out:
+        """The pairs that go, then those that come; those that stay as they are do neither."""
+        how = self.node.how
+        gone, come = _shown(how, left.was, right.was), _shown(how, left.stands, right.stands)
+        before, after = (
+            self._fields(left.before, right.before, left.was),
+            self._fields(left.after, right.after, left.stands),
+        )
+        same = gone & come
+        for one, other in zip(before, after, strict=True):
+            same &= equal(one, other)
+        old, new = np.flatnonzero(gone & ~same), np.flatnonzero(come & ~same)
+        if not len(old) + len(new):
+            return ()
+        arrays = [
+            pa.concat_arrays([a.take(pa.array(old)), b.take(pa.array(new))]) for a, b in zip(before, after, strict=True)
+        ]
+        counts = pa.array(np.repeat(np.array([-1, 1], np.int64), [len(old), len(new)]))
+        cast = [array.cast(field.type) for array, field in zip((*arrays, counts), self.out_schema, strict=True)]
+        return (
+            ("out", Chunk(self.node.output().schema, batch=pa.RecordBatch.from_arrays(cast, schema=self.out_schema))),
+        )
+
+    def _fields(self, left: Columns, right: Columns, has_left: BoolArray) -> list[pa.Array]:
+        """The fields of the result: of the left where it has a row, else of the right."""
+        mask = pa.array(has_left)
+        return [
+            _either(mask, left[ours], right[theirs]) if ours and theirs else left[ours] if ours else right[theirs]
+            for ours, theirs in self.node.columns
+        ]
+
+
+def table_join_kernel(node: TableJoin, graph: Graph) -> Kernel:
+    """The kernel of a join of tables: by columns where each side has one row for a key, no condition, and rows that Arrow can compare."""
+    schemas = [visible(graph.output(port).schema) for port in node.inputs]
+    simple = node.counted and node.condition is None and node.ttl is None and bool(node.keys)
+    return (SingleJoinKernel if simple and all(node.single) and all(map(is_plain, schemas)) else TableJoinKernel)(
+        node, graph
+    )
+
+
+def _side(
+    side: TableSide, change: pa.RecordBatch, keys: Numbered, ids: IntArray, kept: list[pa.Array]
+) -> SideChange | None:
+    """A side before and after a change; None where the change does not fit one row for each key."""
+    counts = change.column(COUNT).to_numpy()
+    gone, come = keys.rows(counts < 0, ids), keys.rows(counts > 0, ids)
+    if gone is None or come is None or (np.abs(counts) != 1).any():
+        return None
+    was: BoolArray = kept[-1].is_valid().to_numpy(zero_copy_only=False)
+    leaves, comes = gone >= 0, come >= 0
+    if (leaves & ~was).any() or (comes & was & ~leaves).any():
+        return None
+    before = dict(zip(side.schema.names, kept[:-1], strict=True))
+    old = np.flatnonzero(leaves)
+    if not all(
+        equal(a.take(pa.array(old)), change.column(n).take(pa.array(gone[old]))).all() for n, a in before.items()
+    ):
+        return None
+    stands = comes | (was & ~leaves)
+    rows = pa.array(np.where(comes, len(keys) + come, np.arange(len(keys))), mask=~stands)
+    after = {name: pa.concat_arrays([array, change.column(name)]).take(rows) for name, array in before.items()}
+    return SideChange(was, stands, before, after)
+
+
+def _shown(how: str, left: BoolArray, right: BoolArray) -> BoolArray:
+    """Which keys have a row in the result, by the sides on which they have one."""
+    shown = {"left": left, "right": right, "full": left | right, "anti": left & ~right}
+    return shown.get(how, left & right)
+
+
+def _either(mask: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:
+    return pc.if_else(mask, one, other.cast(one.type))
+
+
+def _filtered(chunk: Chunk, flags: BoolArray) -> Chunk:
+    hashes = None if chunk.key_hashes is None else np.array(chunk.key_hashes)[flags].tolist()
+    return Chunk(chunk.shape.schema, batch=chunk.batch().filter(pa.array(flags)), key_hashes=hashes)
