@@ -27,7 +27,7 @@ from penstock.kernels.joins.asof import AsOfJoinKernel
 from penstock.kernels.joins.broadcast import BroadcastKernel, RulesKernel
 from penstock.kernels.joins.interval import IntervalJoinKernel
 from penstock.kernels.joins.window import WindowJoinKernel
-from penstock.kernels.keyed import keyed
+from penstock.kernels.keyed.column_merge import aggregate_kernel
 from penstock.kernels.keyed.combine import combine_kernel
 from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
@@ -56,7 +56,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Explode: stateless.ExplodeKernel,
     n.FunctionColumns: FunctionsKernel,
     n.Branch: stateless.BranchKernel,
-    n.AggregateBy: keyed.aggregate_kernel,
+    n.AggregateBy: aggregate_kernel,
     n.Combine: combine_kernel,
     n.Parts: GroupKernel,
     n.WindowParts: window_group_kernel,

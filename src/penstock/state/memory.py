@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import BoolArray, IntArray
@@ -17,6 +18,8 @@ from penstock.state.runs import Runs
 
 class MemoryState:
     """State in a dict; what the local runtime and bounded runs use."""
+
+    is_columnar: ClassVar[bool] = False
 
     def __init__(self, kept: dict[Any, Any] | None = None) -> None:
         self.kept: dict[Any, Any] = kept if kept is not None else {}
@@ -39,14 +42,17 @@ class MemoryState:
         """Forgets a key."""
         self.kept.pop(key, None)
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
         """What is kept for many keys."""
         assert self.layout is not None, "a kernel describes its state first"
         nothing = (None,) * len(self.layout.values)
-        found = [self.kept.get(key, nothing) for key in _rows(keys)]
+        named = list(_rows(keys))
+        found = [self.kept.get(key, nothing) for key in named]
         parts = list(zip(*found, strict=True)) or [()] * len(nothing)
         arrays = [pa.array(part, c.type) for part, c in zip(parts, self.layout.values, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values])
+        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values]), np.array(
+            [key in self.kept for key in named], bool
+        )
 
     def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
         """Keeps values for many keys, and forgets those that are gone."""

@@ -8,7 +8,7 @@ column at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,8 @@ Source = OpenFile | YoungBatch
 class FileState(FileChain):
     """The state of a task: files below, what this batch touches in memory."""
 
-    ending, noun, by = "state", "a key", KEY_HASH
+    ending, noun = "state", "a key"
+    is_columnar: ClassVar[bool] = True
 
     def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
         super().__init__(files, task)
@@ -132,7 +133,7 @@ class FileState(FileChain):
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
         """What is kept for many keys, found and read a column at a time."""
         self._age()
         self.refuse_strays(hashes)
@@ -143,13 +144,11 @@ class FileState(FileChain):
         ]
         found = list(self._matches(sought, hashes[order]))
         rows = np.full(len(hashes), -1)
-        rows[order[np.concatenate([at for _, at, _ in found] or [rows[:0]])]] = np.arange(
-            sum(len(at) for _, at, _ in found)
-        )
+        at = np.concatenate([rows[:0], *(at for _, at, _ in found)])
+        rows[order[at]] = np.arange(len(at))
         index = pa.array(rows, mask=rows < 0)
-        return pa.RecordBatch.from_arrays(
-            [_column(c, found).take(index) for c in self.layout.values], [c.name for c in self.layout.values]
-        )
+        arrays = [_column(c, found).take(index) for c in self.layout.values]
+        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values]), rows >= 0
 
     def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
         """Keeps values for many keys, in the columns of the file to come."""

@@ -7,7 +7,7 @@ happens to them at a barrier is the host's affair.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.layout import Layout
@@ -25,6 +25,8 @@ class KeyedState(Protocol):
 
     cache: dict[Any, Any]
     touched: dict[Any, None]
+    is_columnar: ClassVar[bool]
+    """Whether it keeps columns, so that many keys are read and put faster as such."""
 
     def describe(self, layout: Layout) -> None:
         """Says how keys and values look; before anything else."""
@@ -44,10 +46,10 @@ class KeyedState(Protocol):
     def delete(self, key: object) -> None:
         """Forgets a key."""
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> pa.RecordBatch:
-        """What is kept for many keys, a column for each part of the value; all parts are null where nothing is kept.
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
+        """What is kept for many keys, a column for each part of the value, and for which keys something is.
 
-        The keys come as the columns of the layout, each key once, with their hashes.
+        The keys come as the columns of the layout, each key once, with their hashes. Where nothing is kept all parts are null.
         """
 
     def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:

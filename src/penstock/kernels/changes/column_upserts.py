@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.arrays import IntArray
+from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.changes import DELETE, UPSERT, Upserts, visible
 from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import equal
 from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.changes.columns import MANY, added_up, is_plain, numbered
+from penstock.kernels.changes.columns import added_up, gathered, is_plain
 from penstock.kernels.changes.upserts import UpsertsKernel
 from penstock.kernels.hashing.key_hash import key_hashes
+from penstock.kernels.keyed.key_columns import MANY, numbered
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
 
@@ -44,7 +46,11 @@ class ColumnUpsertsKernel(UpsertsKernel):
 
     def _by_columns(self, chunks: list[Chunk]) -> Out | None:
         """One row for each key; None where a key has several, which is an error that rows can tell."""
-        change = added_up(chunks, self.visible)
+        rows = gathered(chunks, self.visible)
+        made = self._of_keys(rows)
+        return made if made is not None else self._of_keys(added_up(rows))
+
+    def _of_keys(self, change: pa.RecordBatch) -> Out | None:
         keys = [change.column(c.name).cast(c.type) for c in self.key_columns]
         found = numbered(keys, key_hashes(keys, change.num_rows))
         if found is None:
@@ -53,7 +59,10 @@ class ColumnUpsertsKernel(UpsertsKernel):
         gone, come = found.rows(counts < 0, found.ids), found.rows(counts > 0, found.ids)
         if gone is None or come is None:
             return None
-        return self._rows(change, come[come >= 0], gone[(gone >= 0) & (come < 0)])
+        both = np.flatnonzero((gone >= 0) & (come >= 0))
+        come[both[_are_same(change, gone[both], come[both])]] = -1
+        gone[both] = -1
+        return self._rows(change, come[come >= 0], gone[gone >= 0])
 
     def _rows(self, change: pa.RecordBatch, stand: IntArray, gone: IntArray) -> Out:
         if not len(stand) + len(gone):
@@ -65,6 +74,14 @@ class ColumnUpsertsKernel(UpsertsKernel):
         ]
         made = pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
         return (("out", Chunk(self.node.output().schema, batch=made)),)
+
+
+def _are_same(rows: pa.RecordBatch, ones: IntArray, others: IntArray) -> BoolArray:
+    """Which of two rows each have the same fields, the count aside."""
+    same = np.ones(len(ones), bool)
+    for array in rows.columns[:-1]:
+        same &= equal(array.take(pa.array(ones)), array.take(pa.array(others)))
+    return same
 
 
 def upserts_kernel(node: Upserts, schema: Schema) -> Kernel:

@@ -1,22 +1,17 @@
-"""Signed rows as columns: gathered, consolidated, and their keys numbered."""
+"""Signed rows as columns, gathered and consolidated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.schema import Schema
-from penstock.graph.state.arrow import equal
 from penstock.kernels.changes.rows import consolidated, identity_of
 from penstock.kernels.records.chunk import Chunk
 
-MANY = 64
-"""From so many rows on columns are quicker than rows."""
 _WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
@@ -39,45 +34,16 @@ def wide(array: pa.Array) -> pa.Array:
     return array.cast(_WIDE[array.type]) if array.type in _WIDE else array
 
 
-def added_up(chunks: Sequence[Chunk], schema: Schema) -> pa.RecordBatch:
-    """The change that some chunks are together: the fields of a schema, then the count."""
+def gathered(chunks: Sequence[Chunk], schema: Schema) -> pa.RecordBatch:
+    """The signed rows of some chunks: the fields of a schema, then the count."""
     nothing = Chunk(schema, columns=[[] for _ in schema.fields])
-    table = consolidated(pa.Table.from_batches([signed_batch(chunk, schema) for chunk in (nothing, *chunks)]))
-    columns = [c.combine_chunks() for c in table.columns]
-    return pa.RecordBatch.from_arrays(columns, table.column_names)
+    return _one(pa.Table.from_batches([signed_batch(chunk, schema) for chunk in (nothing, *chunks)]))
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """Keys with a number each.
-
-    Attributes:
-        hashes: The hash of each key.
-        first: A row with each key.
-        ids: The number of the key in each row.
-    """
-
-    hashes: IntArray
-    first: IntArray
-    ids: IntArray
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def rows(self, flags: BoolArray, ids: IntArray) -> IntArray | None:
-        """The row of each key among those whose flag is set, -1 where it has none; None when a key has several."""
-        rows = np.full(len(self), -1)
-        marked = np.flatnonzero(flags)
-        rows[ids[marked]] = marked
-        return rows if np.count_nonzero(rows >= 0) == len(marked) else None
+def added_up(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Signed rows with equal ones added up."""
+    return _one(consolidated(pa.Table.from_batches([rows])))
 
 
-def numbered(keys: Sequence[pa.Array], hashes: IntArray) -> Numbered | None:
-    """Numbers the keys of some rows by their hashes; None when two keys have the same hash."""
-    unique, first, ids = np.unique(hashes, return_index=True, return_inverse=True)
-    made = Numbered(unique, first, ids)
-    return made if all(_are_equal(key, key.take(pa.array(first[ids]))) for key in keys) else None
-
-
-def _are_equal(one: pa.Array, other: pa.Array) -> bool:
-    return bool(equal(one, other).all())
+def _one(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], table.column_names)

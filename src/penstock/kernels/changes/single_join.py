@@ -18,9 +18,10 @@ from penstock.graph.nodes.changes import TableJoin, visible
 from penstock.graph.state.arrow import equal
 from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.changes.columns import MANY, Numbered, added_up, is_plain, numbered
+from penstock.kernels.changes.columns import added_up, gathered, is_plain
 from penstock.kernels.changes.join import LEFT, RIGHT, TableJoinKernel, TableSide
 from penstock.kernels.hashing.key_hash import key_hashes
+from penstock.kernels.keyed.key_columns import MANY, Numbered, numbered
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
 
@@ -70,7 +71,7 @@ class SingleJoinKernel(TableJoinKernel):
     def advance(self, times: Times) -> Out:
         """What the changes of both sides make of the result."""
         many = sum(map(len, (*self.gathered[LEFT], *self.gathered[RIGHT])))
-        made = self._by_columns() if many >= MANY else None
+        made = self._by_columns() if many >= MANY and self.state.is_columnar else None
         if made is None:
             made = (*self._by_rows(), *super().advance(times))
         else:
@@ -84,20 +85,27 @@ class SingleJoinKernel(TableJoinKernel):
                 yield from super().take(chunk, source)
 
     def _by_columns(self) -> Out | None:
-        """The change of the result; None where the changes are not those of tables with one row for each key."""
-        left, right = (added_up(self.gathered[at], self.sides[at].schema) for at in (LEFT, RIGHT))
+        """The change of the result; None where the changes are not those of tables with one row for each key.
+
+        Equal rows are added up only where a key has several: it costs as much as all the rest.
+        """
+        left, right = (gathered(self.gathered[at], self.sides[at].schema) for at in (LEFT, RIGHT))
+        made = self._joined_columns(left, right)
+        return made if made is not None else self._joined_columns(added_up(left), added_up(right))
+
+    def _joined_columns(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Out | None:
         keys = [
             pa.concat_arrays([left.column(one).cast(kept.type), right.column(other).cast(kept.type)])
             for one, other, kept in zip(self.node.keys, self.node.right_keys, self.key_columns, strict=True)
         ]
         found = numbered(keys, key_hashes(keys, left.num_rows + right.num_rows))
-        return None if found is None else self._joined_columns(left, right, keys, found)
+        return None if found is None else self._with_kept(left, right, keys, found)
 
-    def _joined_columns(
+    def _with_kept(
         self, left: pa.RecordBatch, right: pa.RecordBatch, keys: list[pa.Array], found: Numbered
     ) -> Out | None:
         unique = pa.RecordBatch.from_arrays([key.take(pa.array(found.first)) for key in keys], list(self.node.keys))
-        kept, width, cut = self.state.read_columns(unique, found.hashes), self.left.width, left.num_rows
+        (kept, _), width, cut = self.state.read_columns(unique, found.hashes), self.left.width, left.num_rows
         ours = _side(self.left, left, found, found.ids[:cut], kept.columns[:width])
         theirs = _side(self.right, right, found, found.ids[cut:], kept.columns[width:])
         if ours is None or theirs is None:

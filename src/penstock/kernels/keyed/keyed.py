@@ -206,9 +206,3 @@ class MergePickledKernel(MergeKernel):
             except Exception as error:
                 raise RecordFailed(self.node, f"the parts of key {key}", 0, error) from error
         return ()
-
-
-def aggregate_kernel(node: AggregateBy, schema: Schema) -> Kernel:
-    """The kernel of an aggregate: over records, or over the parts that a combine step made of them."""
-    kernels = {"": AggregateKernel, "pickled": MergePickledKernel, "columns": MergeKernel}
-    return kernels[node.combined](node, schema)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from penstock.graph import types as t
 from penstock.graph.nodes import Keyed, Node, Port, Repartition
+from penstock.graph.nodes.base import COUNT
+from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.ownership import key_hash_sql, needs_steering, task_sql
@@ -48,6 +51,22 @@ def by_key(at: Lowering, node: Keyed, frame: DataFrame, names: tuple[str, ...]) 
     if node.ordered:
         moved = moved.sortWithinPartitions("__order")
     return moved.selectExpr(*columns, key_hash_sql(node.keys))
+
+
+def added_up(frame: DataFrame, schema: Schema, keys: tuple[str, ...]) -> DataFrame:
+    """Signed rows with those of a key added up before they move, where they are nothing but their key and a count.
+
+    Keys that Spark would change to compare them, as it does -0.0, stay as they are.
+    """
+    fields = {field.name: field.type for field in schema.fields if field.name != COUNT}
+    if COUNT not in schema or not keys or set(fields) != set(keys) or not all(map(_is_exact, fields.values())):
+        return frame
+    added = frame.groupBy(*map(quote, keys)).agg(f.sum(COUNT).alias(COUNT))
+    return added.where(f"{COUNT} <> 0").select(*map(quote, schema.names))
+
+
+def _is_exact(kind: t.DataType) -> bool:
+    return isinstance(kind, t.Simple) and kind not in (t.FLOAT, t.DOUBLE)
 
 
 def several_by_key(at: Lowering, node: Node, inputs: list[KeyedInput]) -> DataFrame:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
+from penstock.graph.nodes.changes import AggregateChanges
 from penstock.graph.types import quote
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
-from penstock.spark.lower.exchange import KeyedInput, by_key, several_by_key
+from penstock.spark.lower.exchange import KeyedInput, added_up, by_key, several_by_key
 from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.ownership import key_hash_sql
 from penstock.spark.lower.topology import routed
@@ -65,6 +66,8 @@ def _moved(at: Lowering, first: Node) -> DataFrame:
     if len(first.inputs) > 1:
         return several_by_key(at, first, [_keyed_input(at, first, i) for i in range(len(first.inputs))])
     names = at.plan.graph.output(first.inputs[0]).schema.names
+    if isinstance(first, AggregateChanges):
+        frame = added_up(frame, at.plan.graph.output(first.inputs[0]).schema, first.keys)
     if is_moved(at, first, frame):
         return frame.selectExpr(*map(quote, names), key_hash_sql(first.keys))
     return by_key(at, first, frame, names)
