@@ -43,7 +43,7 @@ Source = OpenFile | YoungBatch
 class FileState(FileChain):
     """The state of a task: files below, what this batch touches in memory."""
 
-    ending, noun = "state", "a key"
+    ending, noun, by = "state", "a key", KEY_HASH
     is_columnar: ClassVar[bool] = True
 
     def __init__(self, files: StepFiles, task: int, dumps: columns.Dumps = columns.dumps) -> None:
