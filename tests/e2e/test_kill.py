@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def flow_of(folder: Path) -> ps.Flow:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    options = RunSpec(checkpoint=folder / "checkpoint", mode="once", drain=True)
+    options = RunSpec(checkpoint=sys.argv[2], mode="once", drain=True)
     run = run_live(flow_of(folder).graph, session("kill", "local[2,4]"), options)
     print("started", flush=True)
     run.wait()
@@ -63,10 +64,14 @@ if __name__ == "__main__":
 
 
 class Killed:
-    """A folder with input, a program over it, and what came out."""
+    """A folder with input, a program over it, and what came out.
 
-    def __init__(self, folder: Path, seed: int, files: int = 8) -> None:
+    Each driver works in a temporary directory of its own, which is deleted when the driver has ended, as that of a machine that is lost.
+    """
+
+    def __init__(self, folder: Path, seed: int, files: int = 8, checkpoint: str = "") -> None:
         self.folder, self.rolled = folder, random.Random(seed)
+        self.checkpoint, self.machines = checkpoint or str(folder / "checkpoint"), 0
         self.records = [self._record(i) for i in range(files * WORDS)]
         (folder / "in").mkdir()
         (folder / "program.py").write_text(PROGRAM)
@@ -84,13 +89,24 @@ class Killed:
         """The program in a process group of its own."""
         with self.output.open("w") as output:
             return subprocess.Popen(
-                [sys.executable, str(self.folder / "program.py"), str(self.folder)],
+                [sys.executable, str(self.folder / "program.py"), str(self.folder), self.checkpoint],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, **({SETTING: crash} if crash else {})},
+                env={**os.environ, "TMPDIR": str(self._machine()), **({SETTING: crash} if crash else {})},
+                cwd=self._machine(),
             )
+
+    def _machine(self) -> Path:
+        """The directory of the driver at hand."""
+        made = self.folder / f"machine-{self.machines}"
+        made.mkdir(exist_ok=True)
+        return made
+
+    def _lose_machine(self) -> None:
+        shutil.rmtree(self._machine())
+        self.machines += 1
 
     @property
     def output(self) -> Path:
@@ -102,6 +118,7 @@ class Killed:
         process = self.start(point)
         process.wait(timeout=200)
         _end_group(process.pid)
+        self._lose_machine()
         assert process.returncode == -signal.SIGKILL, f"{point}: {self.output.read_text()}"
 
     def kill_after(self, seconds: float) -> None:
@@ -112,6 +129,7 @@ class Killed:
         time.sleep(seconds)
         _end_group(process.pid)
         process.wait()
+        self._lose_machine()
 
     def finish(self) -> None:
         """Runs to the end, and compares with what an uninterrupted run must give."""
@@ -144,6 +162,15 @@ def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path) -> None:
     """One flow, killed once at each point, each time a batch further."""
     killed = Killed(tmp_path, seed=7)
     for batch, point in enumerate(SHORT, start=1):
+        killed.kill_at(f"{point}@{batch}")
+    killed.finish()
+
+
+@pytest.mark.timeout(900)
+def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(tmp_path: Path) -> None:
+    """Nothing but the flow's own file and the URL is left of each driver."""
+    killed = Killed(tmp_path, seed=11, files=6, checkpoint=(tmp_path / "shared").as_uri())
+    for batch, point in enumerate(("offsets written", "manifest published", "sinks written"), start=1):
         killed.kill_at(f"{point}@{batch}")
     killed.finish()
 

@@ -13,6 +13,7 @@ import pytest
 from penstock.errors import OptionError
 from penstock.graph.run import RunSpec, run_options
 from penstock.graph.times import to_micros
+from penstock.location import Location
 
 NOON = to_micros(datetime.datetime(2024, 5, 1, 12, tzinfo=datetime.UTC))
 
@@ -28,6 +29,8 @@ GIVEN: dict[str, object] = {
     "batch_seconds": 1.5,
     "max_rows": 7,
     "checkpoint": "a/b",
+    "standby": False,
+    "lease": "20s",
     "fresh": True,
     "savepoint": "before",
     "drop_state": ["counts", "a step"],
@@ -138,3 +141,11 @@ def test_a_spec_is_checked_however_it_is_made_and_does_not_change() -> None:
     made = RunSpec(conf=given)
     given["spark.x"] = "2"
     assert made.conf == {"spark.x": "1"}
+
+
+def test_a_checkpoint_may_be_a_url() -> None:
+    spec = RunSpec.of(checkpoint="s3://bucket/flow", standby=True)
+    assert spec.checkpoint_of("any") == Location("s3://bucket/flow")
+    assert RunSpec.from_json(spec.to_json()) == spec
+    with pytest.raises(OptionError, match=r"--standby waits for the lease of a checkpoint that is a URL.*got a/b"):
+        RunSpec.of(checkpoint="a/b", standby=True)

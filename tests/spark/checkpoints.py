@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema, schemas_from_json
+from penstock.location import Address
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.sparklog import uri
@@ -79,35 +80,35 @@ def _keep(table: FileTable, words: dict[str, int], number: int) -> None:
     table.save()
 
 
-def counts(folder: Path, version: int, step: str = "count") -> dict[str, int]:
+def counts(folder: Address, version: int, step: str = "count") -> dict[str, int]:
     """What the step that counts keeps in a version."""
     state = FileState(StateStore(open_storage(folder / "state")).begin(version + 1, {step: 1}, version)[step], 0)
     state.describe(COUNT)
     return {key[0]: value[0] for key, value in state.items()}
 
 
-def tree(folder: Path) -> dict[str, Any]:
+def tree(folder: Address) -> dict[str, Any]:
     """All files of a folder with what is in them."""
     storage = open_storage(folder)
     return {name: storage.read(name) for name in names_under(storage, "")}
 
 
-def put(path: Path, data: bytes) -> None:
+def put(path: Address, data: bytes) -> None:
     """Writes an object by its path."""
     open_storage(path.parent).write(path.name, data)
 
 
-def text(path: Path) -> str:
+def text(path: Address) -> str:
     """The text of an object."""
     return open_storage(path.parent).read(path.name).decode()
 
 
-def is_there(path: Path) -> bool:
+def is_there(path: Address) -> bool:
     """Whether an object is there, or one below it."""
     return exists(open_storage(path.parent), path.name) or bool(open_storage(path).children())
 
 
-def remove(path: Path) -> None:
+def remove(path: Address) -> None:
     """Removes an object, and all below it."""
     open_storage(path.parent).delete(path.name)
     delete_under(open_storage(path), "")

@@ -14,6 +14,7 @@ import pytest
 
 from penstock.errors import CheckpointError, PenstockError, StateError
 from penstock.graph.state.schema import StateField, StateSchema
+from penstock.location import Address
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import _Attempt, directory_of, find, load, saved, take
@@ -349,7 +350,7 @@ def test_a_flow_that_has_not_finished_a_batch_cannot_be_saved(root: Path) -> Non
     assert not is_there(root / "sp"), "an attempt that failed leaves nothing"
 
 
-def unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def unfinished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Address:
     """A savepoint whose maker died before its list was finished."""
     target = directory_of("died", folder)
     with monkeypatch.context() as patched:

@@ -19,7 +19,9 @@ FREE = {
     "testing/": "the test kit",
     "demo/": "examples",
     "bridge/": "certificates and the like",
-    "spark/checkpoint/directory.py": "the lock by which one driver at a time has a checkpoint open",
+    "spark/checkpoint/hold.py": "the lock by which one driver at a time has a checkpoint directory open",
+    "spark/checkpoint/directory.py": "the working directory of a checkpoint that is a URL, which goes with the process",
+    "spark/checkpoint/mirror.py": "the same",
 }
 METHODS = {
     *("rename", "unlink", "mkdir", "rmdir", "touch", "write_text", "write_bytes", "symlink_to", "hardlink_to"),

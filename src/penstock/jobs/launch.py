@@ -20,8 +20,9 @@ from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
+from penstock.location import Address, Location
 from penstock.spark.checkpoint.changes import FlowLayout
-from penstock.spark.checkpoint.directory import check_free
+from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, check_free
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.jvm.java import use_java
@@ -65,15 +66,21 @@ class Launch:
         self._began = time.monotonic()
         self._stopping = threading.Event()
         self._session: SparkSession | None = None
+        self._hold: Hold | None = None
 
     def check(self) -> None:
         """Refuses what cannot work, before Spark is started."""
         check_stop_test(self.watchers.until)
         check_runnable(self.graph)
         if self.spec.mode != "batch":
-            check_free(self._checkpoint, self.graph.name)
-            self._check_checkpoint()
-        check_outside(self.graph)
+            self._take_checkpoint()
+        try:
+            if self.spec.mode != "batch" and not self.spec.standby:
+                self._check_checkpoint()
+            check_outside(self.graph)
+        except BaseException:
+            self._release()
+            raise
 
     def run(self) -> None:
         """Runs the flow, which `check` has let pass; returns when it has ended well, raises what ended it otherwise.
@@ -81,9 +88,12 @@ class Launch:
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
         event("starting", flow=self.graph.name, mode=self.spec.mode)
-        spark = self._start()
-        if not self._stopping.is_set():
-            self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
+        try:
+            spark = self._start()
+            if not self._stopping.is_set() and self._has_turn():
+                self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
+        finally:
+            self._release()
         seconds = round(time.monotonic() - self._began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
@@ -110,8 +120,36 @@ class Launch:
             self._session.sparkContext.cancelAllJobs()
 
     @property
-    def _checkpoint(self) -> Path:
+    def _checkpoint(self) -> Address:
         return self.spec.checkpoint_of(self.graph.name)
+
+    def _take_checkpoint(self) -> None:
+        """Refuses a checkpoint that another driver has, before Spark is started; that of a URL is taken at once."""
+        if isinstance(self._checkpoint, Path):
+            check_free(self._checkpoint, self.graph.name)
+        elif not self.spec.standby:
+            self._hold = self._seeker(self._checkpoint).take()
+
+    def _has_turn(self) -> bool:
+        """Whether this driver may run: one that stands by waits for it, with Spark at hand."""
+        if not self.spec.standby or isinstance(self._checkpoint, Path):
+            return True
+        self.phase = "standing by"
+        self._hold = self._seeker(self._checkpoint).wait()
+        if self._hold is None:
+            return False
+        self.phase = "running"
+        self._check_checkpoint()
+        return True
+
+    def _seeker(self, folder: Location) -> LeaseSeeker:
+        return LeaseSeeker(folder, self.graph.name, self.spec.lease, self._stopping.is_set, self.watchers.tell)
+
+    def _release(self) -> None:
+        """Gives the checkpoint up, if this driver has it."""
+        hold, self._hold = self._hold, None
+        if hold is not None:
+            hold.close()
 
     def _check_checkpoint(self) -> None:
         """What is kept must fit the flow."""
@@ -169,7 +207,8 @@ class Launch:
         from penstock.spark.failures import as_run_error
         from penstock.spark.run import run_live
 
-        self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=self.watchers.until)
+        until, hold = self.watchers.until, self._hold
+        self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=until, hold=hold)
         if self._stopping.is_set():
             self.live.ask_to_stop()
         try:

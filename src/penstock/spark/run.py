@@ -24,14 +24,14 @@ from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
 from penstock.spark.batch import bootstrap
 from penstock.spark.batch.answering import SinkWatch
-from penstock.spark.batch.batch import BatchRunner
+from penstock.spark.batch.batch import BatchRunner, RunFolders
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
-from penstock.spark.checkpoint.offsets import OffsetLog
+from penstock.spark.checkpoint.hold import Hold
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
@@ -62,28 +62,32 @@ def run_live(
     *,
     observers: tuple[Observer, ...] = (),
     until: StopTest | None = None,
+    hold: Hold | None = None,
 ) -> LiveRun:
     """Starts a flow as one streaming query and returns the handle of it.
 
-    `observers` get the report of each batch; `until` gets it too and says whether the run ends.
+    `observers` get the report of each batch; `until` gets it too and says whether the run ends. `hold` is the right to the checkpoint, where it was taken before.
     """
     spec = spec or RunSpec()
     check_runnable(graph)
     plan = compile_graph(graph, live=True)
     folder = spec.checkpoint_of(graph.name)
-    ticks = Ticks(folder / "ticks") if has_ticks(plan.graph) else None
-    sources = Sources(plan.graph, folder, _steps(plan), spec.is_once, ticks)
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
-    checkpoint = Checkpoint(
-        Restart(folder, flow_layout_of(plan, spec.key_groups), savepoint, spec.drop_state, spec.rename_state)
-    )
+    layout = flow_layout_of(plan, spec.key_groups)
+    restart = Restart(folder, layout, savepoint, spec.drop_state, spec.rename_state)
+    checkpoint = Checkpoint(restart, hold, spec.lease)
+    ticks = Ticks(checkpoint.work / "ticks") if has_ticks(plan.graph) else None
+    sources = Sources(plan.graph, checkpoint.work, _steps(plan), spec.is_once, ticks)
     with removed_if_failed(folder):
         lineage = checkpoint.open(fresh=spec.fresh)
         try:
-            if bootstrap.wanted(graph, checkpoint.folder):
-                bootstrap.fill(graph, spark, folder, lambda p: _runner(p, spark, spec, folder, BOUNDED))
-            runner = _runner(plan, spark, spec, folder, lineage)
+            at = RunFolders(folder, checkpoint.work, checkpoint.epoch)
+            if bootstrap.wanted(graph, folder):
+                bootstrap.fill(graph, spark, checkpoint.work, lambda p: _runner(p, spark, spec, at, BOUNDED))
+            runner = _runner(plan, spark, spec, at, lineage)
             _reconcile(runner, checkpoint)
+            checkpoint.build()
+            runner.sinks.offsets = checkpoint.log
             return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
         except BaseException:
             checkpoint.close()
@@ -93,7 +97,7 @@ def run_live(
 def _reconcile(runner: BatchRunner, checkpoint: Checkpoint) -> None:
     """Fences older drivers off the sinks, and brings the checkpoint in line with their ledgers."""
     passing("reconcile", 0)
-    log = runner.sinks.offsets = OffsetLog(checkpoint.spark)
+    log = checkpoint.kept_log
     versions = runner.store.versions() if runner.store is not None else []
     for done in reconcile(runner.sinks.open(), log, versions):
         logging.getLogger("penstock").warning(done)
@@ -127,7 +131,7 @@ class _Bounded:
     ) -> None:
         self.spark, self.folder, self.observers = spark, folder, observers
         self.plan = compile_graph(graph, live=False)
-        self.runner = _runner(self.plan, spark, spec, folder, BOUNDED, live=bool(graph.loops))
+        self.runner = _runner(self.plan, spark, spec, RunFolders(folder, folder), BOUNDED, live=bool(graph.loops))
         self.runner.time.is_bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
@@ -189,25 +193,23 @@ def _steps(plan: Plan) -> frozenset[str]:
 
 
 def _runner(
-    plan: Plan, spark: SparkSession, spec: RunSpec, folder: Path, lineage: str, *, live: bool = True
+    plan: Plan, spark: SparkSession, spec: RunSpec, at: RunFolders, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
-    note = note_of(folder)
+    note = note_of(at.kept)
     groups = SLOTS if note is None else key_groups_of(note)
     tasks = spec.parallelism or min(int(spark.conf.get("spark.sql.shuffle.partitions") or 2), groups)
     _check_tasks(plan, tasks, groups)
     run, schemas = f"{lineage}-{time.time_ns():x}", flow_layout_of(plan).schemas
-    store = (
-        StateStore(open_storage(folder / "state"), spec.keep_versions, run, schemas, groups)
-        if live and plan.stateful
-        else None
-    )
+    store = None
+    if live and plan.stateful:
+        store = StateStore(open_storage(at.kept / "state"), spec.keep_versions, run, schemas, groups, epoch=at.epoch)
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
-    sinks = Sinks(plan.graph, lineage, folder / "claims" if lineage != BOUNDED else None, watch=watch)
+    sinks = Sinks(plan.graph, lineage, at.kept / "claims" if lineage != BOUNDED else None, watch=watch)
     packer = Packer(spec.by_value)
-    return BatchRunner(plan, packer, tasks, live, folder, lineage, time_, sinks, store, loops, groups)
+    return BatchRunner(plan, packer, tasks, live, at, lineage, time_, sinks, store, loops, groups)
 
 
 def _check_tasks(plan: Plan, tasks: int, groups: int) -> None:

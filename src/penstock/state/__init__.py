@@ -6,8 +6,9 @@ of it is run: values that are typed or made of plain builtins are shown as they 
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from penstock.location import Address, address_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,17 +17,17 @@ if TYPE_CHECKING:
     from penstock.state.reader import OpenState, Store
 
 
-def versions(folder: str | Path) -> list[int]:
+def versions(folder: str | Address) -> list[int]:
     """The versions that are kept, oldest first."""
     return _open(folder).versions()
 
 
-def stores(folder: str | Path, version: int | None = None) -> list[Store]:
+def stores(folder: str | Address, version: int | None = None) -> list[Store]:
     """What the steps keep in a version, the newest if none is given."""
     return _open(folder).stores(version)
 
 
-def read(folder: str | Path, step: str, version: int | None = None) -> pa.Table:
+def read(folder: str | Address, step: str, version: int | None = None) -> pa.Table:
     """What a step keeps: a row for each key with its values, or the rows that it keeps in time.
 
     Of the newest version another try is made when the flow sweeps it away meanwhile; an older one says so.
@@ -34,12 +35,12 @@ def read(folder: str | Path, step: str, version: int | None = None) -> pa.Table:
     return _open(folder).read(step, version)
 
 
-def frame(spark: SparkSession, folder: str | Path, step: str, version: int | None = None) -> DataFrame:
+def frame(spark: SparkSession, folder: str | Address, step: str, version: int | None = None) -> DataFrame:
     """The same as a DataFrame of Spark."""
     return spark.createDataFrame(read(folder, step, version))
 
 
-def _open(folder: str | Path) -> OpenState:
+def _open(folder: str | Address) -> OpenState:
     from penstock.state.reader import OpenState
 
-    return OpenState(Path(folder))
+    return OpenState(address_of(folder))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from penstock.errors import StateError
 from penstock.graph.times import FOREVER
-from penstock.storage import NotFound, Storage, StorageError
+from penstock.storage import Conflict, NotFound, Storage, StorageError
 
 TaskWakes = Mapping[str, int]
 """When a task next has work although no record arrives, by clock."""
@@ -27,8 +28,43 @@ def wake_note(wakes: TaskWakes | None) -> dict[str, int | None]:
 
 def put_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
     """Writes a note so that it is there completely or not at all."""
+    storage.write(name, _sealed(note))
+
+
+def swap_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
+    """Writes a note in the place of one of the same epoch or an earlier one; the check and the replacement are one step.
+
+    Raises:
+        StateError: A later driver has written it.
+    """
+    content = _sealed(note)
+    if storage.put_if_absent(name, content):
+        return
+    while True:
+        before, version = storage.read_versioned(name)
+        if before == content:
+            return
+        epoch = _epoch(before)
+        if epoch > note["epoch"]:
+            raise StateError(
+                f"{name} was written by a later driver (epoch {epoch}, this one is of epoch {note['epoch']}); this driver stops"
+            )
+        with suppress(Conflict):
+            storage.compare_and_swap(name, version, content)
+            return
+
+
+def _epoch(content: bytes) -> int:
+    """The epoch of the driver that wrote a note; one that is damaged, or of a driver without, has none."""
+    try:
+        return int(json.loads(content.decode().rpartition("\n")[0]).get("epoch", 0))
+    except ValueError:
+        return 0
+
+
+def _sealed(note: Mapping[str, Any]) -> bytes:
     body = json.dumps(note)
-    storage.write(name, f"{body}\n{zlib.crc32(body.encode()):08x}".encode())
+    return f"{body}\n{zlib.crc32(body.encode()):08x}".encode()
 
 
 def read_note(storage: Storage, name: str, what: str = "note") -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from penstock.graph.state.schema import StateSchema
 from penstock.graph.state.table import KEY_HASH as ROW_KEY_HASH
 from penstock.graph.state.table import TIME
 from penstock.graph.times import FOREVER, NEVER
+from penstock.location import Address
 from penstock.state import columns
 from penstock.state.chain import StepFiles
 from penstock.state.file import KEY_HASH, StateFile, map_file
@@ -53,7 +53,7 @@ class Store:
 class OpenState:
     """The state in a checkpoint folder or a savepoint."""
 
-    folder: Path
+    folder: Address
 
     @property
     def manifests(self) -> StateStore:
@@ -63,9 +63,9 @@ class OpenState:
     def versions(self) -> list[int]:
         """The versions that are kept, oldest first."""
         found = self.manifests.versions()
-        if not found and not self.folder.is_dir():
+        if not found and not open_storage(self.folder).children():
             raise StateError(
-                f"there is no folder {self.folder}; has the flow run yet? --checkpoint names its checkpoint directory"
+                f"there is no checkpoint {self.folder}; has the flow run yet? --checkpoint names its checkpoint directory"
             )
         return found
 

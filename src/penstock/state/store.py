@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,9 +19,14 @@ from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_
 from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.state.chain import StepFiles
 from penstock.state.file import StateFile
-from penstock.state.notes import put_note, read_note
+from penstock.state.notes import put_note, read_note, swap_note
 from penstock.state.ranges import KeyRanges, Span
 from penstock.storage import NotFound, Storage, object_name
+
+FORGET_EVERY = 10
+"""How many versions are forgotten at once where that takes requests over a network."""
+AT_ONCE = 32
+"""How many notes are read at once over a network."""
 
 
 @dataclass
@@ -35,7 +41,11 @@ class StateStore:
     groups: int = KEY_GROUPS
     """The number of key groups."""
     staged: dict[str, StepFiles] = field(default_factory=dict)
+    epoch: int = 0
+    """The epoch of the driver that publishes: no manifest of a later one is replaced. 0 where no other can take over."""
     _named: dict[int, set[str]] = field(default_factory=dict, repr=False)
+    _published: tuple[int | None, dict[str, list[StateFile]]] = field(default=(None, {}), repr=False)
+    """The version that was published last, and its files: no other driver of this epoch writes one."""
 
     @staticmethod
     def manifest(version: int) -> str:
@@ -100,7 +110,7 @@ class StateStore:
 
     def begin(self, version: int, steps: dict[str, int], base: int) -> dict[str, StepFiles]:
         """What the tasks of each step read (version `base`) and where they write, for `version`."""
-        before = self.read(base)
+        before = self._published[1] if self._published[0] == base else self.read(base)
         self.staged = {
             step: StepFiles(
                 self.storage,
@@ -117,25 +127,30 @@ class StateStore:
     def publish(self, version: int, time: StoredTimes | None = None) -> Wakes:
         """Makes a version real: every task must have reported, then the manifest is written."""
         notes = {step: self._notes(step, files) for step, files in self.staged.items()}
-        steps = {step: [f.to_json() for f in _files(self.staged[step], mine)] for step, mine in notes.items()}
+        files = {step: _files(self.staged[step], mine) for step, mine in notes.items()}
         wakes = Wakes(_earliest(notes, "event"), _earliest(notes, "clock"))
         made = {
             "version": version,
             "groups": self.groups,
             "schemas": schemas_to_json(self.schemas),
-            "steps": steps,
+            "steps": {step: [f.to_json() for f in mine] for step, mine in files.items()},
             "time": time or {},
             "wakes": asdict(wakes),
         }
-        put_note(self.storage, self.manifest(version), made)
+        if self.epoch:
+            swap_note(self.storage, self.manifest(version), made | {"epoch": self.epoch})
+        else:
+            put_note(self.storage, self.manifest(version), made)
+        self._published = (version, files)
         self._named.pop(version, None)
-        self._forget(version - max(2, self.keep))
+        if not self.epoch or version % FORGET_EVERY == 0:
+            self._forget(version - max(2, self.keep))
         return wakes
 
     def _notes(self, step: str, files: StepFiles) -> dict[int, Any]:
         """What each task has noted of its state; all must have."""
         there = {e.name: e.size for e in self.storage.list(f"{files.folder}/")}
-        done = {_number(name): name for name in there if name.endswith(".json")}
+        done = dict(sorted((_number(name), name) for name in there if name.endswith(".json")))
         strays = sorted(t for t in done if t >= files.tasks)
         if strays:
             raise StateError(
@@ -146,13 +161,20 @@ class StateStore:
             raise StateError(
                 f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
             )
-        notes = {task: read_note(self.storage, name) for task, name in sorted(done.items())}
+        notes = dict(zip(done, self._read_notes(list(done.values())), strict=True))
         for path, size in ((n["file"]["path"], n["file"]["size"]) for n in notes.values() if n["file"] is not None):
             if there.get(path) != size:
                 raise StateError(
                     f"step {step!r}: {self.where}/{path} should have {size} bytes and has {there.get(path)}; nothing is kept of this batch"
                 )
         return notes
+
+    def _read_notes(self, names: list[str]) -> list[dict[str, Any]]:
+        """Notes of tasks; many at once where each is asked for over a network."""
+        if len(names) < 2 or self.storage.local_path(names[0]) is not None:
+            return [read_note(self.storage, name) for name in names]
+        with ThreadPoolExecutor(min(len(names), AT_ONCE)) as pool:
+            return list(pool.map(lambda name: read_note(self.storage, name), names))
 
     def _forget(self, last: int) -> None:
         """Drops the versions up to one, and the files that only they needed."""

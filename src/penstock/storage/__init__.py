@@ -4,6 +4,7 @@
 opens the storage that a URL names; `open_storage` returns the storage of an address.
 """
 
+from penstock.location import is_url
 from penstock.storage.base import (
     Conflict,
     Data,
@@ -17,10 +18,11 @@ from penstock.storage.base import (
 )
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
+from penstock.storage.mirrored import MirroredStorage
 from penstock.storage.mounts import make_directory, mounted, open_storage
 from penstock.storage.objects import checksum, copy_object, delete_under, exists, names_under
 from penstock.storage.scoped import ScopedStorage
-from penstock.storage.urls import is_url, storage_at
+from penstock.storage.urls import storage_at
 
 __all__ = [
     "Conflict",
@@ -28,6 +30,7 @@ __all__ = [
     "Entry",
     "LocalStorage",
     "MemoryStorage",
+    "MirroredStorage",
     "NotFound",
     "ScopedStorage",
     "Storage",

@@ -1,7 +1,7 @@
 """Which storage keeps what is under an address.
 
-Flows, checkpoints and savepoints are addressed by paths. Under a path is a storage that was mounted there, or files of this machine: whoever keeps
-something asks `open_storage`, and does not know which.
+Checkpoints, savepoints and dead-letter queues are addressed by paths or URLs. Under a path is a storage that was mounted there, or files of this machine; under a URL the
+storage that it names. Whoever keeps something asks `open_storage`, and does not know which.
 """
 
 from __future__ import annotations
@@ -10,20 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from penstock.location import Address, Location
 from penstock.storage.base import Storage
 from penstock.storage.local import LocalStorage
 from penstock.storage.private import make_private
 from penstock.storage.scoped import ScopedStorage
+from penstock.storage.urls import storage_at
 
 _MOUNTS: dict[Path, Storage] = {}
 
 
-def open_storage(address: Path) -> Storage:
+def open_storage(address: Address) -> Storage:
     """The storage of what is under an address.
 
     >>> open_storage(Path("/tmp/x"))
     LocalStorage(root=PosixPath('/tmp/x'), is_private=True)
     """
+    if isinstance(address, Location):
+        return storage_at(address.url)
     for mount in (address, *address.parents):
         if mount in _MOUNTS:
             below = address.relative_to(mount).as_posix()
@@ -48,7 +52,7 @@ def mounted(address: Path, storage: Storage) -> Iterator[Path]:
         del _MOUNTS[address]
 
 
-def make_directory(address: Path) -> None:
+def make_directory(address: Address) -> None:
     """Makes a directory that another program, such as Spark, expects to find; a storage of objects has none to make."""
-    if isinstance(open_storage(address), LocalStorage):
+    if isinstance(address, Path) and isinstance(open_storage(address), LocalStorage):
         make_private(address)

@@ -22,15 +22,6 @@ _memories: dict[str, MemoryStorage] = {}
 _lock = threading.Lock()
 
 
-def is_url(address: str) -> bool:
-    """Whether an address begins with a scheme, as `s3://` is; any other is a path.
-
-    >>> is_url("s3://bucket/flow"), is_url("/var/flow"), is_url("C:/flow")
-    (True, False, False)
-    """
-    return _SCHEME.match(address) is not None
-
-
 def storage_at(url: str) -> Storage:
     """The storage of what is under a URL. Nothing is read or written before it is used.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import click
 import typer
 
-from penstock.cli.flows.checkpoint import BEGUN, checkpoint_of
+from penstock.cli.flows.checkpoint import BEGUN, CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import count, show_json
@@ -20,6 +20,7 @@ from penstock.errors import OptionError, nearest
 from penstock.graph.schema import schema_of
 from penstock.graph.types import STRING
 from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, BadPayload, read_payload
+from penstock.location import Address
 from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 
@@ -28,11 +29,10 @@ group = typer.Typer(name="dlq", help="Dead letters: records that steps have put 
 Target = Annotated[
     str,
     typer.Argument(
-        metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint directory", show_default=False
+        metavar="FLOW",
+        help="FILE.py[:flow], package.module[:flow], or a checkpoint (a directory or a URL)",
+        show_default=False,
     ),
-]
-CheckpointOption = Annotated[
-    Path | None, option("--checkpoint", help="The checkpoint directory.", show_default=".penstock/FLOW")
 ]
 Step = Annotated[str, option("--step", help="Only those of a step.", show_default="all steps")]
 Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
@@ -172,12 +172,12 @@ def replay(
         typer.echo(f"{count(many, 'dead letter')} will go back with the next batch of the flow")
 
 
-def _folder(target: str, checkpoint: Path | None) -> Path:
+def _folder(target: str, checkpoint: str | None) -> Address:
     """The directory of a flow; one that ran over bounded data only has nothing but its dead letters there."""
     return checkpoint_of(target, checkpoint, holds=(BEGUN, DEAD_LETTERS))
 
 
-def _dead_letters(folder: Path, step: str) -> list[DeadLetter]:
+def _dead_letters(folder: Address, step: str) -> list[DeadLetter]:
     dead_letters = list(DeadLetterStore(folder / DEAD_LETTERS).dead_letters())
     steps = {m["step"] for m in dead_letters}
     if step and step not in steps:
@@ -185,7 +185,7 @@ def _dead_letters(folder: Path, step: str) -> list[DeadLetter]:
     return [m for m in dead_letters if step in ("", m["step"])]
 
 
-def _chosen(folder: Path, ids: Iterable[str] | None, step: str = "") -> list[DeadLetter]:
+def _chosen(folder: Address, ids: Iterable[str] | None, step: str = "") -> list[DeadLetter]:
     """The dead letters with some ids, or all."""
     found = {m["id"]: m for m in _dead_letters(folder, step)}
     unknown = [i for i in ids or () if i not in found]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.cli.flows.checkpoint import checkpoint_of
+from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 
@@ -17,11 +16,15 @@ def savepoint(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="FLOW", help="FILE.py[:flow], package.module[:flow], or a checkpoint folder", show_default=False
+            metavar="FLOW",
+            help="FILE.py[:flow], package.module[:flow], or a checkpoint (a directory or a URL)",
+            show_default=False,
         ),
     ],
-    name: Annotated[str, typer.Argument(help="A name, or a path with a slash.", show_default="version and time")] = "",
-    checkpoint: Annotated[Path | None, option(help="The checkpoint directory.", show_default=".penstock/FLOW")] = None,
+    name: Annotated[
+        str, typer.Argument(help="A name, or a path with a slash or a URL.", show_default="version and time")
+    ] = "",
+    checkpoint: CheckpointOption = None,
     version: Annotated[
         int | None, option(help="Which version; batch N makes version N.", show_default="the newest")
     ] = None,

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 
 from penstock import state as opened
-from penstock.cli.flows.checkpoint import checkpoint_of
+from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.errors import SetupError, StateError, nearest
+from penstock.location import Address
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,11 +29,10 @@ Target = Annotated[
     str,
     typer.Argument(
         metavar="FLOW",
-        help="FILE.py[:flow], package.module[:flow], or a checkpoint folder or savepoint",
+        help="FILE.py[:flow], package.module[:flow], or a checkpoint or savepoint (a directory or a URL)",
         show_default=False,
     ),
 ]
-Checkpoint = Annotated[Path | None, option(help="The checkpoint directory.", show_default=".penstock/FLOW")]
 Version = Annotated[int | None, option(help="Which version; batch N makes version N.", show_default="the newest")]
 Step = Annotated[str, option(help="Which step.", show_default="the only one that keeps something")]
 Key = Annotated[str, option(help="Only this key; its parts with commas between.")]
@@ -42,7 +42,7 @@ Debug = Annotated[bool, option("--debug", help="Show full tracebacks.")]
 @group.command("list")
 def list_(
     target: Target,
-    checkpoint: Checkpoint = None,
+    checkpoint: CheckpointOption = None,
     version: Version = None,
     format: Annotated[str, option(help="table or json.")] = "table",
     debug: Debug = False,
@@ -73,7 +73,7 @@ def show(
     key: Key = "",
     limit: Annotated[int, option(min=0, help="So many entries at most; 0 is all.")] = 20,
     format: Annotated[str, option(help="table, json or csv.")] = "table",
-    checkpoint: Checkpoint = None,
+    checkpoint: CheckpointOption = None,
     version: Version = None,
     debug: Debug = False,
 ) -> None:
@@ -94,7 +94,7 @@ def export(
     step: Step = "",
     key: Key = "",
     format: Annotated[str, option(help="json (lines), csv or parquet.", show_default="by the file's ending")] = "",
-    checkpoint: Checkpoint = None,
+    checkpoint: CheckpointOption = None,
     version: Version = None,
     debug: Debug = False,
 ) -> None:
@@ -117,13 +117,13 @@ def _known(format: str, known: tuple[str, ...]) -> str:
     return format
 
 
-def _read(target: str, checkpoint: Path | None, step: str, version: int | None, key: str) -> pa.Table:
+def _read(target: str, checkpoint: str | None, step: str, version: int | None, key: str) -> pa.Table:
     folder = checkpoint_of(target, checkpoint)
     found = opened.read(folder, step or _only(folder, version), version)
     return _of_key(found, key) if key else found
 
 
-def _only(folder: Path, version: int | None) -> str:
+def _only(folder: Address, version: int | None) -> str:
     names = [s.name for s in opened.stores(folder, version)]
     if len(names) != 1:
         what = (

@@ -12,6 +12,7 @@ from penstock.errors import FlowError
 from penstock.graph.duration import micros
 from penstock.graph.state.key_groups import is_power_of_two
 from penstock.graph.times import to_micros, to_moment
+from penstock.location import Address, Location, address_of, is_url
 
 T = TypeVar("T")
 Json = str | int | float | bool | list[str] | dict[str, str] | None
@@ -138,6 +139,17 @@ def _moment(value: object) -> int | None:
 def directory(metavar: str = "DIR") -> Kind[Path | None]:
     """A path, or none."""
     return Kind(metavar, _path, lambda value: None if value is None else str(value))
+
+
+def address() -> Kind[Address | None]:
+    """A path or a URL, or none."""
+    return Kind("DIR|URL", _address, lambda value: None if value is None else str(value))
+
+
+def _address(value: object) -> Address | None:
+    if isinstance(value, Location) or (isinstance(value, str) and is_url(value)):
+        return address_of(value)
+    return _path(value)
 
 
 def _path(value: object) -> Path | None:

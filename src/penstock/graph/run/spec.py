@@ -14,6 +14,7 @@ from pathlib import Path
 from penstock.errors import OptionError, nearest
 from penstock.graph.run.kinds import (
     Json,
+    address,
     choice,
     count,
     directory,
@@ -30,6 +31,7 @@ from penstock.graph.run.kinds import (
 )
 from penstock.graph.run.option import Option, option, option_of
 from penstock.graph.state.key_groups import KEY_GROUPS, SLOTS
+from penstock.location import Address, Location
 
 MODES = ("live", "once", "batch")
 """Until it is stopped; over what is there; once over bounded data."""
@@ -68,8 +70,22 @@ class RunSpec:
     interval: float = option(0.0, span(), "Time between the starts of batches; 0s is as fast as it goes.", shown="0s")
     batch_seconds: float = option(2.0, span(0.1), "How long a batch should last, where a source adapts.", shown="2s")
     max_rows: int | None = option(None, whole(1), "What such a source takes in for one batch.")
-    checkpoint: Path | None = option(
-        None, directory(), "The checkpoint directory.", shown=".penstock/FLOW", is_live=True
+    checkpoint: Address | None = option(
+        None,
+        address(),
+        "The checkpoint: a directory, or the URL of a storage that machines share.",
+        shown=".penstock/FLOW",
+        is_live=True,
+    )
+    standby: bool = option(
+        False, flag(), "Wait while another driver runs the flow, and take over when its lease ends.", is_live=True
+    )
+    lease: float = option(
+        10.0,
+        span(0.5),
+        "How long a driver of a checkpoint that is a URL may be silent before another takes over.",
+        shown="10s",
+        is_live=True,
     )
     fresh: bool = option(False, flag(), "Forget the checkpoint and start over.", is_live=True)
     savepoint: str = option(
@@ -116,8 +132,8 @@ class RunSpec:
     by_value: tuple[str, ...] = option(
         (), names("MODULE"), "Modules whose code travels inside the functions that use it.", flag=""
     )
-    dead_letters: Path | None = option(
-        None, directory(), "Where a bounded run leaves the dead letters that no sink takes.", flag=""
+    dead_letters: Address | None = option(
+        None, address(), "Where a bounded run leaves the dead letters that no sink takes.", flag=""
     )
 
     def __post_init__(self) -> None:
@@ -125,6 +141,11 @@ class RunSpec:
             object.__setattr__(self, name, declared.read(getattr(self, name)))
         if self.mode == "batch":
             self._check_bounded()
+        if self.standby and not isinstance(self.checkpoint, Location):
+            raise OptionError(
+                "--standby waits for the lease of a checkpoint that is a URL, such as s3://bucket/flow or file:///mnt/shared/flow; "
+                f"got {'none' if self.checkpoint is None else self.checkpoint}"
+            )
 
     def _check_bounded(self) -> None:
         wrong = [o.label for o in run_options().values() if o.is_live and getattr(self, o.name) != o.default]
@@ -138,14 +159,14 @@ class RunSpec:
         """Whether the run ends when it has processed what was there."""
         return self.mode == "once"
 
-    def checkpoint_of(self, flow: str) -> Path:
-        """The checkpoint directory of a flow.
+    def checkpoint_of(self, flow: str) -> Address:
+        """The checkpoint of a flow.
 
         Args:
             flow: the name of the flow.
 
         Returns:
-            An absolute path.
+            An absolute path, or a URL.
         """
         return (self.checkpoint or Path(".penstock") / flow).absolute()
 

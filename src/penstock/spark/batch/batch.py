@@ -24,6 +24,7 @@ from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
+from penstock.location import Address
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
@@ -48,6 +49,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock")
 
 
+@dataclass(frozen=True)
+class RunFolders:
+    """Where a run keeps what outlives it, and where it works.
+
+    Attributes:
+        kept: the checkpoint.
+        work: a directory of this machine, which Spark reads and writes; the checkpoint itself, where that is one.
+        epoch: the epoch in which the run writes to the checkpoint; 0 where no other can take over.
+    """
+
+    kept: Address
+    work: Path
+    epoch: int = 0
+
+
 @dataclass
 class BatchRunner:
     """What stays the same from batch to batch."""
@@ -56,7 +72,7 @@ class BatchRunner:
     packer: Packer
     tasks: int
     live: bool
-    folder: Path
+    at: RunFolders
     lineage: str
     time: RunTime
     sinks: Sinks
@@ -67,6 +83,8 @@ class BatchRunner:
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
     _counts: Accumulator[PassCounts] | None = None
+    _claimed: int | None = None
+    """The batch that was run last."""
 
     def run(self, spark: SparkSession, given: BatchInput) -> BatchResult:
         """Runs one batch: all that it writes is committed when this returns."""
@@ -107,17 +125,22 @@ class BatchRunner:
             self._counter(spark),
             partial(self._table, given.times.now),
             given.union,
-            self.replays.claim(given.batch),
+            self._claim(given.batch),
             times=self.time.times(given.times),
             frames=dict(given.frames),
             reread=given.reread,
             groups=self.groups,
         )
 
+    def _claim(self, batch: int) -> Replayed:
+        """What a batch replays. Only the first batch of a run, and one that is tried again, can have claimed something before."""
+        again, self._claimed = self._claimed in (None, batch), batch
+        return self.replays.claim(batch, again=again)
+
     @property
     def replays(self) -> Replays:
         """The requests to replay dead letters."""
-        return Replays(self.folder / "replay")
+        return Replays(self.at.kept / "replay")
 
     def _give_back(self, batch: int, left: Replayed) -> None:
         """Dead letters for which there is no step: they count as not replayed."""
@@ -125,7 +148,8 @@ class BatchRunner:
             log.warning(
                 "%d dead letters were not replayed: no step %r runs; they stay among the dead letters", len(rows), step
             )
-        self.replays.give_back(batch, {step for step, _ in left})
+        if left:
+            self.replays.give_back(batch, {step for step, _ in left})
 
     def attempt(self, spark: SparkSession, given: BatchInput) -> Exception | None:
         """Tries a batch, and shows and keeps nothing; returns what went wrong, or None."""
@@ -177,7 +201,7 @@ class BatchRunner:
                 about = Batch(
                     batch,
                     loop.name,
-                    {"path": str(self.folder / "loops" / loop.name), "format": "parquet"},
+                    {"path": str(self.at.work / "loops" / loop.name), "format": "parquet"},
                     self.lineage,
                 )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)
@@ -209,7 +233,7 @@ class BatchRunner:
         if partial is not None:
             check_refusals(sink, *partial)
             return partial[0], [dead_letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
-        notes = open_storage(self.folder / "refused" / sink.name)
+        notes = open_storage(self.at.kept / "refused" / sink.name)
         return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch)).staged(frame)
 
     def _stage_dead_letters(
@@ -227,7 +251,7 @@ class BatchRunner:
             frame = at.spark.createDataFrame([tuple(r) for r in rows], str(DEAD))
             staged[sink.name] = self.sinks.stage(sink, frame, batch)
         if rows and not dead:
-            staged[DEAD_LETTERS] = DeadLetterStore(self.folder / DEAD_LETTERS).stage(rows, batch)
+            staged[DEAD_LETTERS] = DeadLetterStore(self.at.kept / DEAD_LETTERS).stage(rows, batch)
 
     def _table(self, now: int, node: Node, endpoint: Endpoint) -> DataFrame:
         """A static table: read at its first use and kept, and read again when the step says so."""
@@ -237,7 +261,7 @@ class BatchRunner:
             spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
             _let_go(spark, self._tables.pop(node.name, None), endpoint)
             assert endpoint.schema is not None
-            context = SourceContext(node.name, endpoint, endpoint.schema, self.folder / "tables" / node.name)
+            context = SourceContext(node.name, endpoint, endpoint.schema, self.at.work / "tables" / node.name)
             self._tables[node.name] = source_connector(node.name, endpoint).bounded(spark, context).persist()
         return self._tables[node.name]
 

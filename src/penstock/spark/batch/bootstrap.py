@@ -11,6 +11,7 @@ from penstock.compiler.plan import Plan
 from penstock.errors import StepError
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
+from penstock.location import Address
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sources import Sources
@@ -27,17 +28,17 @@ if TYPE_CHECKING:
 VERSION = -1
 
 
-def wanted(graph: Graph, folder: Path) -> bool:
+def wanted(graph: Graph, folder: Address) -> bool:
     """Whether a flow has to be filled: it says so, nothing has run yet, and it has not been done."""
     begun = SparkLog(folder / "spark").begun() >= 0
     return bool(graph.bootstraps) and not begun and not StateStore(open_storage(folder / "state")).has(VERSION)
 
 
-def fill(graph: Graph, spark: SparkSession, folder: Path, runner: Callable[[Plan], BatchRunner]) -> None:
+def fill(graph: Graph, spark: SparkSession, work: Path, runner: Callable[[Plan], BatchRunner]) -> None:
     """Runs the bootstraps of a flow. The manifest of version -1 makes it count; before that it can be done again."""
     plan = compile_graph(bootstrap_graph(graph), live=True)
     steps = frozenset(name for stage in plan.stages for name in stage.steps)
-    sources = Sources(plan.graph, folder / "bootstrap", steps)
+    sources = Sources(plan.graph, work / "bootstrap", steps)
     made = runner(plan)
     try:
         times = made.time.begin(VERSION, VERSION - 1)

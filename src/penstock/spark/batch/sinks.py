@@ -6,7 +6,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, Staged
@@ -19,6 +18,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Sink
 from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.nodes.policy import FAIL
+from penstock.location import Address
 from penstock.spark.batch.answering import NotAnswered, SinkWatch
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.storage import NotFound, Storage, exists, open_storage
@@ -42,7 +42,7 @@ class Sinks:
 
     graph: Graph
     lineage: str
-    claims: Path | None = None
+    claims: Address | None = None
     offsets: OffsetLog | None = None
     connectors: dict[str, SinkConnector] = field(default_factory=dict)
     contexts: dict[str, SinkContext] = field(default_factory=dict)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from penstock.compiler.plan import Plan
@@ -18,6 +17,7 @@ from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Node, Source
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema
+from penstock.location import Address
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.live.ticks import NAME as TICKS
 from penstock.spark.live.ticks import has_ticks
@@ -46,7 +46,7 @@ class FlowLayout:
 class CheckpointContent:
     """What a checkpoint or a savepoint holds."""
 
-    folder: Path
+    folder: Address
     flow: str
     lineage: str
     sources: tuple[Named, ...]
@@ -94,7 +94,7 @@ def _kind(node: Node) -> str:
     return node.endpoint.kind if isinstance(node, Source) else "loop"
 
 
-def note_of(folder: Path) -> dict[str, Any] | None:
+def note_of(folder: Address) -> dict[str, Any] | None:
     """The note that says whose a folder is; None where there is none."""
     try:
         note: dict[str, Any] = json.loads(open_storage(folder).read(FLOW))
@@ -108,7 +108,7 @@ def note_of(folder: Path) -> dict[str, Any] | None:
     return note
 
 
-def checkpoint_content_of(folder: Path) -> CheckpointContent | None:
+def checkpoint_content_of(folder: Address) -> CheckpointContent | None:
     """What a folder holds at the last batch that is through; None where no flow has begun."""
     note = note_of(folder)
     if note is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.errors import CheckpointError
-from penstock.spark.checkpoint.sparklog import NOTHING_READ, SparkLog
+from penstock.spark.checkpoint.sparklog import NOTHING_READ, OWN, SparkLog, moved, uri
 from penstock.storage import NotFound
 
 _HEADER = 2
@@ -16,7 +17,12 @@ _HEADER = 2
 
 @dataclass(frozen=True)
 class OffsetLog(SparkLog):
-    """Spark's log, as the keeper of ledgers sees it."""
+    """Spark's log, as the keeper of ledgers sees it.
+
+    `own` is the directory whose files belong to the checkpoint; a fingerprint names them in the same way wherever that is.
+    """
+
+    own: Path | None = None
 
     def text(self, batch: int) -> str:
         """The file of a batch, as Spark wrote it; empty when there is none."""
@@ -41,7 +47,10 @@ class OffsetLog(SparkLog):
         offset = None if line == NOTHING_READ else json.loads(line)
         if not isinstance(offset, dict) or "logOffset" not in offset:
             return ""
-        return self._text(f"sources/{source}/{offset['logOffset']}")
+        text = self._text(f"sources/{source}/{offset['logOffset']}")
+        if self.own is None:
+            return text
+        return "\n".join(moved(each, uri(self.own), OWN) for each in text.split("\n"))
 
     def restore(self, batch: int, text: str) -> None:
         """Writes the offsets of a batch again."""

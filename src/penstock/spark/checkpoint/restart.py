@@ -10,13 +10,13 @@ import json
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from penstock.compiler.compile import compile_graph
 from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import schemas_to_json
+from penstock.location import Address
 from penstock.spark.checkpoint.changes import (
     FLOW,
     Change,
@@ -35,7 +35,9 @@ from penstock.storage import delete_under, open_storage, read_if_present
 
 _CHANGING = "changing"
 LOCK = "lock"
-"""The file whose lock says that a driver has the folder open."""
+"""The file whose lock says that a driver of this machine has the directory open."""
+LEASE = "lease"
+"""The object that says which driver has a checkpoint that is a URL."""
 _PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
 """What a savepoint replaces; whatever else stands in the folder stays."""
 
@@ -44,9 +46,9 @@ _PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
 class Restart:
     """A flow that starts in a folder: from nothing, from what is there, or from a savepoint."""
 
-    folder: Path
+    folder: Address
     wanted: FlowLayout
-    savepoint: Path | None = None
+    savepoint: Address | None = None
     drop: Collection[str] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     """Steps that have another name now: old to new."""
@@ -145,21 +147,21 @@ class Restart:
             storage.write(FLOW, body)
 
 
-def _kept(folder: Path) -> CheckpointContent:
+def _kept(folder: Address) -> CheckpointContent:
     kept = checkpoint_content_of(folder)
     if kept is None:
         raise CheckpointError(f"{folder} has no {FLOW}; use another savepoint")
     return kept
 
 
-def clear(folder: Path, parts: Collection[str] | None = None) -> None:
+def clear(folder: Address, parts: Collection[str] | None = None) -> None:
     """Empties a checkpoint folder, or removes some parts of it.
 
     Its note and Spark's part go first: they must not outlive what they are about.
     """
     storage, first = open_storage(folder), {FLOW: 0, "spark": 1}
     for part in sorted(storage.children(), key=lambda name: first.get(name, 2)):
-        if part != LOCK and (parts is None or part in parts):
+        if part not in (LOCK, LEASE) and (parts is None or part in parts):
             storage.delete(part)
             delete_under(storage, f"{part}/")
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError, StateError, nearest
+from penstock.location import Address, address_of
 from penstock.spark.checkpoint.changes import FLOW, Change, note_of
 from penstock.spark.checkpoint.sparklog import SparkLog, moved_name
 from penstock.state.store import StateStore
@@ -46,12 +47,12 @@ _TRIES = 5
 class Savepoint:
     """A savepoint as its list tells it."""
 
-    folder: Path
+    folder: Address
     id: str
     flow: str
     version: int
     made: str
-    origin: Path
+    origin: Address
     """The checkpoint folder it was made of; what Spark has noted of files inside names that folder."""
     files: dict[str, list[int]]
 
@@ -68,7 +69,7 @@ class Savepoint:
                 raise CheckpointError(f"savepoint {self.folder}: {name} is missing or damaged; use another savepoint")
 
 
-def take(checkpoint: Path, target: Path, version: int | None = None, *, copy: bool = False) -> Savepoint:
+def take(checkpoint: Address, target: Address, version: int | None = None, *, copy: bool = False) -> Savepoint:
     """Makes a savepoint of the newest version that is through, or of an older one that is still kept.
 
     A flow that runs sweeps versions and files that were read away meanwhile; then it is tried again.
@@ -83,7 +84,7 @@ def take(checkpoint: Path, target: Path, version: int | None = None, *, copy: bo
         raise
 
 
-def _tried(checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bool) -> Savepoint:
+def _tried(checkpoint: Address, attempt: _Attempt, version: int | None, *, copy: bool) -> Savepoint:
     for left in reversed(range(_TRIES)):
         try:
             return _Taking(checkpoint, attempt, version, copy=copy).take()
@@ -101,12 +102,12 @@ def _tried(checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bo
 class _Attempt:
     """The directory of a savepoint while it is taken: `version` is that of its list, which names this attempt."""
 
-    target: Path
+    target: Address
     id: str
     version: Version
 
     @classmethod
-    def begin(cls, target: Path) -> _Attempt:
+    def begin(cls, target: Address) -> _Attempt:
         """Takes the directory, also over from an attempt that died; one that is not dead fails when it finishes."""
         storage, name = open_storage(target), uuid.uuid4().hex[:12]
         before = read_if_present(storage, NOTE)
@@ -148,7 +149,7 @@ class _Attempt:
 class _Taking:
     """One try at the content of a savepoint."""
 
-    def __init__(self, checkpoint: Path, attempt: _Attempt, version: int | None, *, copy: bool) -> None:
+    def __init__(self, checkpoint: Address, attempt: _Attempt, version: int | None, *, copy: bool) -> None:
         self.checkpoint, self.attempt, self.copy = checkpoint, attempt, copy
         self.storage = open_storage(checkpoint)
         self.log, self.store = SparkLog(checkpoint / "spark"), StateStore(open_storage(checkpoint / "state"))
@@ -235,7 +236,7 @@ def _check_spouts(names: list[str]) -> None:
             raise NotFound(f"sources/{source}/stand-{newest}.pickle is not there")
 
 
-def load(folder: Path) -> Savepoint:
+def load(folder: Address) -> Savepoint:
     """The savepoint in a folder."""
     found = read_if_present(open_storage(folder), NOTE)
     if found is None:
@@ -248,18 +249,18 @@ def load(folder: Path) -> Savepoint:
     if "files" not in note:
         raise CheckpointError(f"{folder} is no savepoint: it is being made, or whoever made it has died")
     return Savepoint(
-        folder, note["id"], note["flow"], note["version"], note["made"], Path(note["origin"]), note["files"]
+        folder, note["id"], note["flow"], note["version"], note["made"], address_of(note["origin"]), note["files"]
     )
 
 
-def discard(folder: Path) -> None:
+def discard(folder: Address) -> None:
     """Removes a savepoint, finished or not: first its list, so that what a crash leaves is none."""
     storage = open_storage(folder)
     storage.delete(NOTE)
     delete_under(storage, "")
 
 
-def is_savepoint(folder: Path) -> bool:
+def is_savepoint(folder: Address) -> bool:
     """Whether a finished savepoint is there, damaged or not."""
     found = read_if_present(open_storage(folder), NOTE)
     return found is not None and _is_finished(found[0])
@@ -285,7 +286,7 @@ def _unsealed(content: bytes) -> dict[str, Any] | None:
     return note
 
 
-def lay_out(savepoint: Savepoint, folder: Path, change: Change) -> None:
+def lay_out(savepoint: Savepoint, folder: Address, change: Change) -> None:
     """Puts the objects of a savepoint into a checkpoint folder, as the flow at hand wants them; all but its note."""
     source, target = open_storage(savepoint.folder), open_storage(folder)
     for name in savepoint.files:
@@ -309,28 +310,28 @@ def _laid(name: str, change: Change) -> str | None:
     return None if inner is None else f"spark/{inner}"
 
 
-def directory_of(name: str, checkpoint: Path) -> Path:
+def directory_of(name: str, checkpoint: Address) -> Address:
     """Where the savepoint of a name is: a path as it is, a plain name beside the checkpoints.
 
     >>> directory_of("before-upgrade", Path(".penstock/count"))
     PosixPath('.penstock/savepoints/count/before-upgrade')
     """
-    return Path(name) if "/" in name else checkpoint.parent / "savepoints" / checkpoint.name / name
+    return address_of(name) if "/" in name else checkpoint.parent / "savepoints" / checkpoint.name / name
 
 
-def find(name: str, checkpoint: Path, flow: str) -> Path:
+def find(name: str, checkpoint: Address, flow: str) -> Address:
     """Where the savepoint that somebody names is: beside the checkpoint at hand, or beside the one a flow has by default."""
     default = Path(".penstock").absolute() / flow
     directories = [directory_of(name, c) for c in (checkpoint, checkpoint.with_name(flow), default)]
     return next((p for p in directories if is_savepoint(p)), directories[-1])
 
 
-def saved(checkpoint: Path) -> list[Savepoint]:
+def saved(checkpoint: Address) -> list[Savepoint]:
     """The savepoints of a flow that stand where plain names are put, oldest first."""
     return sorted(_savepoints(directory_of("x", checkpoint).parent), key=lambda s: (s.version, s.made))
 
 
-def _savepoints(folder: Path) -> Iterator[Savepoint]:
+def _savepoints(folder: Address) -> Iterator[Savepoint]:
     """The savepoints that stand in a folder."""
     for name in open_storage(folder).children():
         if is_savepoint(folder / name):

@@ -14,19 +14,22 @@ from pathlib import Path
 from urllib.parse import quote
 
 from penstock.errors import CheckpointError
+from penstock.location import Address, Location
 from penstock.storage import Storage, StorageError, exists, names_under, open_storage
 
 NOTHING_READ = "-"
 COMPACT_EVERY = 10
 """Spark puts the log of a source of files together every so many entries."""
 _PLAIN = "/!$&'()*+,;=:@~-._"
+OWN = "file:///penstock/checkpoint/"
+"""How the log of a checkpoint that is a URL names files inside it: each driver has them in a directory of its own."""
 
 
 @dataclass(frozen=True)
 class SparkLog:
     """The folder that Spark calls the checkpoint location."""
 
-    folder: Path
+    folder: Address
 
     @property
     def storage(self) -> Storage:
@@ -137,13 +140,13 @@ class SparkLog:
         after = [NOTHING_READ if p is None else before[p] for p in indexes]
         self.storage.write(f"offsets/{batch}", "\n".join([*lines[:2], *after]).encode())
 
-    def move_paths(self, before: Path, after: Path) -> None:
+    def move_paths(self, before: Address, after: Address) -> None:
         """Files inside the checkpoint are known by their whole path: those under `before` are now under `after`."""
         if before == after:
             return
         for name in names_under(self.storage, "sources/"):
             if name.count("/") == 2:
-                self._rewrite(name, lambda line: _moved(line, uri(before), uri(after)))
+                self._rewrite(name, lambda line: moved(line, uri(before), uri(after)))
 
     def _rewrite(self, name: str, change: Callable[[str], str]) -> None:
         """Writes an object of lines anew, if any changes; another name of the same file keeps what it has."""
@@ -203,12 +206,17 @@ def _parsed(line: str) -> object:
     return {} if line == NOTHING_READ else json.loads(line)
 
 
-def uri(folder: Path) -> str:
-    """A folder as Spark writes it."""
-    return f"file://{quote(str(folder), safe=_PLAIN)}/"
+def uri(folder: Address) -> str:
+    """A folder as Spark writes it.
+
+    >>> uri(Path("/a b")), uri(Location("s3://bucket/flow"))
+    ('file:///a%20b/', 'file:///penstock/checkpoint/')
+    """
+    return OWN if isinstance(folder, Location) else f"file://{quote(str(folder), safe=_PLAIN)}/"
 
 
-def _moved(line: str, before: str, after: str) -> str:
+def moved(line: str, before: str, after: str) -> str:
+    """A line of an entry; a path under one prefix is now under another."""
     if not line.startswith("{"):
         return line
     entry = json.loads(line)

@@ -10,10 +10,10 @@ import json
 import uuid
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from penstock.kernels.errors.payload import read_payload
+from penstock.location import Address
 from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
 Replayed = dict[tuple[str, int], list[Any]]
@@ -28,7 +28,7 @@ CLAIMED = "claimed/"
 class Replays:
     """The requests of a flow, in a folder."""
 
-    folder: Path
+    folder: Address
 
     @property
     def storage(self) -> Storage:
@@ -64,9 +64,9 @@ class Replays:
         elif kept != asked:
             self.storage.compare_and_swap(name, version, json.dumps(kept).encode())
 
-    def claim(self, batch: int) -> Replayed:
-        """The records that a batch replays: those that it has claimed before, else all that wait."""
-        claimed = self._claimed(batch)
+    def claim(self, batch: int, *, again: bool = True) -> Replayed:
+        """The records that a batch replays: those that it has claimed before, if it may run `again`, else all that wait."""
+        claimed = self._claimed(batch, again=again)
         made: Replayed = {}
         for each in claimed["requests"]:
             found = read_payload(each["payload"])
@@ -76,13 +76,15 @@ class Replays:
                 made.setdefault((each["step"], RAW), []).append({"value": found.raw, **found.values})
         return made
 
-    def _claimed(self, batch: int) -> dict[str, Any]:
+    def _claimed(self, batch: int, *, again: bool = True) -> dict[str, Any]:
         """What a batch has claimed, with the names of what waited. To wait no more comes last: a crash before that finds the claim."""
         name = f"{CLAIMED}{batch}.json"
         waiting = names_under(self.storage, PENDING)
         if waiting:
             requests = [each for found in waiting for each in self._requests(found)]
             self.storage.put_if_absent(name, json.dumps({"names": waiting, "requests": requests}).encode())
+        elif not again:
+            return {"names": [], "requests": []}
         try:
             claimed: dict[str, Any] = json.loads(self.storage.read(name))
         except NotFound:

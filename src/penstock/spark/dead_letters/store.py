@@ -8,12 +8,12 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from penstock.connectors.base import Staged
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
+from penstock.location import Address
 from penstock.storage import Storage, names_under, open_storage
 
 DEAD_LETTERS = "dead-letters"
@@ -24,7 +24,7 @@ DEAD_LETTERS = "dead-letters"
 class DeadLetterStore:
     """A folder of JSON lines. A batch that runs again replaces its own file."""
 
-    folder: Path
+    folder: Address
 
     @property
     def storage(self) -> Storage:
@@ -35,7 +35,7 @@ class DeadLetterStore:
         """Keeps the dead letters of a batch when it is committed."""
         return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
-    def hand_over(self, directory: Path) -> None:
+    def hand_over(self, directory: Address) -> None:
         """Adds the dead letters of a bounded run to another store, as a file of their own: every such run counts its batches from 0."""
         run = f"run-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:6]}"
         dead_letters = [dead_letter | {"id": f"{run}-{at}"} for at, dead_letter in enumerate(self.dead_letters())]

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
@@ -84,7 +85,8 @@ class LiveRun:
         self._wants_stop = threading.Event()
         self._batch_began = 0.0
         self.watchdog = Watchdog(spec.stalled_after, spec.kill_stalled_after)
-        self._looks_at = 0.0
+        self._looks_at = self._asks_at = 0.0
+        self._waits = False
         self._is_closed = False
         self._start()
 
@@ -116,8 +118,10 @@ class LiveRun:
             raise Stopping
         passing("offsets written", batch)
         try:
+            self.checkpoint.begin(batch)
             result = self._run(frame, batch, ended=command.ended)
             passing("sinks written", batch)
+            self.checkpoint.finish(batch)
         except BaseException as error:
             if self.machine.has_abandoned:
                 raise Stopping from None
@@ -218,7 +222,7 @@ class LiveRun:
         self._report()
         if self._wants_stop.is_set():
             self._tell(m.StopRequested(time.monotonic()))
-        failure = self.sources.failure()
+        failure = self.sources.failure() or self.checkpoint.failure
         if failure is not None and self.failure is None:
             self.failure = failure
             self._tell(m.SourceFailed())
@@ -278,7 +282,11 @@ class LiveRun:
 
     @property
     def _has_replays(self) -> bool:
-        return self.runner.replays.has_pending
+        """Whether dead letters wait for a replay; a storage that is asked over a network is asked every other second."""
+        if time.monotonic() >= self._asks_at:
+            self._waits = self.runner.replays.has_pending
+            self._asks_at = time.monotonic() + (0.0 if isinstance(self.checkpoint.folder, Path) else 2.0)
+        return self._waits
 
     def _ended(self) -> None:
         error = self.query.exception()
@@ -308,6 +316,7 @@ class LiveRun:
             if report is not None:
                 passing("commit logged", report.batch)
                 self.sweeper.sweep(fed_by(self.sources))
+                self.checkpoint.sweep(report.batch)
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
                 self._hand_out(completed(report, progress, self.sources, self.runner.plan.graph))
         last = found[-1]["batchId"] if found else -1

@@ -43,9 +43,8 @@ class RunTime:
         """The times of a batch that goes from version `base` to version `batch`; one that runs again has those it had."""
         if self.version != base and self.store is not None:
             self.keeper.restore(self.store.time(base))
-        stored = self.store.time(batch, missing=True) if self.store is not None else {}
-        if stored:
-            return self.keeper.replay(stored)
+            if stored := self.store.time(batch, missing=True):
+                return self.keeper.replay(stored)
         return self.keeper.begin(processing_time(), waiting, ended=ended or self.is_bounded)
 
     def times(self, batch: BatchTimes) -> dict[str, Times]:

@@ -1,0 +1,205 @@
+"""A checkpoint that machines share, and the directory that Spark works in.
+
+Spark keeps its offsets and commits in a private directory of the driver. What makes a batch real is in the shared storage: before anything of batch N is shown, the
+offsets of N are there (`begin`), and when all of N is shown, its commit is (`finish`). A driver that starts, on whatever machine, builds Spark's directory of that
+(`build`), so it runs batch N again over the same offsets.
+
+Names cannot be put twice: of two drivers that begin or finish the same batch differently, one fails. So a driver that was paused and wakes does no harm,
+whatever it believes about its lease.
+
+Spark knows files by their whole path. Those inside the checkpoint (feeds, loops, ticks) bear the prefix `OWN` in the shared storage and that of the working directory on this machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.location import Address
+from penstock.spark.checkpoint.sparklog import OWN, SparkLog, entry_of, log_offset, moved, uri
+from penstock.storage import LocalStorage, MirroredStorage, ScopedStorage, Storage, names_under, open_storage
+from penstock.storage.lease import LeaseLost
+
+LOG = "spark/"
+FED = ("sources/", "loops/")
+"""What the flow itself has put there for its sources."""
+_COMMIT = "v1\n" + '{"nextBatchWatermarkMs":0}'
+"""A commit as Spark reads it; Penstock keeps its own watermarks."""
+TICK = b"tick\n"
+_AT_ONCE = 32
+"""How many objects are read at once: each takes as long as the way to the storage and back."""
+
+
+@dataclass
+class LogMirror:
+    """The shared side and the working directory of one run.
+
+    Attributes:
+        folder: the address of the checkpoint.
+        work: the working directory.
+        epoch: that of the lease under which this driver writes.
+        check: raises where this driver may not write any more.
+    """
+
+    folder: Address
+    work: Path
+    epoch: int = 0
+    check: Callable[[], None] = lambda: None
+    _known: set[str] = field(default_factory=set)
+    """The names that are in the shared storage, of those that the working directory has too."""
+
+    @property
+    def shared(self) -> Storage:
+        """The storage of the checkpoint."""
+        return open_storage(self.folder)
+
+    @property
+    def local(self) -> LocalStorage:
+        """The working directory."""
+        return LocalStorage(self.work)
+
+    def mirrored(self, part: str) -> MirroredStorage:
+        """What keeps a part of the checkpoint of which Spark reads the files."""
+        shared, local = ScopedStorage(self.shared, part), LocalStorage(self.work / part)
+        return MirroredStorage(shared, local, self.check, _is_final, _is_pace)
+
+    def build(self) -> None:
+        """Makes the working directory of what is shared; it must be empty."""
+        self._drop_unfinished()
+        names = [name for prefix in (LOG, *FED) for name in names_under(self.shared, prefix)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(self._copy, names, range(len(names))))
+        self._known.update(names)
+        self._make_ticks()
+
+    def _copy(self, name: str, at: int) -> None:
+        """Copies an object. Spark reads files in the order of their dates, which is that of their names."""
+        content = self.shared.read(name)
+        if name.startswith(f"{LOG}commits/"):
+            content = _COMMIT.encode()
+        elif name.startswith(f"{LOG}sources/"):
+            content = _moved(content, OWN, uri(self.work))
+        path = self.work / name
+        _write(path, content)
+        if name.startswith(FED):
+            os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
+
+    def _drop_unfinished(self) -> None:
+        """Removes what a driver has put there for a batch that it did not finish, and that the batch makes anew."""
+        last = SparkLog(self.folder / "spark").last()
+        loops = [name for name in names_under(self.shared, "loops/") if _batch_of(name) > last]
+        self.shared.delete(*loops, *_stray_stands(names_under(self.shared, "sources/")))
+
+    def _make_ticks(self) -> None:
+        """Makes the ticks of a batch that runs again: they say nothing, so they need not be kept."""
+        ticks = uri(self.work / "ticks")
+        for path in self._unread_paths():
+            if path.startswith(ticks):
+                _write(self.work / "ticks" / path.removeprefix(ticks), TICK)
+
+    def _unread_paths(self) -> Iterator[str]:
+        """The files of entries that no batch that is through has read."""
+        log = SparkLog(self.work / "spark")
+        offsets = log.offsets(log.last()) if log.last() >= 0 else []
+        for name in names_under(LocalStorage(self.work / "spark"), "sources/"):
+            source, entry = name.split("/")[1], entry_of(name)
+            read = log_offset(offsets[int(source)]) if int(source) < len(offsets) else None
+            if entry is not None and entry > (-1 if read is None else read):
+                lines = (self.work / "spark" / name).read_text().splitlines()
+                yield from (json.loads(line)["path"] for line in lines if line.startswith("{"))
+
+    def begin(self, batch: int) -> None:
+        """Makes the offsets of a batch durable, with what its sources have noted; returns when the batch may be shown.
+
+        Raises:
+            LeaseLost: another driver has begun this batch with other offsets, or holds the lease.
+        """
+        self.check()
+        for name in self._new():
+            self._put(name, _moved((self.work / name).read_bytes(), uri(self.work), OWN))
+        self._put(f"{LOG}offsets/{batch}", self.local.read(f"{LOG}offsets/{batch}"))
+
+    def _new(self) -> list[str]:
+        """What Spark has noted since the last batch: entries of sources, and once the id of the query."""
+        names = [f"{LOG}metadata", *names_under(self.local, f"{LOG}sources/")]
+        return [name for name in names if name not in self._known and (self.work / name).is_file()]
+
+    def _put(self, name: str, content: bytes) -> None:
+        if name in self._known:
+            return
+        if not self.shared.put_if_absent(name, content) and self.shared.read(name) != content:
+            raise LeaseLost(f"another driver of this flow has written {name}; this one stops, and the other goes on")
+        self._known.add(name)
+
+    def finish(self, batch: int) -> None:
+        """Says that all of a batch is shown.
+
+        Raises:
+            LeaseLost: another driver has finished it.
+        """
+        self.check()
+        for name in names_under(self.local, "loops/"):
+            if _batch_of(name) >= 0 and name not in self._known:
+                self._put(name, self.local.read(name))
+        self._put(f"{LOG}commits/{batch}", f'v1\n{{"nextBatchWatermarkMs":0,"epoch":{self.epoch}}}'.encode())
+
+    def sweep(self) -> None:
+        """Deletes from the shared storage what Spark has dropped from its log."""
+        known = {name for name in self._known.copy() if name.startswith(LOG)}
+        there = {f"{LOG}{name}" for name in names_under(LocalStorage(self.work / "spark"), "")}
+        newest = max((name for name in known if name.startswith(f"{LOG}commits/")), key=_number, default="")
+        gone = known - there - {newest}  # Spark writes the commit of a batch after Penstock has
+        self.shared.delete(*sorted(gone))
+        self._known -= gone
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file of the working directory, which need not survive this process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("/")[2])
+
+
+def _moved(content: bytes, before: str, after: str) -> bytes:
+    """An entry of a source, with the paths inside the checkpoint under another prefix."""
+    return "\n".join(moved(line, before, after) for line in content.decode().split("\n")).encode()
+
+
+def _is_final(name: str) -> bool:
+    """Whether what a source puts there never changes: files that a batch reads, and where a spout stood."""
+    last = name.rpartition("/")[2]
+    return last.startswith(("feed-", "part-", "stand-"))
+
+
+def _is_pace(name: str) -> bool:
+    """How much a batch takes is found out anew by every run."""
+    return name.rpartition("/")[2] == "pace"
+
+
+def _stray_stands(names: list[str]) -> list[str]:
+    """Where spouts stood when they gave tuples that were never kept.
+
+    >>> _stray_stands(["sources/a/feed/feed-000000001.parquet", "sources/a/stand-000000001.pickle", "sources/a/stand-000000002.pickle"])
+    ['sources/a/stand-000000002.pickle']
+    """
+    fed = {(n.split("/")[1], n.rpartition("-")[2].split(".")[0]) for n in names if "/feed/feed-" in n}
+    stands = [n for n in names if n.rpartition("/")[2].startswith("stand-")]
+    return [n for n in stands if (n.split("/")[1], n.rpartition("-")[2].split(".")[0]) not in fed]
+
+
+def _batch_of(name: str) -> int:
+    """The batch that wrote a file of a loop; -1 for any other file.
+
+    >>> _batch_of("loops/back/back-00000007-a.parquet"), _batch_of("loops/back/_penstock/back-3")
+    (7, -1)
+    """
+    folder, _, file = name.rpartition("/")
+    number = file.removeprefix(f"{folder.rpartition('/')[2]}-").split("-")[0]
+    return int(number) if number.isdigit() and "/_penstock/" not in name else -1

@@ -1,0 +1,98 @@
+"""Objects in two storages: one that machines share and that makes them durable, and files of this machine that another program reads."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.storage.base import Conflict, Data, Entry, Storage, Version, joined
+
+
+@dataclass(frozen=True)
+class MirroredStorage:
+    """What `shared` keeps, with a copy in `local`, which answers all that is read.
+
+    An object is durable in `shared` before the copy shows it. Objects that `is_final` names never change: of two writers one gets a
+    `Conflict`. Objects that `is_local` names are in `local` alone.
+
+    >>> from penstock.storage.memory import MemoryStorage
+    >>> shared, local = MemoryStorage(), MemoryStorage()
+    >>> both = MirroredStorage(shared, local, is_local=lambda name: name == "pace")
+    >>> both.write("feed", b"1"); both.write("pace", b"2")
+    >>> [entry.name for entry in shared.list()], [entry.name for entry in both.list()]
+    (['feed'], ['feed', 'pace'])
+    """
+
+    shared: Storage
+    local: Storage
+    check: Callable[[], None] = lambda: None
+    """Called before anything is written; raises where this process may not write any more."""
+    is_final: Callable[[str], bool] = lambda name: False
+    is_local: Callable[[str], bool] = lambda name: False
+
+    def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
+        """The bytes of an object from `begin`, at most `length` of them."""
+        return self.local.read(name, begin, length)
+
+    def size(self, name: str) -> int:
+        """How many bytes an object has."""
+        return self.local.size(name)
+
+    def write(self, name: str, data: Data) -> None:
+        """Writes an object as a whole, first where it is durable."""
+        content = joined(data)
+        if not self.is_local(name):
+            self.check()
+            self._share(name, content)
+        self.local.write(name, content)
+
+    def _share(self, name: str, content: bytes) -> None:
+        if not self.is_final(name):
+            self.shared.write(name, content)
+        elif not self.shared.put_if_absent(name, content) and self.shared.read(name) != content:
+            raise Conflict(f"{name!r} was written by another driver of the same flow")
+
+    def put_if_absent(self, name: str, data: Data) -> bool:
+        """Writes an object unless there is one of this name."""
+        content = joined(data)
+        if self.is_local(name):
+            return self.local.put_if_absent(name, content)
+        self.check()
+        if not self.shared.put_if_absent(name, content):
+            return False
+        self.local.write(name, content)
+        return True
+
+    def read_versioned(self, name: str) -> tuple[bytes, Version]:
+        """An object and the version of what was read."""
+        return self.local.read_versioned(name)
+
+    def compare_and_swap(self, name: str, expected: Version | None, data: Data) -> Version:
+        """Replaces the content of an object; `expected` is a version that `read_versioned` gave."""
+        content = joined(data)
+        version = self.local.compare_and_swap(name, expected, content)
+        if not self.is_local(name):
+            self.check()
+            self.shared.write(name, content)
+        return version
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """The objects whose names begin with a prefix, in order of their names."""
+        return self.local.list(prefix)
+
+    def children(self, prefix: str = "") -> builtins.list[str]:
+        """The parts that follow a prefix in the names of objects, in order."""
+        return self.local.children(prefix)
+
+    def delete(self, *names: str) -> None:
+        """Deletes objects, first where others would find them."""
+        shared = [name for name in names if not self.is_local(name)]
+        if shared:
+            self.shared.delete(*shared)
+        self.local.delete(*names)
+
+    def local_path(self, name: str) -> Path | None:
+        """The file of this machine that holds an object; None where there is none."""
+        return self.local.local_path(name)

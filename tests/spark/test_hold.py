@@ -1,0 +1,63 @@
+"""One driver at a time has a checkpoint: a directory by a lock, a URL by a lease."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import CheckpointError
+from penstock.location import Location
+from penstock.spark.checkpoint.hold import LeaseSeeker, check_free, lock_directory
+from penstock.storage.lease import Lease, LeaseLost
+from penstock.storage.urls import storage_at
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Location:
+    return Location((tmp_path / "shared").as_uri())
+
+
+def test_a_directory_that_another_has_locked_is_refused_until_it_is_let_go(tmp_path: Path) -> None:
+    held = lock_directory(tmp_path / "kept", "shop")
+    with pytest.raises(CheckpointError, match="flow 'shop' runs already: another process has"):
+        check_free(tmp_path / "kept", "shop")
+    with pytest.raises(CheckpointError, match="runs already"):
+        lock_directory(tmp_path / "kept", "shop")
+    held.check()
+    held.close()
+    check_free(tmp_path / "kept", "shop")
+
+
+def test_a_url_whose_lease_is_renewed_is_refused_and_one_that_was_given_up_is_taken_at_once(shared: Location) -> None:
+    held = LeaseSeeker(shared, "shop", 1.0).take()
+    with pytest.raises(CheckpointError, match=r"flow 'shop' runs already: process .* has file:///.*/shared open"):
+        LeaseSeeker(shared, "shop", 1.0).take()
+    held.check()
+    held.close()
+    again = LeaseSeeker(shared, "shop", 3600.0).take()
+    assert (held.epoch, again.epoch) == (1, 2)
+    again.close()
+
+
+def test_a_driver_that_stands_by_says_for_whom_and_takes_over(shared: Location) -> None:
+    said: list[str] = []
+    leader = Lease(storage_at(shared.url), seconds=1.0)
+    assert leader.take()
+    held = LeaseSeeker(shared, "shop", 1.0, tell=said.append).wait()
+    assert held is not None
+    assert said == [f"standing by: {leader.holder} runs the flow", "taking over, epoch 2"]
+    with pytest.raises(
+        LeaseLost, match=r"this driver \(epoch 1\) no longer has the checkpoint: process .* has taken over"
+    ):
+        leader.check() if leader.clock() >= leader._until else leader.renew()
+    held.close()
+
+
+def test_a_driver_that_stands_by_can_be_stopped(shared: Location) -> None:
+    held = LeaseSeeker(shared, "shop", 1.0).take()
+    stopping = threading.Event()
+    threading.Timer(0.3, stopping.set).start()
+    assert LeaseSeeker(shared, "shop", 1.0, stopping.is_set).wait() is None
+    held.close()
