@@ -7,6 +7,7 @@ process, both warm, in turns; only ratios are judged, since seconds belong to th
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
 import statistics
@@ -110,6 +111,13 @@ def spark_session() -> SparkSession:
     from penstock.spark.jvm.session import session
 
     return session("penstock-bench", settings={"spark.sql.streaming.numRecentProgressUpdates": "1000"})
+
+
+def jvm_seconds(spark: SparkSession) -> Callable[[], float]:
+    """The processor time of the JVM so far: what others do on the machine does not count."""
+    stat = Path(f"/proc/{spark._jvm.java.lang.ProcessHandle.current().pid()}/stat")  # type: ignore[union-attr]
+    ticks = os.sysconf("SC_CLK_TCK")
+    return lambda: sum(map(int, stat.read_text().rpartition(")")[2].split()[11:13])) / ticks
 
 
 @contextmanager

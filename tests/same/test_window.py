@@ -394,3 +394,17 @@ def test_late_records_that_nobody_reads_are_counted(flow_driver: Any) -> None:
     driver.barrier()
     kernel = next(k for k in driver.run.pipeline.kernels if k.node.name == "w")
     assert kernel.counters.late == 1
+
+
+@pytest.mark.parametrize("field", ["number", "text"])
+def test_each_of_many_partitions_has_a_time_of_its_own(same: Case, field: str) -> None:
+    """200 of them, null among them: slow ones are not late because of fast ones, whatever their numbers and names."""
+    flow = ps.Flow("partitions")
+    rows = flow.source("rows", ps.items([], "number int, text string, ts timestamp"))
+    timed = rows.event_time("timed", "ts", lateness="0s", idle=None, partition=field)
+    timed.key_by("number").window(ps.tumbling("10s")).count("n").sink("out", ps.console())
+    names = [(None, None), *((n, f"name {n}") for n in range(1, 200))]
+    first = [(number, text, at(10 * n)) for n, (number, text) in enumerate(names)]
+    second = [(number, text, at(10 * n + 1)) for n, (number, text) in enumerate(names)]
+    expected = [(number, at(10 * n), at(10 * n + 10), 2) for n, (number, _) in enumerate(names)]
+    same.check(flow, {"rows": [*first, *second]}, {"out": expected}, cuts={"rows": [200, 201]})

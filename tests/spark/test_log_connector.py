@@ -134,3 +134,37 @@ def test_two_drivers_cannot_both_commit(penstock_spark: Any, tmp_path: Path) -> 
     with pytest.raises(DeliveryError, match="made of other offsets"):
         new.stage(penstock_spark.range(9), about(0, tmp_path, "other")).commit()
     assert sorted(v["id"] for v in values(tmp_path, "out")) == [0, 1, 2]
+
+
+def test_a_topic_of_200_partitions_has_a_watermark_for_each(penstock_spark: Any, tmp_path: Path) -> None:
+    """A partition that stops holds event time back until it is idle; empty ones never do."""
+    path, rows = tmp_path / "log", list[Any]()
+
+    def send(*events: tuple[int, int]) -> None:
+        with Log(path) as log, log.producer() as producer:
+            for partition, second in events:
+                value = {"p": partition, "ts": f"2024-01-01T00:{second // 60:02d}:{second % 60:02d}Z"}
+                producer.send("many", json.dumps(value).encode(), partition=partition)
+
+    def run(idle: str, **options: Any) -> None:
+        flow = ps.Flow("many")
+        events = ps.topic("many", "p int, ts timestamp", path=path)
+        timed = flow.source("events", events, event_time="ts", lateness="0s", idle=idle)
+        counts = timed.key_by("p").window(ps.tumbling("10s")).count("n")
+        counts.sink("out", ps.callback(lambda new, _: rows.extend(tuple(r) for r in new if tuple(r)[1].minute < 12)))
+        spec = RunSpec(checkpoint=tmp_path / "checkpoint", duration=120, **options)
+        run_live(flow.graph, penstock_spark, spec, until=lambda report: len(rows) > 2 * len(fast)).wait()
+
+    with Log(path) as log:
+        log.create_topic("many", 200)
+    fast = [p for p in range(0, 190, 2) if p != 130]
+    send(*((p, 600) for p in fast), (130, 0), (2, 601))
+    run("1h", mode="once")
+    send(*((p, 660) for p in fast), (130, 1))
+    run("1h", mode="once")
+    send(*((p, 720) for p in fast), (130, 2))
+    run("1h", mode="once")
+    assert rows == [], "partition 130 is at its first seconds, and shares its time with no other"
+    run("1s")
+    got = sorted((p, begin.minute, n) for p, begin, _, n in rows)
+    assert got == sorted([(130, 0, 3), *((p, 10, 1 + (p == 2)) for p in fast), *((p, 11, 1) for p in fast)])

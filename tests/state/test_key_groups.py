@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from penstock.kernels.hashing.columns import MURMUR3, hash_columns
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.state.chain import StepFiles
 from penstock.state.file import open_file
+from penstock.state.file_list import FileList
 from penstock.state.ranges import ALL, Horizons, KeyRanges, ranges_of
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
@@ -154,3 +156,18 @@ def test_a_slot_is_the_first_15_bits() -> None:
 def test_a_number_of_key_groups_that_is_none_is_refused(groups: object) -> None:
     with pytest.raises(OptionError, match="a power of two of at most 32,768"):
         RunSpec.of(key_groups=groups)
+
+
+def test_a_task_is_told_of_its_files_alone() -> None:
+    """Files travel packed; a task makes those that it needs, and any other that is asked for."""
+    store = StateStore(MemoryStorage(), run="r", groups=256)
+    write(store, 0, 129, {n: n for n in range(2000)})
+    files = store.begin(1, {"step": 7}, 0)["step"].read
+    sent: FileList = pickle.loads(pickle.dumps(files))
+    mine = ranges_of(3, 7, 256)
+    assert sent.meeting(mine) == [f for f in files if f.ranges.meets(mine)] == files.meeting(mine)
+    assert 15 < len(sent.meeting(mine)) < 30
+    assert list(sent) == list(files)
+    assert sent[-1] == files[-1]
+    assert sent[2:4] == files[2:4]
+    assert len(FileList()) == len(FileList().meeting(mine)) == 0

@@ -23,6 +23,7 @@ from penstock.state.file import (
     open_file,
     write_file,
 )
+from penstock.state.file_list import FileList
 from penstock.state.notes import TaskWakes, put_note, wake_note
 from penstock.state.ranges import KeyRanges, numbered_ranges, ranges_of
 from penstock.state.time_index import is_index, with_index
@@ -40,7 +41,7 @@ class StepFiles:
     """
 
     storage: Storage
-    read: tuple[StateFile, ...]
+    read: FileList
     folder: str
     tasks: int
     groups: int = KEY_GROUPS
@@ -66,7 +67,7 @@ class FileChain:
     def __init__(self, files: StepFiles, task: int) -> None:
         self.files, self.task = files, task
         self.ranges = files.ranges(task)
-        self.chain = [f for f in files.read if f.ranges.meets(self.ranges)]
+        self.chain = files.read.meeting(self.ranges)
         close_removed()
 
     def write_changes(self) -> Settled:

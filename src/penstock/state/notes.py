@@ -28,7 +28,7 @@ def wake_note(wakes: TaskWakes | None) -> dict[str, int | None]:
 
 def put_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
     """Writes a note so that it is there completely or not at all."""
-    storage.write(name, _sealed(note))
+    storage.write(name, note_bytes(note))
 
 
 def swap_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
@@ -37,7 +37,7 @@ def swap_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
     Raises:
         StateError: A later driver has written it.
     """
-    content = _sealed(note)
+    content = note_bytes(note)
     if storage.put_if_absent(name, content):
         return
     while True:
@@ -62,9 +62,10 @@ def _epoch(content: bytes) -> int:
         return 0
 
 
-def _sealed(note: Mapping[str, Any]) -> bytes:
-    body = json.dumps(note)
-    return f"{body}\n{zlib.crc32(body.encode()):08x}".encode()
+def note_bytes(note: Mapping[str, Any]) -> bytes:
+    """A note with its checksum."""
+    body = json.dumps(note).encode()
+    return b"%b\n%08x" % (body, zlib.crc32(body))
 
 
 def read_note(storage: Storage, name: str, what: str = "note") -> dict[str, Any]:
@@ -74,16 +75,20 @@ def read_note(storage: Storage, name: str, what: str = "note") -> dict[str, Any]
         NotFound: There is no such note.
         StateError: It is damaged, or cannot be read.
     """
-    where = storage.local_path(name) or name
     try:
-        body, _, crc = storage.read(name).decode(errors="replace").rpartition("\n")
+        body, _, crc = storage.read(name).rpartition(b"\n")
     except NotFound:
         raise
     except StorageError as error:
-        raise StateError(f"the {what} {where} cannot be read ({error}); restore it") from None
-    if f"{zlib.crc32(body.encode()):08x}" != crc:
+        raise StateError(f"the {what} {_where(storage, name)} cannot be read ({error}); restore it") from None
+    if b"%08x" % zlib.crc32(body) != crc:
         raise StateError(
-            f"the {what} {where} is damaged; restore it, go back to a savepoint, or start afresh with --fresh"
+            f"the {what} {_where(storage, name)} is damaged; restore it, go back to a savepoint, or start afresh with --fresh"
         )
     found: dict[str, Any] = json.loads(body)
     return found
+
+
+def _where(storage: Storage, name: str) -> str:
+    """Where an object is, for messages."""
+    return str(storage.local_path(name) or name)

@@ -21,6 +21,7 @@ from penstock.location import Address
 from penstock.state import columns
 from penstock.state.chain import StepFiles
 from penstock.state.file import KEY_HASH, StateFile, map_file
+from penstock.state.file_list import FileList
 from penstock.state.merge import merged
 from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
@@ -127,7 +128,7 @@ class OpenState:
         return shown(merged(parts, last=True))
 
     def _rows(self, files: list[StateFile]) -> pa.Table:
-        table = FileTable(StepFiles(self.manifests.storage, tuple(files), "", 1), 0)
+        table = FileTable(StepFiles(self.manifests.storage, FileList(files), "", 1), 0)
         found = table.span(NEVER, FOREVER)
         return pa.table({}) if found is None else _with_moments(found)
 

@@ -7,7 +7,7 @@ the same again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -19,6 +19,7 @@ from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_
 from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.state.chain import StepFiles
 from penstock.state.file import StateFile
+from penstock.state.file_list import FileList
 from penstock.state.notes import put_note, read_note, swap_note
 from penstock.state.ranges import KeyRanges, Span
 from penstock.storage import NotFound, Storage, object_name
@@ -114,7 +115,7 @@ class StateStore:
         self.staged = {
             step: StepFiles(
                 self.storage,
-                tuple(before.get(step, ())),
+                FileList(before.get(step, ())),
                 f"files/{version}-{self.run}/{object_name(step)}",
                 tasks,
                 self.groups,
@@ -142,7 +143,7 @@ class StateStore:
         else:
             put_note(self.storage, self.manifest(version), made)
         self._published = (version, files)
-        self._named.pop(version, None)
+        self._named[version] = {f["path"] for each in steps.values() for f in each}
         if not self.epoch or version % FORGET_EVERY == 0:
             self._forget(version - max(2, self.keep))
         return wakes
@@ -178,19 +179,27 @@ class StateStore:
 
     def _forget(self, last: int) -> None:
         """Drops the versions up to one, and the files that only they needed."""
-        old = [v for v in self.versions() if v <= last]
+        versions = self.versions()
+        old = [v for v in versions if v <= last]
         if not old:
             return
-        for version in old:
-            self.storage.delete(self.manifest(version))
-            self._named.pop(version, None)
+        named = [self._named.pop(v, None) for v in old]
+        self.storage.delete(*map(self.manifest, old))
         passing("purge", last)
         try:
-            needed = set[str]().union(*map(self._files_of, self.versions()))
+            needed = set[str]().union(*map(self._files_of, versions[len(old) :]))
         except StateError:  # a manifest that nobody needs now; what it names stays
             return
-        written = [e.name for e in self.storage.list("files/")]
-        self.storage.delete(*(n for n in written if _version_of(n) <= last and n not in needed))
+        written = {n for each in named if each is not None for n in each}.union(
+            self._written(old, complete=None in named)
+        )
+        self.storage.delete(*sorted(n for n in written if _version_of(n) <= last and n not in needed))
+
+    def _written(self, versions: list[int], *, complete: bool) -> Iterator[str]:
+        """What was written for some versions, by attempts that failed too; or for any, where it is not known what older ones have left."""
+        folders = self.storage.children("files/")
+        mine = [f for f in folders if complete or _version_of(f"files/{f}") in versions]
+        return (entry.name for folder in mine for entry in self.storage.list(f"files/{folder}/"))
 
     def _files_of(self, version: int) -> set[str]:
         """The files that a version names; manifests do not change while a flow runs, so each is read once."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +110,10 @@ class Storage(Protocol):
         """The file of this machine that holds an object, for memory-mapping; None where there is none."""
 
 
+_UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and halves of characters."""
+
+
 def read_if_present(storage: Storage, name: str) -> tuple[bytes, Version] | None:
     """An object and its version, or None when there is none: what `compare_and_swap` starts from."""
     try:
@@ -148,7 +153,7 @@ def _problem(part: str) -> str:
         return "a part of it is empty"
     if part.startswith("."):
         return f"the part {part!r} begins with a dot"
-    if any(ord(c) < 32 or 0xD800 <= ord(c) <= 0xDFFF or ord(c) == 127 for c in part):
+    if _UNFIT.search(part):
         return f"the part {part!r} holds a control character or half of a character"
     if len(part.encode()) > LONGEST:
         return f"the part {part[:40]!r}... has more than {LONGEST} bytes"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 NOISE = re.compile(
-    r"(NOTE: )?Picked up |Using Spark's default log4j|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
+    r"(NOTE: )?Picked up |Using Spark's default log4j|Warning: Java versions > Java 11|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
     r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
 )
 _TRACEBACK = "Traceback (most recent call last):"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
+from penstock.errors import RunError
 from penstock.graph import types as t
 from penstock.graph.nodes import BAD, EventTime, Port
 from penstock.graph.types import quote
@@ -16,8 +18,9 @@ from penstock.spark.lower.sql import to_sql
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BUCKETS = 64
-"""Partitions are distinguished up to this many; beyond, some share a mark."""
+_LOG_PARTITIONS = 20
+"""Partitions are told apart up to two to this power. A sketch is as large as the partitions in it need."""
+_ENTRY, _EMPTY = struct.Struct("<QdB"), 4
 
 
 def event_time(at: Lowering, node: EventTime) -> None:
@@ -28,7 +31,7 @@ def event_time(at: Lowering, node: EventTime) -> None:
     good = f"({time} is not null)" if node.of_table else punctual
     observation = Observation()
     seen = at.input(node).observe(
-        observation, *map(f.expr, [f"count_if(not {good}) as bad", *_highs(at, node, time, punctual)])
+        observation, f.expr(f"count_if(not {good}) as bad"), f.expr(_highs(at, node, time, punctual))
     )
     at.observed[node.name] = observation
     at.give(Port(node.name), _good(seen, node, time, good))
@@ -52,18 +55,42 @@ def _good(frame: DataFrame, node: EventTime, time: str, good: str) -> DataFrame:
     return frame.where(good).selectExpr(*columns)
 
 
-def _highs(at: Lowering, node: EventTime, time: str, good: str) -> list[str]:
-    """The latest good time: of all, or of each bucket of partitions."""
-    high = f"max(case when {good} then unix_micros({time}) end)"
+def _highs(at: Lowering, node: EventTime, time: str, good: str) -> str:
+    """The latest good time: of all, or of each partition in a sketch, which is exact as long as it has room for all."""
     if not node.partition:
-        return [f"{high} as high"]
+        return f"max(case when {good} then unix_micros({time}) end) as high"
+    key = f"case when {good} then {_partition_key(at, node)} end"
+    return f"tuple_sketch_agg_double({key}, cast(unix_micros({time}) as double), {_LOG_PARTITIONS}, 'max') as highs"
+
+
+def _partition_key(at: Lowering, node: EventTime) -> str:
+    """What a partition is known by: a number or a text; null is a partition like any other."""
     name = quote(node.partition)
-    whole = at.plan.graph.output(node.inputs[0]).schema.field(node.partition).type in t.INTEGERS
-    bucket = f"pmod({name if whole else f'hash({name})'}, {BUCKETS})"
-    return [f"max(case when {good} and {bucket} = {i} then unix_micros({time}) end) as high{i}" for i in range(BUCKETS)]
+    if at.plan.graph.output(node.inputs[0]).schema.field(node.partition).type in t.INTEGERS:
+        return f"coalesce(cast({name} as bigint), {-(1 << 63) + 1}L - 1L)"
+    return f"coalesce(concat('=', cast({name} as string)), 'null')"
 
 
 def observed(observation: Observation) -> tuple[dict[str, int], int]:
     """The latest time of each partition with records, and how many records were bad."""
     found = observation.get
-    return {k.removeprefix("high"): v for k, v in found.items() if k != "bad" and v is not None}, found["bad"]
+    if "highs" in found:
+        return partition_highs(bytes(found["highs"])), found["bad"]
+    return {} if found["high"] is None else {"": found["high"]}, found["bad"]
+
+
+def partition_highs(sketch: bytes) -> dict[str, int]:
+    """The latest time of each partition in a tuple sketch of DataSketches: entries of a hash, a number and a mode after the preamble.
+
+    The hash has 63 bits, and stands for the partition from batch to batch.
+
+    >>> partition_highs(bytes.fromhex("01030901000ecc93"))
+    {}
+    >>> partition_highs(bytes.fromhex("01030901000acc93e56b61eec8804420880179609028184302"))
+    {'204480c8ee616be5': 1700000000000098}
+    """
+    if sketch[0] > 2:
+        raise RunError(f"an input has more partitions with a time of their own than {1 << _LOG_PARTITIONS:,}")
+    if sketch[5] & _EMPTY:
+        return {}
+    return {f"{key:x}": int(high) for key, high, _ in _ENTRY.iter_unpack(sketch[8 * sketch[0] :])}
