@@ -143,7 +143,7 @@ class StateStore:
         else:
             put_note(self.storage, self.manifest(version), made)
         self._published = (version, files)
-        self._named[version] = {f["path"] for each in steps.values() for f in each}
+        self._named[version] = {f.path for each in files.values() for f in each}
         if not self.epoch or version % FORGET_EVERY == 0:
             self._forget(version - max(2, self.keep))
         return wakes
