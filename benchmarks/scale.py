@@ -104,7 +104,7 @@ def manifest(files: int = 100_000, tasks: int = 4096) -> None:
 def requests() -> None:
     """Requests and bytes of a batch, by tasks: 100 records of each task, of which half are of known keys."""
     print("tasks  driver  tasks together")
-    for tasks in (1, 8, 64, 256):
+    for tasks in (1, 8, 64):
         storage = CountingStorage()
         store = StateStore(storage, keep=2, run="r", groups=32_768)
         for version in range(8):

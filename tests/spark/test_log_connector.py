@@ -165,6 +165,7 @@ def test_a_topic_of_200_partitions_has_a_watermark_for_each(penstock_spark: Any,
     send(*((p, 720) for p in fast), (130, 2))
     run("1h", mode="once")
     assert rows == [], "partition 130 is at its first seconds, and shares its time with no other"
+    send((4, 721))
     run("1s")
     got = sorted((p, begin.minute, n) for p, begin, _, n in rows)
     assert got == sorted([(130, 0, 3), *((p, 10, 1 + (p == 2)) for p in fast), *((p, 11, 1) for p in fast)])

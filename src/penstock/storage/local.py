@@ -163,13 +163,15 @@ class LocalStorage:
 
     def delete(self, *names: str) -> None:
         """Deletes objects, and directories that are empty then."""
-        paths = [self._path(name) for name in names]
-        for path in paths:
-            with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                _checksum_of(path).unlink(missing_ok=True)
-                path.unlink()
-        for directory in {path.parent for path in paths}:
-            self._tidy(directory)
+        directories = set[str]()
+        for name in map(check_name, names):
+            directory, _, last = f"{self.root}/{name}".rpartition("/")
+            directories.add(directory)
+            for each in (f".{last}.crc", last):
+                with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                    os.unlink(f"{directory}/{each}")  # noqa: PTH108 - thousands of them in a batch: half the time of a Path
+        for directory in directories:
+            self._tidy(Path(directory))
 
     def local_path(self, name: str) -> Path | None:
         """The file that holds an object; None when there is no such object."""
