@@ -383,3 +383,21 @@ def test_of_two_that_make_the_same_savepoint_one_does(folder: Path) -> None:
     first.give_up()
     made.verify()
     assert load(target) == made
+
+
+def test_the_number_of_key_groups_is_chosen_once_and_anew_from_a_savepoint(folder: Path) -> None:
+    """A run that names none goes on with the one that is kept; another one is refused, with the way to it."""
+    more = replace(WANTED, key_groups=4096)
+    for start in (Restart(folder, more).check, Restart(folder, more).settle):
+        with pytest.raises(CheckpointError, match=r"has 128 key groups.*got 4,096.*take a savepoint"):
+            start()
+    Restart(folder, replace(WANTED, key_groups=128)).check()
+    take(folder, directory_of("one", folder))
+    new = restored(folder, "one", more)
+    assert json.loads(text(new / "flow.json"))["key_groups"] == 4096
+    Restart(new, WANTED).settle()
+    Restart(new, more).settle()
+    assert json.loads(text(new / "flow.json"))["key_groups"] == 4096
+    with pytest.raises(CheckpointError, match=r"has 4,096 key groups.*got 128"):
+        Restart(new, replace(WANTED, key_groups=128)).check()
+    assert counts(new, 2) == {"a": 2, "b": 2, "c": 3}
