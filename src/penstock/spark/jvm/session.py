@@ -16,6 +16,7 @@ from penstock.errors import SetupError
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
+from penstock.spark.jvm.sockets import socket_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +74,7 @@ def session(
     if not jvm_is_up():
         if _is_local(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
+            made = {**socket_settings(), **made}
         start_jvm(made, log_level)
     from pyspark.sql import SparkSession
 
