@@ -69,6 +69,19 @@ def files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
     return staged
 
 
+def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
+    from penstock.connectors.files.parts import Written
+    from penstock.connectors.files.sink import StagedFiles
+    from penstock.storage import storage_at
+
+    aside = f"_penstock/{batch.sink}-{batch.id}-{sink.fence}-{uuid.uuid4().hex[:8]}"
+    lines = "".join(f"{json.dumps({'id': n})}\n" for n in ids)
+    storage_at(batch.options["path"]).write(f"{aside}/part-00000.json", lines.encode())
+    staged = StagedFiles(batch.options["path"], aside, batch, sink.fence)
+    staged.take([Written("part-00000.json", len(ids))])
+    return staged
+
+
 def framed(sink: SinkConnector, ids: list[int], batch: Batch) -> Staged:
     import pyarrow as pa
 
@@ -111,6 +124,7 @@ Stage = Callable[[Any, list[int], Batch], Staged]
 KINDS: dict[str, tuple[Make, Stage]] = {
     "log": (log_sink, log_staged),
     "files": (files_sink, files_staged),
+    "stored files": (files_sink, stored_files_staged),
     "postgres": (postgres_sink, framed),
     "redis": (redis_sink, framed),
     "kafka": (kafka_sink, kafka_staged),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import uuid
@@ -15,7 +14,7 @@ import pytest
 from penstock.storage import Conflict, NotFound, ScopedStorage, Storage, StorageError, object_store
 from penstock.storage.object_store import ObjectStore
 from penstock.storage.spool import PART
-from penstock.testing.stores import StoreServer, s3_environment
+from penstock.testing.stores import StoreServer
 from tests.storage.proxy import FAULTS, FaultProxy, Request, fault_proxy
 
 pytestmark = pytest.mark.spark
@@ -31,18 +30,12 @@ class Faulty:
 
 
 @pytest.fixture
-def faulty(s3: str, s3_store: StoreServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faulty]:
+def faulty(s3: str, s3_store: StoreServer) -> Iterator[Faulty]:
     prefix = uuid.uuid4().hex
     with fault_proxy(s3_store.server.port) as proxy:
-        direct = ScopedStorage(ObjectStore("s3://penstock"), prefix)
+        direct = ScopedStorage(ObjectStore(s3), prefix)
         direct.write("there", b"old content")
-        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
-        object_store._clients.pop(("s3://penstock/", os.getpid()), None)
-        storage = ScopedStorage(ObjectStore("s3://penstock/"), prefix)
-        assert storage.read("there") == b"old content"
-        monkeypatch.setenv("AWS_ENDPOINT_URL", s3_environment(s3_store.server.url)["AWS_ENDPOINT_URL"])
-        proxy.requests.clear()
-        yield Faulty(proxy, storage, direct)
+        yield Faulty(proxy, ScopedStorage(ObjectStore(s3, (("endpoint", proxy.url),)), prefix), direct)
 
 
 BIG = random.Random(7).randbytes(PART * 2 + 12345)
@@ -244,7 +237,7 @@ def test_a_store_that_never_answers_is_an_error_that_names_the_object(
 
 def test_a_refusal_is_not_repeated(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another-secret-4711")
-    stranger = ObjectStore("s3://penstock/of-another")
+    stranger = ObjectStore(s3)
     for call in (
         lambda: stranger.read("a"),
         lambda: stranger.write("a", b"1"),

@@ -20,7 +20,7 @@ from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
 from penstock.storage.mirrored import MirroredStorage
 from penstock.storage.mounts import make_directory, mounted, open_storage
-from penstock.storage.objects import checksum, copy_object, delete_under, exists, names_under
+from penstock.storage.objects import checksum, copy_object, delete_under, exists, move_object, names_under
 from penstock.storage.scoped import ScopedStorage
 from penstock.storage.urls import storage_at
 
@@ -43,6 +43,7 @@ __all__ = [
     "is_url",
     "make_directory",
     "mounted",
+    "move_object",
     "names_under",
     "object_name",
     "open_storage",

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, PreconditionError
@@ -42,7 +42,7 @@ from penstock.storage.spool import PART, Spool, repeatable
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
-    from obstore.store import ClientConfig, RetryConfig
+    from obstore.store import ClientConfig, RetryConfig, S3Config
     from obstore.store import ObjectStore as Client
 
 T = TypeVar("T")
@@ -58,7 +58,8 @@ SILENCE = timedelta(seconds=30)
 _WRITERS = "penstockwriters"  # Azure allows no hyphens
 _STATUS = re.compile(r"status code: (\d{3})")
 _AGAIN = ("408", "429")
-_clients: dict[tuple[str, int], Client] = {}
+_VARIABLES = ("AWS_", "AZURE_", "GOOGLE_")
+_clients: dict[tuple[object, ...], Client] = {}
 _lock = threading.Lock()
 
 
@@ -68,9 +69,11 @@ class ObjectStore:
 
     Attributes:
         url: The bucket or container, as `s3://bucket`.
+        settings: Names and values of `obstore` that differ from the environment, such as `endpoint`; no secrets, they travel to workers.
     """
 
     url: str
+    settings: tuple[tuple[str, str], ...] = ()
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
         """The bytes of an object from `begin`, at most `length` of them."""
@@ -143,6 +146,11 @@ class ObjectStore:
             for path in paths if len(paths) > 1 else ():
                 self.delete(path)
 
+    def copy(self, name: str, copied: str) -> None:
+        """Has the store make a second object of the same content, in place of one that is there."""
+        old, new = check_name(name), check_name(copied)
+        self._ask(name, lambda: obstore.copy(self._client, old, new))
+
     def local_path(self, name: str) -> Path | None:
         """None: nothing here is a file."""
         check_name(name)
@@ -150,10 +158,12 @@ class ObjectStore:
 
     @property
     def _client(self) -> Client:
-        key = (self.url, os.getpid())
+        """The client of this process, for the environment as it is now."""
+        variables = tuple(sorted((n, v) for n, v in os.environ.items() if n.startswith(_VARIABLES)))
+        key = (self.url, os.getpid(), self.settings, variables)
         with _lock:
             if key not in _clients:
-                _clients[key] = _opened(self.url)
+                _clients[key] = _opened(self.url, dict(self.settings))
             return _clients[key]
 
     def _listed(self, prefix: str | None) -> builtins.list[ObjectMeta]:
@@ -301,7 +311,7 @@ def is_passing(error: Exception) -> bool:
     return status is None or status[1].startswith("5") or status[1] in _AGAIN
 
 
-def _opened(url: str) -> Client:
+def _opened(url: str, settings: dict[str, str]) -> Client:
     retries: RetryConfig = {
         "max_retries": 4,
         "retry_timeout": timedelta(seconds=PATIENCE / 2),
@@ -314,6 +324,6 @@ def _opened(url: str) -> Client:
         "timeout": timedelta(minutes=10),
     }
     try:
-        return from_url(url, client_options=client, retry_config=retries)
+        return from_url(url, client_options=client, retry_config=retries, config=cast("S3Config", settings))
     except (BaseError, ValueError) as error:
         raise StorageError(f"{url} cannot be opened: {_reason(error)}") from None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
 
-from penstock.storage.base import NotFound, Storage
+from penstock.storage.base import NotFound, Storage, check_name
 from penstock.storage.local import LocalStorage
 from penstock.storage.scoped import ScopedStorage
 
@@ -68,6 +69,43 @@ def copy_object(source: Storage, name: str, target: Storage, copied: str, *, lin
     if not (link and _link(source, name, target, copied)):
         source.size(name)
         target.put_if_absent(copied, read_parts(source, name))
+
+
+@runtime_checkable
+class CopyingStorage(Protocol):
+    """A storage that can copy an object itself, so that its bytes do not travel."""
+
+    def copy(self, name: str, copied: str) -> None:
+        """Makes a second object of the same content, in place of one that is there."""
+
+
+def move_object(storage: Storage, name: str, moved: str) -> None:
+    """Gives an object another name, in place of one that is there. Both are there for a moment, and nobody sees a part of one.
+
+    >>> from penstock.storage.memory import MemoryStorage
+    >>> kept = MemoryStorage()
+    >>> kept.write("a", b"1")
+    >>> move_object(kept, "a", "b/c")
+    >>> names_under(kept, "")
+    ['b/c']
+
+    Raises:
+        NotFound: There is no such object.
+    """
+    root, prefix = _rooted(storage, "")
+    if isinstance(root, CopyingStorage):
+        root.copy(prefix + check_name(name), prefix + check_name(moved))
+    else:
+        storage.size(name)
+        storage.write(moved, read_parts(storage, name))
+    storage.delete(name)
+
+
+def _rooted(storage: Storage, prefix: str) -> tuple[Storage, str]:
+    """The storage of which others are parts, and the prefix of this part there."""
+    if isinstance(storage, ScopedStorage):
+        return _rooted(storage.storage, f"{storage.prefix}/{prefix}")
+    return storage, prefix
 
 
 def _link(source: Storage, name: str, target: Storage, copied: str) -> bool:

@@ -23,6 +23,7 @@ from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
 from penstock.spark.jvm.jars import get_jars
 from penstock.spark.jvm.java import use_java
+from penstock.storage import storage_at
 from penstock.testing.servers import Server, folder_of, free_port, running
 
 KEY, SECRET = "penstock", "wachtwoord-geheim"
@@ -54,14 +55,18 @@ class StoreServer:
 
 @contextmanager
 def s3_server() -> Iterator[StoreServer]:
-    """An S3 server of its own, with conditional puts; a bucket is made when it is first written to."""
+    """An S3 server of its own, with conditional puts; other buckets are made when they are first written to."""
     with folder_of("penstock-s3-") as folder:
         port = free_port()
         command = _s3_command(folder, port)
         # Asked to end, it takes half a minute; nothing that it keeps is to stay.
         server = Server(f"http://127.0.0.1:{port}", port, folder, command, lambda: _answers(port), stopping=SIGKILL)
         with running(server):
-            yield StoreServer(server, "s3://penstock", s3_environment(server.url))
+            store = StoreServer(server, "s3://penstock", s3_environment(server.url))
+            with store.as_environment() as url:
+                storage_at(url).write("ready", b"")  # makes the bucket, when the server can keep something
+                storage_at(url).delete("ready")
+            yield store
 
 
 def s3_environment(endpoint: str) -> dict[str, str]:
@@ -82,7 +87,13 @@ def _s3_command(folder: Path, port: int) -> list[str]:
     (folder / "s3.json").write_text(json.dumps({"identities": [who]}))
     ports = [f"-{part}={free_port()}" for part in _PORTS]
     sockets = [f"-{part}.localSocket={folder / part}.sock" for part in ("filer", "s3")]
-    settings = ["-master.telemetry=false", "-master.volumeSizeLimitMB=256", "-volume.max=64", "-s3.port.iceberg=0"]
+    settings = [
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=256",
+        "-volume.max=64",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+    ]
     where = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={folder}", f"-s3.config={folder / 's3.json'}"]
     return [program, "server", "-s3", f"-s3.port={port}", *where, *ports, *sockets, *settings]
 

@@ -1,4 +1,4 @@
-"""File systems, as a sink of files needs them: this machine's disk, and whatever else Spark knows."""
+"""File systems, as a sink of files needs them: this machine's disk, object stores, and whatever else Spark knows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from penstock.connectors.files.store import StoreDisk, store_of
 from penstock.errors import RunError
 
 if TYPE_CHECKING:
@@ -174,6 +175,9 @@ def plain_path(address: str) -> str:
 
 def disk_of(path: str) -> tuple[Disk, str]:
     """The file system a path lies on, and the path as that one takes it."""
+    storage = store_of(path)
+    if storage is not None:
+        return StoreDisk(storage), ""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()

@@ -1,10 +1,11 @@
-"""Files without a JVM: text lines, JSON lines, CSV and Parquet of this machine's disk."""
+"""Files without a JVM: text lines, JSON lines, CSV and Parquet of this machine's disk and of stores."""
 
 from __future__ import annotations
 
 import codecs
 import glob
 import re
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,8 +14,10 @@ from typing import cast
 
 import pyarrow as pa
 
-from penstock.connectors.files.disk import LocalDisk
+from penstock.connectors.files.disk import LocalDisk, plain_path
+from penstock.connectors.files.listing import is_stored, stored_files
 from penstock.connectors.files.partitions import Folders, typed_values
+from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.errors import RunError, SchemaError
 from penstock.graph.endpoints.basic import matching_files
@@ -24,6 +27,7 @@ from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.csv_text import cells_of
 from penstock.kernels.records.reading import READERS, MalformedRecord, Unreadable, decoded
 from penstock.kernels.records.writing import json_writer
+from penstock.storage import Storage, storage_at
 
 Write = Callable[[LocalSink, Sequence[Row], Path], None]
 _BLANK = {"json": b" \t", "csv": bytes(range(33))}
@@ -35,18 +39,26 @@ def read_files(source: LocalSource) -> Iterator[Record]:
 
     Lines that are no records come as `MalformedRecord`. Raises RunError when nothing is there.
     """
-    if not glob.glob(source.options["path"]):
-        raise RunError(f"there is nothing at {source.options['path']!r} to read")
     read = _by_line if source.options["format"] in READERS else _table
-    for path in matching_files(source.options["path"]):
-        yield from read(path, source)
+    for path, load in _found(source.options["path"]):
+        yield from read(path, load, source)
 
 
-def _by_line(path: str, source: LocalSource) -> Iterator[Record]:
+def _found(path: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The files of a path, each with what reads it."""
+    if not (stored_files(path) if is_stored(path) else glob.glob(plain_path(path))):
+        raise RunError(f"there is nothing at {path!r} to read")
+    if is_stored(path):
+        yield from ((file.url, file.read) for file in stored_files(path))
+    else:
+        yield from ((each, Path(each).read_bytes) for each in matching_files(plain_path(path)))
+
+
+def _by_line(path: str, load: Callable[[], bytes], source: LocalSource) -> Iterator[Record]:
     """The records of a file of text, JSON or CSV, line by line, as Spark reads them."""
     form, values = source.options["format"], typed_values(path, source.schema)
     folders = Folders.of(source.schema, values)
-    lines = _lines(Path(path).read_bytes())
+    lines = _lines(load())
     first = 1 if form == "csv" and source.options["header"] else 0
     if first and lines:
         _check_header(path, lines[0], folders.inside)
@@ -66,13 +78,13 @@ def _lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _table(path: str, source: LocalSource) -> Iterator[Record]:
+def _table(path: str, load: Callable[[], bytes], source: LocalSource) -> Iterator[Record]:
     """The records of a file of Parquet."""
     import pyarrow.parquet as pq
 
     values = typed_values(path, source.schema)
     folders = Folders.of(source.schema, values)
-    table = pq.read_table(path, partitioning=None)
+    table = pq.read_table(pa.BufferReader(load()) if is_stored(path) else path, partitioning=None)
     table = table.select(list(folders.inside.names)).cast(arrow_schema(folders.inside))
     for row in zip(*to_columns(table), strict=True):
         yield folders.row_of(row, values) if values else row
@@ -89,15 +101,35 @@ def _check_header(path: str, line: bytes, schema: Schema) -> None:
 
 def write_files(sink: LocalSink, rows: Sequence[Row]) -> None:
     """One file in each folder, which appears as a whole; they replace those of the last bounded run of this sink."""
-    folder, form = Path(sink.options["path"]), sink.options["format"]
+    if is_stored(sink.options["path"]):
+        _write_stored(sink, rows, storage_at(sink.options["path"]))
+        return
+    folder, form = Path(plain_path(sink.options["path"])), sink.options["format"]
     folders = Folders.of(sink.schema, sink.options.get("partition_by", ()))
-    prefix = f"{sink.step}-{0:08d}-bounded-"
+    prefix = _prefix(sink)
     folder.mkdir(parents=True, exist_ok=True)
     made = [(path, _aside(sink, folders, part, folder / path)) for path, part in _parted(folders, rows).items()]
     for old in LocalDisk().names(str(folder), prefix, len(folders.names)):
         (folder / old).unlink()
     for path, aside in made:
         aside.rename(folder / path / f"{prefix}00000.{_ENDINGS.get(form, form)}")
+
+
+def _prefix(sink: LocalSink) -> str:
+    return f"{sink.step}-{0:08d}-bounded-"
+
+
+def _write_stored(sink: LocalSink, rows: Sequence[Row], storage: Storage) -> None:
+    """The same in a store, where an object appears as a whole."""
+    folders, form = Folders.of(sink.schema, sink.options.get("partition_by", ())), sink.options["format"]
+    own, made = f"{_prefix(sink)}00000.{_ENDINGS.get(form, form)}", set[str]()
+    with tempfile.TemporaryDirectory() as aside:
+        for path, part in _parted(folders, rows).items():
+            name = f"{path}/{own}" if path else own
+            storage.write(name, _aside(sink, folders, part, Path(aside)).read_bytes())
+            made.add(name)
+    old = StoreDisk(storage).names("", _prefix(sink), len(folders.names))
+    storage.delete(*(name for name in old if name not in made))
 
 
 def _parted(folders: Folders, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:

@@ -1,4 +1,4 @@
-"""Files: text lines, JSON lines, CSV and Parquet, written to any file system Spark knows."""
+"""Files: text lines, JSON lines, CSV and Parquet, written to object stores and to any file system Spark knows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import Manifests, Named, entry_of
+from penstock.connectors.files.store import StoreDisk, check_conditions
 from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from penstock.connectors.files.parts import Written
 
 BOUNDED = "bounded"
 """The lineage of bounded runs: one replaces what the last has written."""
@@ -33,7 +36,10 @@ class FilesSink(LedgerSink):
         """Takes over, finishes what an earlier driver has begun, and returns its last entry."""
         if context.delivery != EXACTLY_ONCE or context.lineage == BOUNDED:
             return None
-        manifests = Manifests(*disk_of(context.options["path"]), context.sink, context.lineage)
+        disk, path = disk_of(context.options["path"])
+        if isinstance(disk, StoreDisk):
+            check_conditions(disk.storage, context.options["path"])
+        manifests = Manifests(disk, path, context.sink, context.lineage)
         self.fence, last = manifests.take_over(), manifests.tail().manifest
         if last is not None:
             manifests.settle(last)
@@ -42,11 +48,26 @@ class FilesSink(LedgerSink):
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Writes the files aside."""
         path = batch.options["path"].rstrip("/")
+        _check_shared(path, batch)
         aside = f"_penstock/{batch.sink}-{batch.id}-{self.fence}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(path, aside, batch, self.fence)
         staged.check_folder()
-        staged.rows = _write(frame, batch.options["format"], partitions(batch), f"{path}/{aside}")
+        kind, by = batch.options["format"], partitions(batch)
+        if isinstance(staged.disk, StoreDisk):
+            from penstock.connectors.files.parts import write_parts
+
+            staged.take(write_parts(frame, kind, by, path, aside))
+        else:
+            staged.rows = _write(frame, kind, by, f"{path}/{aside}")
         return staged
+
+
+def _check_shared(path: str, batch: Batch) -> None:
+    if path.startswith("memory://"):
+        raise RunError(
+            f"sink {batch.sink!r}: {path} is the memory of one process, and the tasks of Spark run in others. "
+            f"Write to a path or to an object store"
+        )
 
 
 def partitions(batch: Batch) -> tuple[str, ...]:
@@ -73,6 +94,11 @@ class StagedFiles(Staged):
         self.folder, self.batch, self.fence = aside, batch, fence
         self.depth = len(partitions(batch))
         self.aside = f"{self.path}/{aside}"
+        self.written: list[str] | None = None
+
+    def take(self, written: list[Written]) -> None:
+        """Counts the files that tasks have written; what else lies aside is of attempts that failed."""
+        self.rows, self.written = sum(each.rows for each in written), [each.name for each in written]
 
     def check_folder(self) -> None:
         """A sink that begins must not add to what another life of the flow has written: readers would see all twice."""
@@ -83,7 +109,7 @@ class StagedFiles(Staged):
         others = [n for n in names if f"-{self.batch.lineage}-" not in _last(n)]
         if others:
             raise RunError(
-                f"sink {self.batch.sink!r}: {self.path} holds files of another life of this flow, such as {others[0]} (it was "
+                f"sink {self.batch.sink!r}: {self.batch.options['path']} holds files of another life of this flow, such as {others[0]} (it was "
                 f"started with --fresh, or as --batch). Move them away or write to another folder, then start again"
             )
 
@@ -115,12 +141,15 @@ class StagedFiles(Staged):
 
     def _moves(self) -> list[tuple[str, str]]:
         """The files aside and the names they get."""
-        made = self.disk.names(self.aside, "part-", self.depth) if self.rows else []
+        made = self._made() if self.rows else []
         if self.rows and not made:
             raise RunError(
                 f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there"
             )
         return [(n, self._final(n, at)) for at, n in enumerate(sorted(made))]
+
+    def _made(self) -> list[str]:
+        return self.disk.names(self.aside, "part-", self.depth) if self.written is None else self.written
 
     def _final(self, name: str, at: int) -> str:
         """The name that a file gets, in the folder of its values."""

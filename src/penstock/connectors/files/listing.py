@@ -1,0 +1,80 @@
+"""Which files of a store a URL stands for: an object, those of a folder, or those that a glob fits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from penstock.storage import Storage, exists, is_url, storage_at
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store. `url` is what users are shown; the folders in it may name fields and their values."""
+
+    storage: Storage
+    name: str
+    url: str
+    size: int
+
+    def read(self) -> bytes:
+        """Its content."""
+        return self.storage.read(self.name)
+
+
+def is_stored(path: str) -> bool:
+    """Whether a path is a URL of a store, and not of this machine."""
+    return is_url(path) and not path.lower().startswith("file://")
+
+
+def stored_files(url: str) -> list[StoredFile]:
+    """The files a URL or glob stands for, in order of name; hidden ones and those with a leading underscore are not.
+
+    >>> storage_at("memory://listing/in").write("day=1/a.json", b"{}")
+    >>> storage_at("memory://listing/in").write("_penstock/probe", b"1")
+    >>> [file.url for file in stored_files("memory://listing/in")], [file.name for file in stored_files("memory://listing/i*/d*/*.json")]
+    (['memory://listing/in/day=1/a.json'], ['in/day=1/a.json'])
+    """
+    base, pattern = _split(url.rstrip("/"))
+    storage = storage_at(base)
+    found = [
+        StoredFile(storage, entry.name, f"{base}/{entry.name}", entry.size)
+        for entry in storage.list(_static(pattern))
+        if _fits(entry.name.split("/"), pattern)
+    ]
+    return found or list(_itself(base, pattern))
+
+
+def _split(url: str) -> tuple[str, list[str]]:
+    """A URL without a glob, and the parts of the glob that follow."""
+    scheme, _, rest = url.partition("://")
+    parts = rest.split("/")
+    first = next((at for at, part in enumerate(parts) if at and _GLOB.search(part)), len(parts))
+    return f"{scheme}://{'/'.join(parts[:first])}", parts[first:]
+
+
+def _static(pattern: list[str]) -> str:
+    """What the names that fit a glob begin with."""
+    return _GLOB.split(pattern[0])[0] if pattern else ""
+
+
+def _fits(parts: list[str], pattern: list[str]) -> bool:
+    """Whether a name fits a glob: as a file, or in a folder that does."""
+    if len(parts) < len(pattern) or parts[-1].startswith(("_", ".")):
+        return False
+    folders = parts[len(pattern) : -1] if len(parts) > len(pattern) else []
+    return all(map(fnmatchcase, parts, pattern)) and all("=" in each for each in folders)
+
+
+def _itself(url: str, pattern: list[str]) -> Iterator[StoredFile]:
+    """The object that a URL without a glob names."""
+    above, _, name = url.rpartition("/")
+    if pattern or above.endswith("/") or not name:
+        return
+    storage = storage_at(above)
+    if exists(storage, name):
+        yield StoredFile(storage, name, url, storage.size(name))
