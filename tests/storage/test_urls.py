@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.errors import SetupError
 from penstock.storage import LocalStorage, NotFound, StorageError, is_url, storage_at
 
 
@@ -55,3 +56,47 @@ def test_what_is_a_url() -> None:
         False,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://", "s3:///prefix", "s3://key:geheim@bucket/a", "hdfs:///a", "hdfs://u:geheim@h/a", "s3://b/../c"]
+)
+def test_a_url_without_a_bucket_or_with_a_password_is_refused(url: str) -> None:
+    with pytest.raises(StorageError) as raised:
+        storage_at(url)
+    assert "geheim" not in str(raised.value)
+
+
+def test_where_a_store_is_travels_and_keys_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pickle
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "geheim-4711")
+    for scheme in ("s3", "s3a"):
+        sent = pickle.dumps(storage_at(f"{scheme}://bucket/prefix"))
+        assert b"http://127.0.0.1:1" in sent
+        assert b"4711" not in sent
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for module, name in (("object_store", "obstore"), ("hdfs", "hdfs_native")):
+        monkeypatch.delitem(sys.modules, f"penstock.storage.{module}", raising=False)
+        monkeypatch.setitem(sys.modules, name, None)
+    for url, extra in (
+        ("s3://b/p", "s3"),
+        ("gs://b/p", "gcs"),
+        ("abfs://c@a.dfs.core.windows.net/p", "azure"),
+        ("hdfs://h/p", "hdfs"),
+    ):
+        with pytest.raises(SetupError, match=rf"pip install 'penstock\[{extra}\]'"):
+            storage_at(url)
+
+
+def test_libraries_are_imported_when_a_url_asks_for_them() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, penstock.storage as s; s.storage_at('/tmp/x'); print([m for m in ('obstore', 'hdfs_native') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -85,19 +85,21 @@ class Ranges:
         return min((n for n in (self.most, noted) if n is not None), default=None)
 
 
-def stream_of(spark: SparkSession, ranges: Ranges, context: SourceContext) -> DataFrame:
-    """A streaming frame."""
-    return spark.readStream.format(_registered(spark, ranges, context)).load().select(*map(quote, context.schema.names))
+def stream_of(spark: SparkSession, ranges: Ranges, context: SourceContext, ddl: str = "") -> DataFrame:
+    """A streaming frame: of the fields of the step, or of those that `ddl` names."""
+    frame = spark.readStream.format(_registered(spark, ranges, context, ddl)).load()
+    return frame if ddl else frame.select(*map(quote, context.schema.names))
 
 
-def bounded_of(spark: SparkSession, ranges: Ranges, context: SourceContext) -> DataFrame:
-    """A plain frame of what is there now."""
-    return spark.read.format(_registered(spark, ranges, context)).load().select(*map(quote, context.schema.names))
+def bounded_of(spark: SparkSession, ranges: Ranges, context: SourceContext, ddl: str = "") -> DataFrame:
+    """A plain frame of what is there now: of the fields of the step, or of those that `ddl` names."""
+    frame = spark.read.format(_registered(spark, ranges, context, ddl)).load()
+    return frame if ddl else frame.select(*map(quote, context.schema.names))
 
 
-def _registered(spark: SparkSession, ranges: Ranges, context: SourceContext) -> str:
+def _registered(spark: SparkSession, ranges: Ranges, context: SourceContext, ddl: str) -> str:
     """The name under which Spark knows a class that is made for this source alone."""
-    ranges.schema, ranges.pace = str(context.schema), context.folder / "pace"
+    ranges.schema, ranges.pace = ddl or str(context.schema), context.folder / "pace"
     called = f"penstock_{context.endpoint.kind}_{next(_NUMBER)}"
     made = type("Made", (RangeSource,), {"ranges": ranges, "called": called})
     spark.dataSource.register(made)

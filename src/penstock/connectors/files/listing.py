@@ -67,7 +67,12 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
     if len(parts) < len(pattern) or parts[-1].startswith(("_", ".")):
         return False
     folders = parts[len(pattern) : -1] if len(parts) > len(pattern) else []
-    return all(map(fnmatchcase, parts, pattern)) and all("=" in each for each in folders)
+    return all(map(_fits_part, parts, pattern)) and all("=" in each for each in folders)
+
+
+def _fits_part(part: str, pattern: str) -> bool:
+    """What is aside is not found by a star."""
+    return fnmatchcase(part, pattern) and (part[0] not in "_." or pattern[0] in "_.")
 
 
 def _itself(url: str, pattern: list[str]) -> Iterator[StoredFile]:

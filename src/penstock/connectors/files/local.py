@@ -58,18 +58,23 @@ def _by_line(path: str, load: Callable[[], bytes], source: LocalSource) -> Itera
     """The records of a file of text, JSON or CSV, line by line, as Spark reads them."""
     form, values = source.options["format"], typed_values(path, source.schema)
     folders = Folders.of(source.schema, values)
-    lines = _lines(load())
-    first = 1 if form == "csv" and source.options["header"] else 0
-    if first and lines:
-        _check_header(path, lines[0], folders.inside)
-    for number, line in enumerate(lines[first:], 1 + first):
-        if not line.strip(_BLANK.get(form, b"")) and form != "text":
-            continue
+    for number, line in data_lines(path, load(), form, source.options["header"], folders.inside):
         try:
             found = READERS[form](decoded(line), folders.inside)
             yield folders.row_of(found, values) if values else found
         except Unreadable as error:
             yield MalformedRecord(line, f"{path}, line {number}", str(error))
+
+
+def data_lines(path: str, content: bytes, form: str, header: bool, schema: Schema) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are records, with their numbers: not the header of CSV, which must fit, and no blank ones."""
+    lines = _lines(content)
+    first = 1 if form == "csv" and header else 0
+    if first and lines:
+        _check_header(path, lines[0], schema)
+    for number, line in enumerate(lines[first:], 1 + first):
+        if line.strip(_BLANK.get(form, b"")) or form == "text":
+            yield number, line
 
 
 def _lines(content: bytes) -> list[bytes]:

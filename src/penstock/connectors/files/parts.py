@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from penstock.connectors.files.store import store_of
-from penstock.errors import RunError, SchemaError
+from penstock.errors import SchemaError
 from penstock.graph.endpoints.hive import NULL, escaped
 from penstock.graph.types import quote
 from penstock.storage import Storage
@@ -38,11 +37,11 @@ class Written:
     rows: int
 
 
-def write_parts(frame: DataFrame, kind: str, by: tuple[str, ...], url: str, folder: str) -> list[Written]:
-    """Writes the rows of a frame to files in a folder below a URL; by the values of some fields into folders of that."""
+def write_parts(frame: DataFrame, kind: str, by: tuple[str, ...], storage: Storage, folder: str) -> list[Written]:
+    """Writes the rows of a frame to files in a folder of a storage; by the values of some fields into folders of that."""
     inside = [name for name in frame.columns if name not in by]
     header = _csv_header(inside) if kind == "csv" else b""
-    task = PartTask(url, folder, kind, by, header)
+    task = PartTask(storage, folder, kind, by, header)
     values = [f"cast({quote(name)} as string) as {_FOLDER}{at}" for at, name in enumerate(by)]
     prepared = frame.selectExpr(*values, *_contents(frame, kind, inside))
     found = prepared.mapInArrow(task, "name string, rows bigint").collect()
@@ -71,7 +70,7 @@ def _csv_header(names: list[str]) -> bytes:
 class PartTask:
     """What a task does with its rows. `header` is the first line of each file."""
 
-    url: str
+    storage: Storage
     folder: str
     kind: str
     by: tuple[str, ...]
@@ -79,9 +78,6 @@ class PartTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the files of a task; yields their names and numbers of rows."""
-        storage = store_of(self.url)
-        if storage is None:
-            raise RunError(f"{self.url} is no URL of an object store")
         with ExitStack() as opened:
             files: dict[str, PartFile] = {}
             for batch in batches:
@@ -89,7 +85,7 @@ class PartTask:
                     if folder not in files:
                         files[folder] = self._file(folder, opened)
                     files[folder].add(part)
-            made = [each.send(storage, self.folder) for each in files.values()]
+            made = [each.send(self.storage, self.folder) for each in files.values()]
         names, rows = [each.name for each in made], [each.rows for each in made]
         yield pa.RecordBatch.from_arrays([pa.array(names, pa.string()), pa.array(rows, pa.int64())], ["name", "rows"])
 

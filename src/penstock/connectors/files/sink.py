@@ -9,7 +9,7 @@ from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import Manifests, Named, entry_of
-from penstock.connectors.files.store import StoreDisk, check_conditions
+from penstock.connectors.files.store import StoreDisk, check_conditions, check_shared
 from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
@@ -48,7 +48,7 @@ class FilesSink(LedgerSink):
     def stage(self, frame: DataFrame, batch: Batch) -> Staged:
         """Writes the files aside."""
         path = batch.options["path"].rstrip("/")
-        _check_shared(path, batch)
+        check_shared(path, f"sink {batch.sink!r}")
         aside = f"_penstock/{batch.sink}-{batch.id}-{self.fence}-{uuid.uuid4().hex[:8]}"
         staged = StagedFiles(path, aside, batch, self.fence)
         staged.check_folder()
@@ -56,18 +56,10 @@ class FilesSink(LedgerSink):
         if isinstance(staged.disk, StoreDisk):
             from penstock.connectors.files.parts import write_parts
 
-            staged.take(write_parts(frame, kind, by, path, aside))
+            staged.take(write_parts(frame, kind, by, staged.disk.storage, aside))
         else:
             staged.rows = _write(frame, kind, by, f"{path}/{aside}")
         return staged
-
-
-def _check_shared(path: str, batch: Batch) -> None:
-    if path.startswith("memory://"):
-        raise RunError(
-            f"sink {batch.sink!r}: {path} is the memory of one process, and the tasks of Spark run in others. "
-            f"Write to a path or to an object store"
-        )
 
 
 def partitions(batch: Batch) -> tuple[str, ...]:

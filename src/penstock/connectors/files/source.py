@@ -1,9 +1,9 @@
-"""Files: text lines, JSON lines, CSV and Parquet, read from any file system Spark knows."""
+"""Files: text lines, JSON lines, CSV and Parquet, read from object stores and from any file system Spark knows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
@@ -12,12 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.files.disk import plain_path
+from penstock.connectors.files.listing import stored_files
 from penstock.connectors.files.manifests import committed_by_folder
+from penstock.connectors.files.store import check_shared, is_in_store
+from penstock.connectors.files.stored import POSITION as LINE_POSITION
+from penstock.connectors.files.stored import StoredRanges
 from penstock.connectors.malformed import MALFORMED, REPLAYED, described, not_text, raised, raw_rows, read_values
 from penstock.connectors.parsing import CSV, TEXT, csv_cells, csv_ddl, csv_reading, csv_unfit, json_reading, literal
+from penstock.connectors.ranges import bounded_of, stream_of
+from penstock.errors import RunError
+from penstock.graph.endpoints.hive import values_of
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 from penstock.kernels.records.json_text import BLANKS
+from penstock.storage import Storage, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +37,10 @@ class FilesSource(SourceConnector):
 
     def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The files that are there, then those that come."""
+        if is_in_store(context.options["path"]):
+            return _stored(
+                context, lambda ranges, ddl: stream_of(spark, ranges, context, ddl), open_storage(context.folder)
+            )
         reader = spark.readStream.format(_format(context)).schema(_schema(context)).options(**_options(context))
         if "files_per_batch" in context.options:
             reader = reader.option("maxFilesPerTrigger", context.options["files_per_batch"])
@@ -38,6 +50,8 @@ class FilesSource(SourceConnector):
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The files that are there; in a folder that a sink of Penstock has written, those of complete batches."""
         path = context.options["path"]
+        if is_in_store(path):
+            return _stored(context, lambda ranges, ddl: bounded_of(spark, ranges, context, ddl), None)
         groups = committed_by_folder(path)
         frames = [_read(spark, context, files, base) for base, files in groups.items()] or [_read(spark, context, path)]
         return _fields(reduce(lambda one, other: one.unionByName(other), frames), context)
@@ -45,6 +59,8 @@ class FilesSource(SourceConnector):
     def locate(self, spark: SparkSession, context: SourceContext, spot: Spot) -> str:
         """The file and the position in it: the batch's files are read again, which yields the same partitions."""
         path = context.options["path"]
+        if is_in_store(path):
+            return ""
         paths, base = _batch_files(spot) or [path], path if _is_folder(path) else ""
         number = "monotonically_increasing_id()"
         keeping = replace(context, keeps_malformed=context.options["format"] in PARSED_FORMATS)
@@ -61,6 +77,8 @@ class FilesSource(SourceConnector):
 
     def positions(self, malformed: Sequence[tuple[bytes, str]]) -> list[str]:
         """The files, and where they lie on this machine also the lines."""
+        if any(is_in_store(at) for _, at in malformed):
+            return [at for _, at in malformed]
         lines = {
             path: _lines(path, {raw for raw, at in malformed if at == path}) for path in {at for _, at in malformed}
         }
@@ -75,6 +93,36 @@ class FilesSource(SourceConnector):
 
 
 PARSED_FORMATS = ("json", "csv")
+
+
+def _stored(context: SourceContext, read: Callable[[StoredRanges, str], DataFrame], kept: Storage | None) -> DataFrame:
+    """The files of an object store, as tasks read them."""
+    url, form = context.options["path"], context.options["format"]
+    check_shared(url, f"source {context.step!r}")
+    there = stored_files(url)
+    if not there and kept is None:
+        raise RunError(f"source {context.step!r}: there is nothing at {url!r} to read")
+    most = context.options.get("files_per_batch")
+    ranges = StoredRanges(url, form, context.schema, context.options["header"], kept, most)
+    if form == "parquet":
+        return read(ranges, "")
+    values = values_of(there[0].url) if there else {}
+    folders = [f for f in context.schema.fields if f.name in values]
+    ddl = ["value binary", f"{LINE_POSITION} string", *(f"{quote(f.name)} {f.type}" for f in folders)]
+    return _stored_fields(read(ranges, ", ".join(ddl)), context, [f.name for f in folders])
+
+
+def _stored_fields(frame: DataFrame, context: SourceContext, folders: list[str]) -> DataFrame:
+    """The fields of lines, with those that folders name beside them."""
+    form = context.options["format"]
+    if form == "text":
+        return frame.selectExpr("cast(value as string) as value")
+    inside = context.schema.only(tuple(n for n in context.schema.names if n not in folders))
+    reading = csv_reading if form == "csv" else json_reading
+    read = reading("cast(value as string)", inside)
+    made = read_values(frame, context, inside, read, LINE_POSITION, [*map(quote, folders)], not_text("value"))
+    beside = [MALFORMED] if context.keeps_malformed else []
+    return made.selectExpr(*(quote(n) for n in context.schema.names), *beside)
 
 
 def _format(context: SourceContext) -> str:

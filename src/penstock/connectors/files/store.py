@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.errors import DeliveryError
+from penstock.errors import DeliveryError, RunError
 from penstock.storage import Storage, delete_under, exists, move_object, storage_at
 
 SCHEMES = ("s3", "gs", "az", "abfs", "abfss", "memory")
@@ -20,8 +20,13 @@ def store_of(path: str) -> Storage | None:
     >>> store_of("/data/out"), store_of("s3a://bucket/out")
     (None, None)
     """
+    return storage_at(path) if is_in_store(path) else None
+
+
+def is_in_store(path: str) -> bool:
+    """Whether a path is a URL of an object store."""
     scheme, colon, _ = path.partition("://")
-    return storage_at(path) if colon and scheme.lower() in SCHEMES else None
+    return bool(colon) and scheme.lower() in SCHEMES
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,19 @@ class StoreDisk:
     def settle(self, path: str) -> tuple[int, str]:
         """An object is durable when it is there, and the store keeps its checksum."""
         return self.storage.size(_name(path)), ""
+
+
+def check_shared(path: str, step: str) -> None:
+    """Refuses a URL that the tasks of Spark cannot reach.
+
+    Raises:
+        RunError: It is the memory of this process.
+    """
+    if path.startswith("memory://"):
+        raise RunError(
+            f"{step}: {path} is the memory of one process, and the tasks of Spark run in others. "
+            f"Take a path or an object store"
+        )
 
 
 def check_conditions(storage: Storage, url: str) -> None:

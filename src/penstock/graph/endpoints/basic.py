@@ -37,7 +37,7 @@ def files(
     Bounded, it is what is there; live, it is what is there and whatever is added later. Text has the one field `value`.
 
     Args:
-        path: a file, a folder or a glob, on this machine or wherever Spark can read.
+        path: a file, a folder or a glob, on this machine, in an object store, or wherever Spark can read.
         format: text, json, csv or parquet; else the ending of the path says.
         schema: the fields. All formats but text need it, here or where the endpoint is used; `ps.files_schema(path)` reads it from the
             first file.
@@ -264,7 +264,7 @@ def write_files(path: str | Path, format: str = "", *, partition_by: str | Seque
     """Files of a folder, a set of them for each batch. A sink that holds exactly once: a batch that runs again replaces its own.
 
     Args:
-        path: the folder, on this machine or wherever Spark can write.
+        path: the folder, on this machine, in an object store, or wherever Spark can write.
         format: parquet, json, csv or text; else it is parquet.
         partition_by: fields by whose values the files are put into folders, `day=2026-05-01/city=Rome`, as Hive and Spark do. They are
             not in the files; `ps.files` reads them back from the names of the folders. Null and the empty text share a folder, and

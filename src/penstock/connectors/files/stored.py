@@ -1,0 +1,146 @@
+"""Files of a store as a source of Spark: listed by the driver, read by tasks in Python, without Hadoop and its JARs.
+
+A live flow notes the files that it has found, in lists that it keeps in its checkpoint; an offset is the number of lists. So a batch that runs again
+reads the same files, and a file is read once, whatever its name and whenever it appeared.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from penstock.connectors.files.listing import StoredFile, stored_files
+from penstock.connectors.files.local import data_lines
+from penstock.connectors.files.partitions import Folders, typed_values
+from penstock.connectors.ranges import Offset, Ranges, Stretch
+from penstock.errors import RunError
+from penstock.graph.schema import Schema
+from penstock.kernels.records.arrow import arrow_schema
+from penstock.storage import Storage, names_under
+
+LISTS = "stored/"
+POSITION = "__position"
+_FILES, _BYTES = 16, 64 << 20
+"""How many files and bytes a task reads at most, if they are more than one file."""
+_LINES = 10_000
+
+
+@dataclass
+class StoredRanges(Ranges):
+    """The files of a URL. `storage` keeps the lists; None keeps them as long as this lives, for a bounded run."""
+
+    url: str
+    kind: str
+    fields: Schema
+    header: bool
+    storage: Storage | None = None
+    files_per_batch: int | None = None
+    lists: list[list[str]] = field(default_factory=list)
+
+    def first(self) -> Offset:
+        """Before the first list."""
+        return {"lists": 0}
+
+    def latest(self, start: Offset, most: int | None) -> Offset:
+        """With a limit, one list more; else all that there are now."""
+        self._find()
+        there = len(self.lists)
+        return {"lists": min(start["lists"] + 1, there) if self.files_per_batch else max(there, start["lists"])}
+
+    def target(self) -> Offset:
+        """All lists, with what is there now."""
+        self._find()
+        return {"lists": len(self.lists)}
+
+    def within(self, offset: Offset, target: Offset) -> Offset:
+        """The lesser number of lists."""
+        return min(offset, target, key=lambda each: int(each["lists"]))
+
+    def stretches(self, start: Offset, end: Offset) -> Sequence[Stretch]:
+        """Some files for each task."""
+        self._load(end["lists"])
+        names = [name for each in self.lists[start["lists"] : end["lists"]] for name in each]
+        found = {file.url: file for file in stored_files(self.url)} if names else {}
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise RunError(f"{missing[0]} is gone, and a batch that is to run again has read it")
+        return [Stretch(start, part) for part in _parts([found[name] for name in names])]
+
+    def read(self, part: Stretch) -> Iterator[pa.RecordBatch]:
+        """The lines of some files, or the rows of Parquet."""
+        for file in part.high:
+            yield from self._rows(file) if self.kind == "parquet" else self._lines(file)
+
+    def _find(self) -> None:
+        """Notes the files that are new. A list that is there already, of a driver that died, is taken as it is."""
+        self._load()
+        known = set(itertools.chain.from_iterable(self.lists))
+        found = [file.url for file in stored_files(self.url) if file.url not in known]
+        for names in _cut(found, self.files_per_batch or len(found) or 1):
+            self._note(names)
+
+    def _note(self, names: list[str]) -> None:
+        if self.storage is not None:
+            name = f"{LISTS}{len(self.lists):08d}.json"
+            if not self.storage.put_if_absent(name, json.dumps(names).encode()):
+                names = json.loads(self.storage.read(name))
+        self.lists.append(names)
+
+    def _load(self, count: int | None = None) -> None:
+        """Reads the lists that are kept, if there may be more of them than are known."""
+        if self.storage is None or (count is not None and len(self.lists) >= count):
+            return
+        for name in names_under(self.storage, LISTS)[len(self.lists) :]:
+            self.lists.append(json.loads(self.storage.read(name)))
+
+    def _lines(self, file: StoredFile) -> Iterator[pa.RecordBatch]:
+        values = typed_values(file.url, self.fields)
+        inside = Folders.of(self.fields, values).inside
+        lines = data_lines(file.url, file.read(), self.kind, self.header, inside)
+        for some in _batched(lines, _LINES):
+            columns = {
+                "value": pa.array([line for _, line in some], pa.binary()),
+                POSITION: pa.array([f"{file.url}, line {number}" for number, _ in some], pa.string()),
+            }
+            yield pa.RecordBatch.from_pydict(columns | self._constant(values, len(some)))
+
+    def _rows(self, file: StoredFile) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        values = typed_values(file.url, self.fields)
+        inside = Folders.of(self.fields, values).inside
+        table = pq.read_table(pa.BufferReader(file.read()), partitioning=None)
+        table = table.select(list(inside.names)).cast(arrow_schema(inside))
+        for batch in table.to_batches():
+            columns = dict(zip(inside.names, batch.columns)) | self._constant(values, batch.num_rows)
+            yield pa.RecordBatch.from_pydict({name: columns[name] for name in self.fields.names})
+
+    def _constant(self, values: dict[str, object], count: int) -> dict[str, pa.Array]:
+        """Columns of the values that folders name."""
+        types = arrow_schema(self.fields)
+        return {name: pa.array([value] * count, types.field(name).type) for name, value in values.items()}
+
+
+def _parts(files: Iterable[StoredFile]) -> Iterator[tuple[StoredFile, ...]]:
+    """Files put together for tasks."""
+    part: list[StoredFile] = []
+    for file in files:
+        if part and (len(part) == _FILES or sum(each.size for each in part) + file.size > _BYTES):
+            yield tuple(part)
+            part = []
+        part.append(file)
+    if part:
+        yield tuple(part)
+
+
+def _cut(names: list[str], size: int) -> Iterator[list[str]]:
+    return (names[begin : begin + size] for begin in range(0, len(names), size))
+
+
+def _batched(lines: Iterator[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:
+    while some := list(itertools.islice(lines, size)):
+        yield some

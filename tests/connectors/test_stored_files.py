@@ -1,0 +1,177 @@
+"""Files in stores without Spark: what a URL stands for, and what is written and read there."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.connectors.files.listing import stored_files
+from penstock.connectors.files.store import StoreDisk
+from penstock.connectors.files.stored import LISTS, StoredRanges
+from penstock.errors import RunError
+from penstock.graph.schema import schema_of
+from penstock.storage import MemoryStorage, names_under, storage_at
+from penstock.testing import run_local
+
+NAMES = [
+    "in/a.json",
+    "in/b.csv",
+    "in/day=1/c.json",
+    "in/day=1/city=x/d.json",
+    "in/deep/e.json",
+    "in/_aside/f.json",
+    "in/_g.json",
+    "i.json",
+]
+
+
+@pytest.fixture
+def url() -> str:
+    made = f"memory://files-{uuid.uuid4().hex}"
+    for name in NAMES:
+        storage_at(made).write(name, b"{}")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/in", ["a.json", "b.csv", "day=1/c.json", "day=1/city=x/d.json"]),
+        ("/in/", ["a.json", "b.csv", "day=1/c.json", "day=1/city=x/d.json"]),
+        ("/in/*.json", ["a.json"]),
+        ("/in/*", ["a.json", "b.csv", "day=1/c.json", "day=1/city=x/d.json", "deep/e.json"]),
+        ("/in/*/*.json", ["day=1/c.json", "deep/e.json"]),
+        ("/in/[ab].*", ["a.json", "b.csv"]),
+        ("/in/a.json", ["a.json"]),
+        ("/*", ["i.json", "in/a.json", "in/b.csv", "in/day=1/c.json", "in/day=1/city=x/d.json"]),
+        ("/nothing", []),
+        ("/in/nothing*", []),
+    ],
+)
+def test_what_a_url_stands_for(url: str, path: str, names: list[str]) -> None:
+    assert [file.name for file in stored_files(url + path)] == names
+    assert all(file.read() == b"{}" for file in stored_files(url + path))
+
+
+def copied(source: Any, sink: Any) -> None:
+    flow = ps.Flow("copy")
+    flow.source("in", source).sink("out", sink)
+    run_local(flow, write=True)
+
+
+def read(url: str, form: str, schema: str | None) -> list[Any]:
+    flow = ps.Flow("read")
+    flow.source("in", ps.files(url, form, schema)).sink("out", ps.console())
+    return sorted(map(tuple, run_local(flow)["out"]))
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet"])
+def test_what_is_written_is_read_and_replaced(url: str, form: str) -> None:
+    schema, out = "n bigint, s string, k int", f"{url}/out"
+    copied(ps.items([(1, "a", 1), (2, "b,c", 2), (3, "d", 2)], schema), ps.write_files(out, form, partition_by="k"))
+    assert read(out, form, schema) == [(1, "a", 1), (2, "b,c", 2), (3, "d", 2)]
+    copied(ps.items([(4, "e", 2)], schema), ps.write_files(out, form, partition_by="k"))
+    assert read(out, form, schema) == [(4, "e", 2)]
+
+
+def test_text_is_written_to_a_url(url: str) -> None:
+    copied(ps.items([("a",), ("b",)], "value string"), ps.write_files(f"{url}/out", "text"))
+    assert read(f"{url}/out", "text", None) == [("a",), ("b",)]
+
+
+def test_nothing_to_read_is_an_error(url: str) -> None:
+    with pytest.raises(RunError, match="there is nothing at"):
+        read(f"{url}/nowhere", "text", None)
+
+
+def test_file_urls_are_paths(tmp_path: Any) -> None:
+    out = f"file://{tmp_path}/o%20ut"
+    copied(ps.items([("a",)], "value string"), ps.write_files(out, "text"))
+    assert [p.read_text() for p in (tmp_path / "o ut").iterdir()] == ["a\n"]
+    assert read(out, "text", None) == [("a",)]
+
+
+def test_a_disk_of_a_store_does_what_a_sink_needs() -> None:
+    storage = MemoryStorage()
+    disk = StoreDisk(storage)
+    assert disk.create("/_penstock/m/0.json", b"1")
+    assert not disk.create("/_penstock/m/0.json", b"2")
+    storage.write("_penstock/out-0/a=1/part-1.json", b"123")
+    assert disk.names("/_penstock", "out-") == ["out-0"]
+    assert disk.names("/_penstock/out-0", "part-", 1) == ["a=1/part-1.json"]
+    assert disk.settle("/_penstock/out-0/a=1/part-1.json") == (3, "")
+    disk.move("/_penstock/out-0/a=1/part-1.json", "/a=1/out-1.json")
+    assert disk.names("", "out-", 1) == ["a=1/out-1.json"]
+    assert disk.exists("/a=1/out-1.json")
+    disk.remove("/a=1")
+    assert names_under(storage, "") == ["_penstock/m/0.json"]
+
+
+def ranges(url: str, kept: MemoryStorage | None, most: int | None = None) -> StoredRanges:
+    return StoredRanges(url, "text", schema_of("value string"), True, kept, most)
+
+
+def names_of(made: StoredRanges, low: int, high: int) -> list[str]:
+    return [file.name for part in made.stretches({"lists": low}, {"lists": high}) for file in part.high]
+
+
+def test_a_live_source_reads_each_file_once_and_the_same_ones_again(url: str) -> None:
+    kept, live = MemoryStorage(), f"{url}/live"
+    for name in ("b", "d"):
+        storage_at(live).write(name, b"1")
+    first = ranges(live, kept)
+    assert first.latest(first.first(), None) == {"lists": 1}
+    storage_at(live).write("a", b"1")
+    assert first.latest({"lists": 1}, None) == {"lists": 2}
+    assert first.latest({"lists": 2}, None) == {"lists": 2}
+    later = ranges(live, kept)
+    assert names_of(later, 0, 1) == ["b", "d"]
+    assert names_of(later, 1, 2) == ["a"]
+    assert later.target() == {"lists": 2}
+
+
+def test_a_list_of_a_driver_that_died_is_taken_as_it_is(url: str) -> None:
+    kept, live = MemoryStorage(), f"{url}/live"
+    storage_at(live).write("a", b"1")
+    slow = ranges(live, kept)
+    slow._load()
+    ranges(live, kept).target()
+    storage_at(live).write("b", b"1")
+    slow._note([f"{live}/a", f"{live}/b"])
+    assert slow.lists == [[f"{live}/a"]]
+    assert slow.target() == {"lists": 2}
+    assert [json.loads(kept.read(name)) for name in names_under(kept, LISTS)] == [[f"{live}/a"], [f"{live}/b"]]
+
+
+def test_files_per_batch_cuts_lists(url: str) -> None:
+    live = f"{url}/live"
+    for number in range(5):
+        storage_at(live).write(str(number), b"1")
+    made = ranges(live, MemoryStorage(), 2)
+    assert made.target() == {"lists": 3}
+    assert made.latest({"lists": 0}, None) == {"lists": 1}
+    assert made.within({"lists": 4}, {"lists": 3}) == {"lists": 3}
+    assert [names_of(made, n, n + 1) for n in range(3)] == [["0", "1"], ["2", "3"], ["4"]]
+
+
+def test_a_file_that_is_gone_stops_the_batch_that_needs_it(url: str) -> None:
+    kept, live = MemoryStorage(), f"{url}/live"
+    storage_at(live).write("a", b"1")
+    assert ranges(live, kept).target() == {"lists": 1}
+    storage_at(live).delete("a")
+    with pytest.raises(RunError, match="is gone"):
+        names_of(ranges(live, kept), 0, 1)
+
+
+def test_many_files_are_shared_out_to_tasks(url: str) -> None:
+    live = f"{url}/live"
+    for number in range(40):
+        storage_at(live).write(f"{number:03d}", b"1")
+    parts = ranges(live, None).stretches({"lists": 0}, {"lists": 0})
+    assert list(parts) == []
+    made = ranges(live, None)
+    assert [len(part.high) for part in made.stretches(made.first(), made.target())] == [16, 16, 8]
