@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -246,3 +246,13 @@ def test_a_refusal_is_not_repeated(s3: str, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(StorageError, match="cannot be read or written") as raised:
             call()
         assert "4711" not in str(raised.value)
+
+
+def test_without_tokens_a_put_would_be_refused_by_itself(faulty: Faulty, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug that the tests above must catch, planted."""
+    real = object_store._Tag.of
+    monkeypatch.setattr(object_store._Tag, "of", lambda got: replace(real(got), writers=()))
+    with pytest.raises(AssertionError):
+        test_a_put_whose_answer_is_lost_is_not_refused_by_itself(faulty, "lose the answer")
+    with pytest.raises(Conflict):
+        test_a_swap_whose_answer_is_lost_is_not_a_conflict(faulty)
