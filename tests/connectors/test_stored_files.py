@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.files.listing import stored_files
+from penstock.connectors.files.listing import Listing, stored_files
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.files.stored import LISTS, StoredRanges
 from penstock.errors import RunError
@@ -112,7 +112,7 @@ def test_a_disk_of_a_store_does_what_a_sink_needs() -> None:
 
 
 def ranges(url: str, kept: MemoryStorage | None, most: int | None = None) -> StoredRanges:
-    return StoredRanges(url, "text", schema_of("value string"), True, kept, most)
+    return StoredRanges(Listing.of(url), "text", schema_of("value string"), True, kept, most)
 
 
 def names_of(made: StoredRanges, low: int, high: int) -> list[str]:
@@ -165,6 +165,11 @@ def test_a_file_that_is_gone_stops_the_batch_that_needs_it(url: str) -> None:
     storage_at(live).delete("a")
     with pytest.raises(RunError, match="is gone"):
         names_of(ranges(live, kept), 0, 1)
+
+
+def test_lists_that_are_missing_stop_the_source(url: str) -> None:
+    with pytest.raises(RunError, match="expected 3"):
+        ranges(f"{url}/live", MemoryStorage()).latest({"lists": 3}, None)
 
 
 def test_many_files_are_shared_out_to_tasks(url: str) -> None:

@@ -18,7 +18,7 @@ from penstock.storage.base import (
 )
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
-from penstock.storage.mirrored import MirroredStorage
+from penstock.storage.mirrored import MirroredStorage, shared_side
 from penstock.storage.mounts import make_directory, mounted, open_storage
 from penstock.storage.objects import checksum, copy_object, delete_under, exists, move_object, names_under
 from penstock.storage.scoped import ScopedStorage
@@ -48,5 +48,6 @@ __all__ = [
     "object_name",
     "open_storage",
     "read_if_present",
+    "shared_side",
     "storage_at",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.storage.base import Conflict, Data, Entry, Storage, Version, joined
+from penstock.storage.scoped import ScopedStorage
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,16 @@ class MirroredStorage:
     def local_path(self, name: str) -> Path | None:
         """The file of this machine that holds an object; None where there is none."""
         return self.local.local_path(name)
+
+
+def shared_side(storage: Storage) -> Storage:
+    """Where a storage keeps its objects durably: for whoever writes from another process, in which there is no copy.
+
+    >>> from penstock.storage.memory import MemoryStorage
+    >>> shared = MemoryStorage()
+    >>> shared_side(MirroredStorage(shared, MemoryStorage())) is shared
+    True
+    """
+    if isinstance(storage, ScopedStorage):
+        return ScopedStorage(shared_side(storage.storage), storage.prefix)
+    return shared_side(storage.shared) if isinstance(storage, MirroredStorage) else storage

@@ -31,6 +31,46 @@ def is_stored(path: str) -> bool:
     return is_url(path) and not path.lower().startswith("file://")
 
 
+@dataclass(frozen=True)
+class Listing:
+    """What finds the files of a URL, also in a process with another environment: the storages are opened when it is made.
+
+    Attributes:
+        url: The URL without a glob.
+        pattern: The parts of the glob that follow.
+        storage: What is under the URL.
+        above: What is around it, for a URL that names an object; None where there is nothing around.
+    """
+
+    url: str
+    pattern: tuple[str, ...]
+    storage: Storage
+    above: Storage | None
+
+    @classmethod
+    def of(cls, url: str) -> Listing:
+        """That of a URL."""
+        base, pattern = _split(url.rstrip("/"))
+        above = base.rpartition("/")[0]
+        around = None if pattern or above.endswith("/") else storage_at(above)
+        return cls(base, tuple(pattern), storage_at(base), around)
+
+    def files(self) -> list[StoredFile]:
+        """The files that are there now, in order of name."""
+        found = [
+            StoredFile(self.storage, entry.name, f"{self.url}/{entry.name}", entry.size)
+            for entry in self.storage.list(_static(self.pattern))
+            if _fits(entry.name.split("/"), self.pattern)
+        ]
+        return found or list(self._itself())
+
+    def _itself(self) -> Iterator[StoredFile]:
+        """The object that the URL names."""
+        name = self.url.rpartition("/")[2]
+        if self.above is not None and exists(self.above, name):
+            yield StoredFile(self.above, name, self.url, self.above.size(name))
+
+
 def stored_files(url: str) -> list[StoredFile]:
     """The files a URL or glob stands for, in order of name; hidden ones and those with a leading underscore are not.
 
@@ -39,14 +79,7 @@ def stored_files(url: str) -> list[StoredFile]:
     >>> [file.url for file in stored_files("memory://listing/in")], [file.name for file in stored_files("memory://listing/i*/d*/*.json")]
     (['memory://listing/in/day=1/a.json'], ['in/day=1/a.json'])
     """
-    base, pattern = _split(url.rstrip("/"))
-    storage = storage_at(base)
-    found = [
-        StoredFile(storage, entry.name, f"{base}/{entry.name}", entry.size)
-        for entry in storage.list(_static(pattern))
-        if _fits(entry.name.split("/"), pattern)
-    ]
-    return found or list(_itself(base, pattern))
+    return Listing.of(url).files()
 
 
 def _split(url: str) -> tuple[str, list[str]]:
@@ -57,12 +90,12 @@ def _split(url: str) -> tuple[str, list[str]]:
     return f"{scheme}://{'/'.join(parts[:first])}", parts[first:]
 
 
-def _static(pattern: list[str]) -> str:
+def _static(pattern: tuple[str, ...]) -> str:
     """What the names that fit a glob begin with."""
     return _GLOB.split(pattern[0])[0] if pattern else ""
 
 
-def _fits(parts: list[str], pattern: list[str]) -> bool:
+def _fits(parts: list[str], pattern: tuple[str, ...]) -> bool:
     """Whether a name fits a glob: as a file, or in a folder that does."""
     if len(parts) < len(pattern) or parts[-1].startswith(("_", ".")):
         return False
@@ -73,13 +106,3 @@ def _fits(parts: list[str], pattern: list[str]) -> bool:
 def _fits_part(part: str, pattern: str) -> bool:
     """What is aside is not found by a star."""
     return fnmatchcase(part, pattern) and (part[0] not in "_." or pattern[0] in "_.")
-
-
-def _itself(url: str, pattern: list[str]) -> Iterator[StoredFile]:
-    """The object that a URL without a glob names."""
-    above, _, name = url.rpartition("/")
-    if pattern or above.endswith("/") or not name:
-        return
-    storage = storage_at(above)
-    if exists(storage, name):
-        yield StoredFile(storage, name, url, storage.size(name))

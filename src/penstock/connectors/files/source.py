@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.files.disk import plain_path
-from penstock.connectors.files.listing import stored_files
+from penstock.connectors.files.listing import Listing
 from penstock.connectors.files.manifests import committed_by_folder
 from penstock.connectors.files.store import check_shared, is_in_store
 from penstock.connectors.files.stored import POSITION as LINE_POSITION
@@ -25,7 +25,7 @@ from penstock.graph.endpoints.hive import values_of
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 from penstock.kernels.records.json_text import BLANKS
-from penstock.storage import Storage, open_storage
+from penstock.storage import Storage, open_storage, shared_side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,11 +99,12 @@ def _stored(context: SourceContext, read: Callable[[StoredRanges, str], DataFram
     """The files of an object store, as tasks read them."""
     url, form = context.options["path"], context.options["format"]
     check_shared(url, f"source {context.step!r}")
-    there = stored_files(url)
+    listing = Listing.of(url)
+    there = listing.files()
     if not there and kept is None:
         raise RunError(f"source {context.step!r}: there is nothing at {url!r} to read")
     most = context.options.get("files_per_batch")
-    ranges = StoredRanges(url, form, context.schema, context.options["header"], kept, most)
+    ranges = StoredRanges(listing, form, context.schema, context.options["header"], kept, most)
     if form == "parquet":
         return read(ranges, "")
     values = values_of(there[0].url) if there else {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from penstock.connectors.files.listing import StoredFile, stored_files
+from penstock.connectors.files.listing import Listing, StoredFile
 from penstock.connectors.files.local import data_lines
 from penstock.connectors.files.partitions import Folders, typed_values
 from penstock.connectors.ranges import Offset, Ranges, Stretch
@@ -33,7 +33,7 @@ _LINES = 10_000
 class StoredRanges(Ranges):
     """The files of a URL. `storage` keeps the lists; None keeps them as long as this lives, for a bounded run."""
 
-    url: str
+    listing: Listing
     kind: str
     fields: Schema
     header: bool
@@ -48,8 +48,9 @@ class StoredRanges(Ranges):
     def latest(self, start: Offset, most: int | None) -> Offset:
         """With a limit, one list more; else all that there are now."""
         self._find()
+        self._check(start)
         there = len(self.lists)
-        return {"lists": min(start["lists"] + 1, there) if self.files_per_batch else max(there, start["lists"])}
+        return {"lists": min(start["lists"] + 1, there) if self.files_per_batch else there}
 
     def target(self) -> Offset:
         """All lists, with what is there now."""
@@ -63,8 +64,9 @@ class StoredRanges(Ranges):
     def stretches(self, start: Offset, end: Offset) -> Sequence[Stretch]:
         """Some files for each task."""
         self._load(end["lists"])
+        self._check(end)
         names = [name for each in self.lists[start["lists"] : end["lists"]] for name in each]
-        found = {file.url: file for file in stored_files(self.url)} if names else {}
+        found = {file.url: file for file in self.listing.files()} if names else {}
         missing = [name for name in names if name not in found]
         if missing:
             raise RunError(f"{missing[0]} is gone, and a batch that is to run again has read it")
@@ -75,11 +77,18 @@ class StoredRanges(Ranges):
         for file in part.high:
             yield from self._rows(file) if self.kind == "parquet" else self._lines(file)
 
+    def _check(self, offset: Offset) -> None:
+        if offset["lists"] > len(self.lists):
+            raise RunError(
+                f"the checkpoint has {len(self.lists)} lists of the files at {self.listing.url}, expected {offset['lists']}: "
+                f"restore the checkpoint, or start over with --fresh"
+            )
+
     def _find(self) -> None:
         """Notes the files that are new. A list that is there already, of a driver that died, is taken as it is."""
         self._load()
         known = set(itertools.chain.from_iterable(self.lists))
-        found = [file.url for file in stored_files(self.url) if file.url not in known]
+        found = [file.url for file in self.listing.files() if file.url not in known]
         for names in _cut(found, self.files_per_batch or len(found) or 1):
             self._note(names)
 
