@@ -39,7 +39,9 @@ class FilesSource(SourceConnector):
         """The files that are there, then those that come."""
         if is_in_store(context.options["path"]):
             return _stored(
-                context, lambda ranges, ddl: stream_of(spark, ranges, context, ddl), open_storage(context.folder)
+                context,
+                lambda ranges, ddl: stream_of(spark, ranges, context, ddl),
+                shared_side(open_storage(context.folder)),
             )
         reader = spark.readStream.format(_format(context)).schema(_schema(context)).options(**_options(context))
         if "files_per_batch" in context.options:
