@@ -54,8 +54,8 @@ def test_the_files_are_those_that_spark_writes(penstock_spark: Any, out: str, tm
     for path in (out, str(tmp_path / "out")):
         flow = ps.Flow("same")
         flow.source("in", ps.items(rows, schema)).sink("out", ps.write_files(path, form))
-        run_bounded(flow.graph, penstock_spark)
-        run_bounded(flow.graph, penstock_spark)
+        for _ in range(2 if form == "json" else 1):
+            run_bounded(flow.graph, penstock_spark)
     written = sorted(b"".join(p.read_bytes() for p in (tmp_path / "out").glob("out-*")).splitlines())
     if form != "parquet":
         assert sorted(set(b"".join(shown(out).values()).splitlines())) == sorted(set(written))
