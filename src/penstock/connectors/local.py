@@ -16,6 +16,7 @@ from penstock.errors import Impossible, nearest
 from penstock.graph.nodes import Endpoint
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
+from penstock.kernels.records.chunk import Chunk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,8 +69,6 @@ class LocalSink:
 
     def arrow(self, rows: Sequence[Row]) -> pa.RecordBatch:
         """Rows as an Arrow batch."""
-        from penstock.kernels.records.chunk import Chunk
-
         return cast("pa.RecordBatch", Chunk.of(self.schema, list(rows)).batch())
 
 

@@ -25,6 +25,7 @@ from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, check_free
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
+from penstock.spark.failures import as_run_error, headline
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import warm_workers
 from penstock.spark.live.report import BatchReport, Observer
@@ -178,7 +179,6 @@ class Launch:
         return spark
 
     def _make_session(self) -> SparkSession:
-        from penstock.spark.failures import headline
         from penstock.spark.jvm.session import session
 
         spec = self.spec
@@ -204,7 +204,6 @@ class Launch:
         return parcels if is_local else [penstock_itself(), *parcels]
 
     def _stream(self, spark: SparkSession) -> None:
-        from penstock.spark.failures import as_run_error
         from penstock.spark.run import run_live
 
         until, hold = self.watchers.until, self._hold

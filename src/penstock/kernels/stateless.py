@@ -13,6 +13,7 @@ from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatch
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
 
@@ -184,8 +185,6 @@ class MapBatchesKernel(Kernel):
             yield "out", Chunk(schema, batch=batch)
 
     def _batches(self, batch: pa.RecordBatch) -> Iterator[Any]:
-        from penstock.kernels.records.arrow import arrow_schema
-
         wanted = arrow_schema(self.node.output().schema)
         try:
             given = self.node.function(batch)

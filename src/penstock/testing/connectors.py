@@ -34,6 +34,7 @@ from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.nodes import Endpoint
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
+from penstock.spark.run import run_bounded, run_live
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -368,8 +369,6 @@ class SourceContract:
         self, endpoint: Endpoint, spark: SparkSession, folder: Path, *, broken: int = -1
     ) -> dict[int, list[Any]]:
         """Runs the source until it has read what is there; returns the records by batch. Batch `broken` fails after it was seen."""
-        from penstock.spark.run import run_live
-
         seen: dict[int, list[Any]] = {}
 
         def keep(rows: list[Any], batch: Batch) -> None:
@@ -384,8 +383,6 @@ class SourceContract:
 
     def everything(self, endpoint: Endpoint, spark: SparkSession) -> list[Any]:
         """What a bounded run reads."""
-        from penstock.spark.run import run_bounded
-
         seen: list[Any] = []
         flow = Flow("contract")
         flow.source("in", endpoint).sink("out", callback(lambda rows, batch: seen.extend(tuple(r) for r in rows)))

@@ -10,6 +10,8 @@ import typer
 from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
+from penstock.spark.checkpoint.savepoint import describe, directory_of, fresh_name, saved, take
+from penstock.spark.checkpoint.sparklog import SparkLog
 
 
 def savepoint(
@@ -36,9 +38,6 @@ def savepoint(
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Save the state and the offsets of a flow, while it runs or after. `penstock run FLOW --from NAME` starts from it."""
-    from penstock.spark.checkpoint.savepoint import describe, directory_of, fresh_name, saved, take
-    from penstock.spark.checkpoint.sparklog import SparkLog
-
     with handled(debug=debug, runs=False):
         folder = checkpoint_of(target, checkpoint)
         if list_:

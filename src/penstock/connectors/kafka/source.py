@@ -9,7 +9,9 @@ from pyspark.sql import functions as f
 
 from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.kafka.admin import Cluster
+from penstock.connectors.kafka.reader import PythonKafka
 from penstock.connectors.kafka.settings import LOG, java_settings
+from penstock.connectors.kafka.wire import decoded
 from penstock.connectors.malformed import (
     beside,
     not_text,
@@ -99,8 +101,6 @@ def _options(context: SourceContext, cluster: Cluster) -> dict[str, Any]:
 
 
 def _python(spark: SparkSession, context: SourceContext) -> PythonKafka:
-    from penstock.connectors.kafka.reader import PythonKafka
-
     return PythonKafka(spark, context)
 
 
@@ -116,8 +116,6 @@ def fields(frame: DataFrame, context: SourceContext) -> DataFrame:
         return read_texts(frame, context, context.schema.names, position)
     value = Schema(tuple(f for f in context.schema.fields if f.name not in also))
     if kind in REGISTERED:
-        from penstock.connectors.kafka.wire import decoded
-
         return decoded(frame, context, value, position)
     reading = json_reading("cast(value as string)", value)
     return read_values(frame, context, value, reading, position, *beside(also), not_text("value"))

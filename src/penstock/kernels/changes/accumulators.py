@@ -20,6 +20,7 @@ from penstock.graph.state.layout import Column
 from penstock.kernels.changes.multiset import SortedMultiset
 from penstock.kernels.changes.rows import NegativeCount
 from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.keyed import sketches
 from penstock.kernels.keyed.aggregates import begins, finish, merges, rank
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import shape_of
@@ -259,8 +260,6 @@ class Ordered:
     def _begun(self, value: Any, count: int) -> list[Any]:
         if self.part.merge == "moments":
             return [{"n": count, "mean": float(value), "m2": 0.0}]
-        from penstock.kernels.keyed import sketches
-
         one = sketches.distinct_of if self.part.merge == "hll" else sketches.values_of
         return [one(value) for _ in range(1 if self.part.merge == "hll" else count)]
 

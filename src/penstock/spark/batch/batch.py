@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ class BatchRunner:
         staged: dict[str, Staged] = {}
         try:
             with phases.timed("plan"):
-                at.states = self._states(batch, given.base)
+                at = replace(at, states=self._states(batch, given.base))
                 lower(at)
                 self._give_back(batch, at.replays)
             with phases.timed("compute"):
@@ -155,7 +155,7 @@ class BatchRunner:
         """Tries a batch, and shows and keeps nothing; returns what went wrong, or None."""
         at = self._lowering(spark, given)
         try:
-            at.states = self._states(given.batch, given.base)
+            at = replace(at, states=self._states(given.batch, given.base))
             lower(at)
             for sink in self.plan.graph.sinks:
                 if sink.inputs[0] in at.frames:

@@ -33,9 +33,9 @@ def refuse_reread(step: str, dead_letters: list[dict[str, Any]]) -> DataFrame:
     raise Impossible(f"source {step!r}: a bounded run replays no dead letters")
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Lowering:
-    """A plan on its way to DataFrames, for one batch.
+    """A plan on its way to DataFrames, for one batch. What it is made for is fixed; `frames`, `kept`, `observed` and `malformed` fill as steps are lowered.
 
     `frames` has the frame of each stream made so far. `states` has the state files of the keyed steps; it is empty in a
     bounded run, where state lives for the run alone. `times` has the times of each step in this batch, `observed` what Spark

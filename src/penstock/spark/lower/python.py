@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.graph.nodes.changes import AggregateChanges
-from penstock.graph.types import quote
+from penstock.graph.types import Struct, quote
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.exchange import KeyedInput, added_up, by_key, several_by_key
@@ -91,8 +91,6 @@ def _schema(at: Lowering, stage: Stage) -> str:
 
 
 def _struct(at: Lowering, port: Port) -> str:
-    from penstock.graph.types import Struct
-
     return str(Struct(at.plan.graph.output(port).schema.fields)).removeprefix("struct<").removesuffix(">")
 
 

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.frontends.streams.flow import Flow
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.endpoints.log import topic
 from penstock.graph.logic.cells import value
 from penstock.graph.logic.process import Process
 from penstock.graph.nodes import Endpoint
+from penstock.graph.run import RunSpec
 from penstock.testing.verify.targets import target_of
 
 TOPIC = "numbers"
@@ -47,8 +49,6 @@ def flow_of(folder: Path, sink: Endpoint) -> Flow:
 
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
-    from penstock.connectors.kafka.jars import endpoints_of, jars_of
-    from penstock.graph.run import RunSpec
     from penstock.spark.jvm.session import session
     from penstock.spark.run import run_live
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from penstock.connectors.files.manifests import manifests_of
 from penstock.errors import Impossible, UnknownName, nearest
 from penstock.graph.endpoints.basic import write_files
 from penstock.graph.endpoints.kafka import write_kafka
@@ -21,7 +22,9 @@ from penstock.graph.endpoints.log import write_topic
 from penstock.graph.endpoints.servers import write_postgres, write_redis
 from penstock.graph.endpoints.sniff_postgres import driver
 from penstock.graph.nodes import Endpoint
+from penstock.jobs.broker import Broker
 from penstock.log import Log
+from penstock.testing.servers import postgres_server, redis_server
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -183,8 +186,6 @@ class FilesReader(Following):
 
     def more(self) -> Iterator[tuple[int, list[SinkRow]]]:
         """The rows of the manifests that are new."""
-        from penstock.connectors.files.manifests import manifests_of
-
         for path, manifest in manifests_of(self.folder):
             if path not in self.read:
                 self.read.add(path)
@@ -212,8 +213,6 @@ class PostgresTarget(Target):
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A table of its own, on a server of its own unless there is one."""
         psycopg = driver()
-        from penstock.testing.servers import postgres_server
-
         with _server(postgres_server, url) as at, psycopg.connect(at, autocommit=True) as db:
             table, workspace = _fresh_name(), _fresh_name()
             db.execute(f"create table {table} (key text, nth bigint, id bigint)")
@@ -267,8 +266,6 @@ class RedisTarget(Target):
         from penstock.connectors.redis.wire import driver
 
         redis = driver()
-        from penstock.testing.servers import redis_server
-
         with _server(redis_server, url) as at, redis.Redis.from_url(at) as client:
             name = _fresh_name()
             try:
@@ -416,8 +413,6 @@ def _server(start: Callable[[], Any], url: str) -> Iterator[str]:
 
 @contextmanager
 def _broker(folder: Path, url: str) -> Iterator[str]:
-    from penstock.jobs.broker import Broker
-
     if url:
         yield url
         return
