@@ -14,8 +14,8 @@ from penstock.graph.schema import schema_of
 from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import payload_of, raw_payload
-from penstock.spark.dead_letters.replay import RAW, Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
+from penstock.live.dead_letters.replay import RAW, Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 
 runner = CliRunner()
 TEXT = schema_of("text string, n bigint")

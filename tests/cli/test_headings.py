@@ -13,8 +13,8 @@ import penstock as ps
 from penstock.cli.main import make_app
 from penstock.cli.output.progress import Tally, _headline, summary
 from penstock.cli.tools.verify import shown
+from penstock.live.report import BatchReport
 from penstock.spark.jvm.noise import quiet
-from penstock.spark.live.report import BatchReport
 from penstock.testing.verify import Tally as Verified
 from tests.spark.checkpoints import batch, begin
 

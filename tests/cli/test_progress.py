@@ -12,7 +12,7 @@ from penstock.cli.duration import seconds
 from penstock.cli.output.display import Display, LiveDisplay, PlainDisplay, display_for
 from penstock.cli.output.progress import Tally, phases, plain_line, shown_steps, summary, view
 from penstock.graph.graph import Graph
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 
 def graph() -> Graph:

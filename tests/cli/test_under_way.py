@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.cli.output.display import LiveDisplay, PlainDisplay
 from penstock.cli.output.progress import Tally
 from penstock.jobs.launch import Launch
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 TEXT = "batch 3: 4,000 rows, 1 of 2 tasks, 61 s"
 

@@ -22,7 +22,7 @@ from penstock.errors import RunError
 from penstock.graph.endpoints.servers import write_http, write_redis
 from penstock.graph.row import row_class
 from penstock.graph.schema import schema_of
-from penstock.spark.batch.answering import NotAnswered, SinkWatch
+from penstock.live.answering import NotAnswered, SinkWatch
 from penstock.spark.batch.sinks import TRIES, Sinks
 from tests.waiting import wait_until
 

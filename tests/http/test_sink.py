@@ -16,9 +16,9 @@ from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
 from penstock.graph.row import row_class
 from penstock.graph.run import RunSpec
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.spark.batch.sinks import Sinks
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_bounded, run_live
 from tests.http.conftest import Desk
 

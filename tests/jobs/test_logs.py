@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import Failure, StepError
 from penstock.jobs.logs import LOG, configure, event, log_batches, log_failure
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 REPORT = BatchReport(3, {"lines": 10}, {"split": (10, 30)}, {"compute": 0.5, "trigger": 0.75}, {"lines": "x=1"})
 

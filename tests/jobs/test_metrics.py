@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import SetupError
 from penstock.jobs.metrics import Metrics
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 
 def report(batch: int, rows: int) -> BatchReport:

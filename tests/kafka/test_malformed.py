@@ -16,8 +16,8 @@ from penstock.errors import RunError, StepError
 from penstock.graph.endpoints.kafka import kafka as endpoint
 from penstock.graph.run import RunSpec
 from penstock.kernels.errors.payload import read_payload
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected

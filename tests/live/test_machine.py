@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.spark.live.machine import (
+from penstock.live.machine import (
     BatchFailed,
     BatchFinished,
     BatchReported,

@@ -12,8 +12,8 @@ from penstock.errors import FlowError, RunError
 from penstock.graph.endpoints.servers import write_postgres
 from penstock.graph.run import RunSpec
 from penstock.kernels.errors.payload import read_payload
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_bounded, run_live
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import penstock as ps
 from penstock.errors import RunError
 from penstock.graph.run import RunSpec
 from penstock.kernels.errors.payload import read_payload
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_bounded
 from penstock.testing import run_spark
 

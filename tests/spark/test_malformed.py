@@ -10,9 +10,9 @@ import pytest
 import penstock as ps
 from penstock.errors import RunError, StepError
 from penstock.graph.run import RunSpec
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.log import Log
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
 from penstock.spark.run import run_bounded, run_live
 
 pytestmark = pytest.mark.spark

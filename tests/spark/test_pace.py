@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.connectors.log.source import TASKS, Slice, bundled, paced
 from penstock.connectors.sharing import shares
-from penstock.spark.live.pace import FIRST, FIRST_NATIVE, LEAST, Pace
-from penstock.spark.live.report import BatchReport
+from penstock.live.pace import FIRST, FIRST_NATIVE, LEAST, Pace
+from penstock.live.report import BatchReport
 
 
 def batch(rows: int, seconds: float) -> BatchReport:

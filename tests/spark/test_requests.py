@@ -12,8 +12,8 @@ from penstock.frontends.streams.flow import Flow
 from penstock.graph.endpoints.basic import files, write_files
 from penstock.graph.graph import Graph
 from penstock.graph.state.key_groups import HASH_BITS, SLOTS
+from penstock.live.dead_letters.replay import Replays
 from penstock.spark.checkpoint.mirror import LogMirror
-from penstock.spark.dead_letters.replay import Replays
 from penstock.spark.live.timekeeper import RunTime
 from penstock.state.store import StateStore
 from penstock.state.values import FileState

@@ -13,8 +13,8 @@ import penstock as ps
 from penstock.errors import OptionError
 from penstock.graph.run import RunSpec
 from penstock.graph.times import to_micros
-from penstock.spark.live.report import BatchReport
-from penstock.spark.live.until import check_stop_test
+from penstock.live.report import BatchReport
+from penstock.live.until import check_stop_test
 from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark

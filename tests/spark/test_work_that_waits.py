@@ -10,10 +10,10 @@ import pytest
 
 import penstock as ps
 from penstock.graph.run import RunSpec
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
+from penstock.live.report import BatchReport
 from penstock.log import Log
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DeadLetterStore
-from penstock.spark.live.report import BatchReport
 from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark

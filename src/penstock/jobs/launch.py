@@ -20,6 +20,8 @@ from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
+from penstock.live.report import BatchReport, Observer
+from penstock.live.until import StopTest, check_stop_test
 from penstock.location import Address, Location
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, check_free
@@ -28,8 +30,6 @@ from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error, headline
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import warm_workers
-from penstock.spark.live.report import BatchReport, Observer
-from penstock.spark.live.until import StopTest, check_stop_test
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -218,7 +218,7 @@ class Launch:
             raise as_run_error(error) from error
 
     def _bounded(self, spark: SparkSession) -> None:
-        from penstock.spark.dead_letters.store import DEAD_LETTERS
+        from penstock.live.dead_letters.store import DEAD_LETTERS
         from penstock.spark.run import run_bounded
 
         spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / DEAD_LETTERS)

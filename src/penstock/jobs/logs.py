@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from penstock.errors import StepError
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 LOG = logging.getLogger("penstock")
 

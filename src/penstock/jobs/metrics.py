@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import SetupError
 from penstock.graph.times import FOREVER, NEVER
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -22,8 +22,11 @@ from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Keyed, Port
 from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
+from penstock.live.answering import SinkWatch
+from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
+from penstock.live.report import BatchReport, Observer
+from penstock.live.until import StopTest
 from penstock.spark.batch import bootstrap
-from penstock.spark.batch.answering import SinkWatch
 from penstock.spark.batch.batch import BatchRunner, RunFolders
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
@@ -34,15 +37,12 @@ from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.hold import Hold
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
-from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
 from penstock.spark.live.live import LiveRun
-from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
-from penstock.spark.live.until import StopTest
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore
 from penstock.storage import names_under, open_storage

@@ -20,9 +20,9 @@ from penstock.errors import OptionError, nearest
 from penstock.graph.schema import schema_of
 from penstock.graph.types import STRING
 from penstock.kernels.errors.payload import RAW, RAW_BASE64, RECORD, SCHEMA, BadPayload, read_payload
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.location import Address
-from penstock.spark.dead_letters.replay import Replays
-from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 
 group = typer.Typer(name="dlq", help="Dead letters: records that steps have put aside.", no_args_is_help=True)
 

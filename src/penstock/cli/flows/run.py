@@ -20,8 +20,8 @@ from penstock.jobs.logs import configure, event, log_batches, log_failure
 from penstock.jobs.metrics import Metrics
 from penstock.jobs.run import graph_of, start, use_py_files
 from penstock.jobs.signals import stop_signals
-from penstock.spark.live.report import Observer
-from penstock.spark.live.until import StopTest
+from penstock.live.report import Observer
+from penstock.live.until import StopTest
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from penstock.cli.output.progress import Tally, plain_line, summary, view
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 Progress = Literal["auto", "plain", "none"]
 

@@ -14,7 +14,7 @@ from penstock.cli.duration import clock
 from penstock.graph.graph import Graph
 from penstock.graph.times import FOREVER, NEVER, to_moment
 from penstock.jobs.metrics import lags
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 PHASES = {"plan": "cyan", "compute": "green", "state": "magenta", "sinks": "yellow", "log": "blue"}
 """Where the time of a batch goes, and the colour of each part."""

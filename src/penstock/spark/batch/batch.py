@@ -24,14 +24,14 @@ from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
+from penstock.live.dead_letters.replay import Replayed, Replays
+from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
+from penstock.live.report import BatchReport
 from penstock.location import Address
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
-from penstock.spark.dead_letters.replay import Replayed, Replays
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
-from penstock.spark.dead_letters.store import DEAD_LETTERS, DeadLetterStore
-from penstock.spark.live.report import BatchReport
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.lower import lower

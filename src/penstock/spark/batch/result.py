@@ -12,7 +12,7 @@ from penstock.graph.nodes import Port
 from penstock.graph.state.times import Wakes
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.watermarks import BatchTimes
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 from penstock.spark.lower.context import Reread, Union, refuse_reread
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Sink
 from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.nodes.policy import FAIL
+from penstock.live.answering import NotAnswered, SinkWatch
 from penstock.location import Address
-from penstock.spark.batch.answering import NotAnswered, SinkWatch
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.storage import NotFound, Storage, exists, open_storage
 

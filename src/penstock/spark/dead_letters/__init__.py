@@ -1,1 +1,1 @@
-"""Records that are put aside: found, stored, replayed."""
+"""Records that are put aside: how Spark finds them."""

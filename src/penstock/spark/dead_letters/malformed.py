@@ -20,7 +20,7 @@ from penstock.graph.types import quote
 from penstock.kernels.errors.dead_letters import malformed_dead_letter
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.records.reading import MalformedRecord, why_malformed
-from penstock.spark.dead_letters.replay import RAW
+from penstock.live.dead_letters.replay import RAW
 from penstock.spark.lower.context import Lowering
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""A live run: one streaming query, its time, its pace and its end."""
+"""A live run on Spark: one streaming query, its time and its ticks."""

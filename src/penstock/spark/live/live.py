@@ -19,6 +19,11 @@ from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Source
 from penstock.graph.run import RunSpec
+from penstock.live import machine as m
+from penstock.live.pace import FIRST, FIRST_NATIVE, Pace
+from penstock.live.report import BatchReport, Observer
+from penstock.live.until import StopTest, check_stop_test
+from penstock.live.watchdog import Finding, Watchdog
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput, BatchResult
 from penstock.spark.batch.settings import batch_settings, set_for
@@ -30,15 +35,10 @@ from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
-from penstock.spark.live import machine as m
 from penstock.spark.live.backlog import Backlog
-from penstock.spark.live.pace import FIRST, FIRST_NATIVE, Pace
 from penstock.spark.live.progress import Progress, completed
-from penstock.spark.live.report import BatchReport, Observer
 from penstock.spark.live.status import RunStatus, rows_of, tasks_of
 from penstock.spark.live.timekeeper import processing_time
-from penstock.spark.live.until import StopTest, check_stop_test
-from penstock.spark.live.watchdog import Finding, Watchdog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,8 +12,8 @@ from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
 from penstock.graph.graph import Graph
 from penstock.graph.ids import owner_of
+from penstock.live.report import BatchReport
 from penstock.spark.batch.sources import Sources
-from penstock.spark.live.report import BatchReport
 
 Progress = Mapping[str, Any]  # Spark's JSON
 log = logging.getLogger("penstock")

@@ -12,7 +12,7 @@ from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.times import Times
 from penstock.kernels.errors.payload import columns_of
-from penstock.spark.dead_letters.replay import Replayed
+from penstock.live.dead_letters.replay import Replayed
 from penstock.state.chain import StepFiles
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from penstock.errors import RunError
-from penstock.spark.live.watchdog import Finding, Watchdog
+from penstock.live.watchdog import Finding, Watchdog
 
 log = logging.getLogger("penstock")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.errors import OptionError
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 
 StopTest = Callable[[BatchReport], bool]
 """Gets the report of each batch and says whether the run ends."""

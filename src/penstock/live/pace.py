@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.spark.live.report import BatchReport
+from penstock.live.report import BatchReport
 from penstock.storage import open_storage
 
 FIRST = 1_000

@@ -1,0 +1,1 @@
+"""Dead letters that a flow keeps, and their replay."""
