@@ -109,7 +109,7 @@ class Incremental(Ranges):
         low, high = _values(offset), _values(target)
         if not low or not high:
             return offset if not low else target
-        return target if self._is_behind(low, high) else offset
+        return target if self._is_after(low, high) else offset
 
     def _safe(self, low: list[str]) -> list[str] | None:
         """The highest value that is settled, if it is greater than `low`."""
@@ -123,9 +123,9 @@ class Incremental(Ranges):
             self.settled = self.settled if others else high
         if self.settled is None or self.settled == low:
             return None
-        return self.settled if not low or self._is_behind(self.settled, low) else None
+        return self.settled if not low or self._is_after(self.settled, low) else None
 
-    def _is_behind(self, value: list[str], low: list[str]) -> bool:
+    def _is_after(self, value: list[str], low: list[str]) -> bool:
         test = driver().sql.SQL("select {} > {}").format(self._row(value, cast=True), self._row(low, cast=True))
         return bool(self._ask(test)[0][0])
 
