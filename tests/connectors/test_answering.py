@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import logging
 import socket
 import threading
@@ -15,7 +16,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
 from penstock.connectors.delivery import LedgerSink
-from penstock.connectors.http.sink import HttpSink
+from penstock.connectors.http.sink import HttpSink, Posting
 from penstock.connectors.kafka.writer import KafkaWriter
 from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import RunError
@@ -189,6 +190,21 @@ def test_http_requests_are_broken_off(silence: Silence) -> None:
     rows = [tuple.__new__(row, (n,)) for n in range(20)]
     assert not sink.interrupt(), "nothing is under way"
     break_off(silence, lambda: sink.write(rows, batch), sink.interrupt)
+
+
+def test_http_requests_that_begin_while_others_are_broken_off_end_too(silence: Silence) -> None:
+    """A connection that is made just then has no socket yet when the others are shut down."""
+    options = dict(write_http(f"http://127.0.0.1:{silence.port}/x", timeout=LONG, retries=0).options)
+    posting = Posting(Batch(0, "out", options, "life"))
+    connected = posting._connection
+
+    def interrupted() -> http.client.HTTPConnection:
+        posting.interrupt()
+        return connected()
+
+    posting._connection = interrupted  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="was not asked"):
+        posting.send([(0, tuple.__new__(row_class(("n",)), (1,)))])
 
 
 def test_redis_commands_are_broken_off(silence: Silence) -> None:

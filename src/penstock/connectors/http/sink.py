@@ -161,10 +161,10 @@ class Posting:
 
     def _try(self, request: Request) -> tuple[int, float | None, str]:
         """The answer, 0 without one; how long to wait before the next try (None: never); what went wrong, empty when nothing did."""
-        if self.ended.is_set():
-            return 0, None, "was not asked: the requests of the batch were ended"
         try:
             connection = self._connection()
+            if self.ended.is_set():  # asked when there is a socket: before that `interrupt` finds nothing to shut down
+                return 0, None, "was not asked: the requests of the batch were ended"
             connection.request(self.options["method"], self._path(), request.body, self._headers(request))
             answer = connection.getresponse()
             text = answer.read(500)
@@ -185,6 +185,8 @@ class Posting:
             self.local.made = kind(self.parts.hostname or "", self.parts.port, timeout=self.options["timeout"])
             self.connections.append(self.local.made)
         made: http.client.HTTPConnection = self.local.made
+        if made.sock is None and not self.ended.is_set():
+            made.connect()
         return made
 
     def interrupt(self) -> None:
