@@ -36,7 +36,7 @@ def flow_of(function: Any, **settings: Any) -> ps.Flow:
     return flow
 
 
-def test_the_letter_box_keeps_what_no_sink_takes_and_replays_it(penstock_spark: Any, tmp_path: Path) -> None:
+def test_the_dead_letter_store_keeps_what_no_sink_takes_and_replays_it(penstock_spark: Any, tmp_path: Path) -> None:
     run_spark(flow_of(parse), penstock_spark, {"texts": ["1", "x", "2", "y"]}, cuts={"texts": [2]}, folder=tmp_path)
     letters = list(DeadLetterStore(tmp_path / "dead-letters").dead_letters())
     assert sorted(m["record"] for m in letters) == ["Row(text='x')", "Row(text='y')"]
