@@ -139,9 +139,8 @@ def planner(spark: SparkSession, tasks: int) -> Callable[[StepFiles], object]:
     records = spark.createDataFrame([], "k string")
 
     def planned(files: StepFiles) -> object:
-        at = Lowering(spark, plan, packer, tasks, True, counts, lambda *_: records, groups=files.groups)
-        at.states, at.times = {STEP: files}, {STEP: Times()}
-        at.frames[Port("records")] = records
+        kept: Any = {"states": {STEP: files}, "times": {STEP: Times()}, "frames": {Port("records"): records}}
+        at = Lowering(spark, plan, packer, tasks, True, counts, lambda *_: records, groups=files.groups, **kept)
         lower(at)
         return at.frames[plan.graph.sinks[0].inputs[0]]._jdf.queryExecution().executedPlan()
 
