@@ -18,6 +18,7 @@ import pytest
 
 from penstock.faults import AT_START, POINTS, SETTING
 from penstock.graph.endpoints.hive import values_of
+from penstock.testing.stores import s3_server
 
 pytestmark = pytest.mark.spark
 
@@ -168,11 +169,12 @@ def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(tmp_path: Path) -> None:
-    """Nothing but the flow's own file and the URL is left of each driver."""
-    killed = Killed(tmp_path, seed=11, files=6, checkpoint=(tmp_path / "shared").as_uri())
-    for batch, point in enumerate(("offsets written", "manifest published", "sinks written"), start=1):
-        killed.kill_at(f"{point}@{batch}")
-    killed.finish()
+    """Nothing but the flow's own file and the URL, in an object store, is left of each driver."""
+    with s3_server() as store, store.as_environment() as url:
+        killed = Killed(tmp_path, seed=11, files=6, checkpoint=f"{url}/flows/kill")
+        for batch, point in enumerate(("offsets written", "manifest published", "sinks written"), start=1):
+            killed.kill_at(f"{point}@{batch}")
+        killed.finish()
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.tasks.pack import Packer
-from penstock.state.store import StateStore
+from penstock.state.store import StateStore, state_storage
 from penstock.storage import names_under, open_storage
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _runner(
     run, schemas = f"{lineage}-{time.time_ns():x}", flow_layout_of(plan).schemas
     store = None
     if live and plan.stateful:
-        store = StateStore(open_storage(at.kept / "state"), spec.keep_versions, run, schemas, groups, epoch=at.epoch)
+        store = StateStore(state_storage(at.kept), spec.keep_versions, run, schemas, groups, epoch=at.epoch)
     loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)

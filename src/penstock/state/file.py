@@ -13,8 +13,9 @@ import os
 import struct
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.ranges import KeyRanges
-from penstock.storage import Storage, StorageError
+from penstock.storage import CachedStorage, Storage, StorageError
 
 KEY_HASH = "key_hash"
 REGION = 1 << 16
@@ -135,6 +136,8 @@ class OpenFile:
     def __init__(self, name: str, data: pa.Buffer, crcs: list[int], index: list[int]) -> None:
         self.name, self.data, self.crcs = name, data, crcs
         self.is_mapped = False
+        self.discard: Callable[[], None] = _nothing
+        """Called when it turns out to be damaged."""
         self.index = np.array(index, np.int64)
         self.checked = np.zeros(len(crcs), bool)
         self.batch = self._batch()
@@ -266,6 +269,7 @@ class OpenFile:
     def _check(self, region: int) -> None:
         part = memoryview(self.data)[region * REGION : (region + 1) * REGION]
         if zlib.crc32(part) != self.crcs[region]:
+            self.discard()
             raise StateError(
                 f"state file {self.name} is damaged between bytes {region * REGION} and {(region + 1) * REGION}"
             )
@@ -305,7 +309,9 @@ def close_removed() -> None:
 def map_file(storage: Storage, file: StateFile) -> OpenFile:
     """A file: mapped into memory where the storage has it on this machine, else read as a whole. It must be as its manifest says."""
     path = storage.local_path(file.path)
-    name = file.path if path is None else str(path)
+    is_copy = isinstance(storage, CachedStorage)
+    name = file.path if path is None or is_copy else str(path)
+    discard = partial(storage.discard, file.path) if isinstance(storage, CachedStorage) else _nothing
     try:
         data = pa.py_buffer(storage.read(file.path) if path is None else _mapped(path))
     except (OSError, StorageError) as error:
@@ -313,12 +319,20 @@ def map_file(storage: Storage, file: StateFile) -> OpenFile:
         raise StateError(
             f"state file {name} cannot be read ({said}); restore it, or start afresh with --fresh"
         ) from None
-    if data.size != file.size:
-        raise StateError(f"state file {name} is damaged: {file.size} bytes were written, {data.size} are there")
-    footer = _footer(name, file, memoryview(data))
-    made = OpenFile(name, data.slice(0, footer["data"]), footer["crcs"], footer["index"])
-    made.is_mapped = path is not None
+    try:
+        if data.size != file.size:
+            raise StateError(f"state file {name} is damaged: {file.size} bytes were written, {data.size} are there")
+        footer = _footer(name, file, memoryview(data))
+        made = OpenFile(name, data.slice(0, footer["data"]), footer["crcs"], footer["index"])
+    except StateError:
+        discard()
+        raise
+    made.is_mapped, made.discard = path is not None, discard
     return made
+
+
+def _nothing() -> None:
+    """Where there is no copy, there is none to discard."""
 
 
 def _mapped(path: Path) -> mmap.mmap | bytes:

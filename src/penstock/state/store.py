@@ -17,17 +17,34 @@ from penstock.faults import passing
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
+from penstock.location import Address, Location
 from penstock.state.chain import StepFiles
 from penstock.state.file import StateFile
 from penstock.state.file_list import FileList
 from penstock.state.notes import put_note, read_note, swap_note
 from penstock.state.ranges import KeyRanges, Span
-from penstock.storage import NotFound, Storage, object_name
+from penstock.storage import CachedStorage, LocalStorage, NotFound, Storage, object_name, open_storage
 
 FORGET_EVERY = 10
 """How many versions are forgotten at once where that takes requests over a network."""
 AT_ONCE = 32
 """How many notes are read at once over a network."""
+
+
+def state_storage(folder: Address) -> Storage:
+    """What keeps the state in a checkpoint; workers keep copies of the files, where these are not on a disk that they see."""
+    storage = open_storage(folder / "state")
+    is_remote = isinstance(folder, Location) and not isinstance(storage, LocalStorage)
+    return CachedStorage(storage, is_state_file) if is_remote else storage
+
+
+def is_state_file(name: str) -> bool:
+    """Whether a name is that of a file that a task has written, which never changes.
+
+    >>> is_state_file("files/3-a/count/0-b.state"), is_state_file("files/3-a/count/0.json"), is_state_file("versions/3.json")
+    (True, False, False)
+    """
+    return name.startswith("files/") and not name.endswith(".json")
 
 
 @dataclass

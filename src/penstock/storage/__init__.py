@@ -16,6 +16,7 @@ from penstock.storage.base import (
     object_name,
     read_if_present,
 )
+from penstock.storage.cached import CachedStorage
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
 from penstock.storage.mirrored import MirroredStorage, shared_side
@@ -25,6 +26,7 @@ from penstock.storage.scoped import ScopedStorage
 from penstock.storage.urls import storage_at
 
 __all__ = [
+    "CachedStorage",
     "Conflict",
     "Data",
     "Entry",
