@@ -129,9 +129,9 @@ class StoredRanges(Ranges):
             yield pa.RecordBatch.from_pydict({name: columns[name] for name in self.fields.names})
 
     def _constant(self, values: dict[str, object], count: int) -> dict[str, pa.Array]:
-        """Columns of the values that folders name."""
-        types = arrow_schema(self.fields)
-        return {name: pa.array([value] * count, types.field(name).type) for name, value in values.items()}
+        """Columns of the values that folders name, in the order of the schema."""
+        types, named = arrow_schema(self.fields), (name for name in self.fields.names if name in values)
+        return {name: pa.array([values[name]] * count, types.field(name).type) for name in named}
 
 
 def _parts(files: Iterable[StoredFile]) -> Iterator[tuple[StoredFile, ...]]:
