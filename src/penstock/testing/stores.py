@@ -48,7 +48,7 @@ class StoreServer:
         finally:
             for name, value in before.items():
                 if value is None:
-                    del os.environ[name]
+                    os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
 
