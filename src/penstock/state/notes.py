@@ -32,7 +32,7 @@ def put_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
 
 
 def swap_note(storage: Storage, name: str, note: Mapping[str, Any]) -> None:
-    """Writes a note in the place of one of the same epoch or an earlier one; the check and the replacement are one step.
+    """Writes a note, which replaces one of the same epoch or an earlier one; the check and the replacement are one step.
 
     Raises:
         StateError: A later driver has written it.
