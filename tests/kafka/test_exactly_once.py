@@ -68,9 +68,11 @@ class Copies:
 
     def run(self, crash: str = "") -> None:
         """Runs to the end, or until the driver dies at a point; the reader looks on."""
-        process = self.start(crash)
-        output = self._watch(process)
-        end_group(process.pid)
+        with self.start(crash) as process:
+            try:
+                output = self._watch(process)
+            finally:
+                end_group(process.pid)
         assert process.returncode == (-signal.SIGKILL if crash else 0), f"{crash}: {output}"
 
     def _watch(self, process: subprocess.Popen[str]) -> str:
@@ -117,6 +119,7 @@ def test_a_driver_killed_around_the_commit_loses_and_doubles_nothing(kafka: Kafk
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_driver_killed_twenty_times_loses_and_doubles_nothing(kafka: Kafka, tmp_path: Path) -> None:
     flow = Copies(kafka, tmp_path, records=100_000, per_batch=2_500)
     around = ("offsets written", "staged", "manifest published", "before sink commit", "after sink commit")
