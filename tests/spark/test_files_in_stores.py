@@ -202,6 +202,19 @@ def test_a_live_flow_reads_each_file_once(penstock_spark: Any, out: str, tmp_pat
     assert seen == [["('b',)", "('d',)"], ["('a',)", "('c',)", "('e',)"], []]
 
 
+def test_source_sink_and_checkpoint_are_all_in_a_store(penstock_spark: Any, out: str) -> None:
+    """Each run works in a directory of its own, and knows from the store alone which files were read."""
+    for names in (["b", "c"], ["a"], []):
+        for name in names:
+            storage_at(f"{out}/in").write(f"{name}.json", f'{{"s": "{name}"}}'.encode())
+        flow = ps.Flow("all")
+        source = flow.source("in", ps.files(f"{out}/in", "json", "s string"))
+        source.sink("out", ps.write_files(f"{out}/out", "json"), delivery="exactly_once")
+        run_live(flow.graph, penstock_spark, RunSpec.of(checkpoint=f"{out}/checkpoint", once=True)).wait(pause=0.02)
+    lines = b"".join(shown(f"{out}/out").values()).splitlines()
+    assert sorted(lines) == [b'{"s":"a"}', b'{"s":"b"}', b'{"s":"c"}']
+
+
 def test_a_line_that_is_no_record_is_said_with_its_file_and_number(penstock_spark: Any, out: str) -> None:
     storage_at(out).write("a.json", b'{"n": 1}\n\nno record\n')
     with pytest.raises(StepError) as raised:
