@@ -22,7 +22,7 @@ def test_the_users_settings_stand_above_penstocks() -> None:
     assert made["spark.sql.session.timeZone"] == "UTC"
 
 
-@pytest.mark.parametrize("master, partitions", [("local[1]", "1"), ("local[2,4]", "2"), ("local[6]", "4")])
+@pytest.mark.parametrize("master, partitions", [("local[1]", "1"), ("local[2,4]", "2"), ("local[6]", "6")])
 def test_partitions_follow_the_cores_of_the_master(master: str, partitions: str) -> None:
     assert _settings(master, {})["spark.sql.shuffle.partitions"] == partitions
 
