@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from penstock.spark.checkpoint.mirror import TICK, LogMirror
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.sparklog import OWN, SparkLog, uri
-from penstock.storage import Conflict, exists, mounted, names_under, open_storage
+from penstock.storage import Conflict, exists, make_directory, mounted, names_under, open_storage
 from penstock.storage.lease import LeaseLost
 from tests.storage.objects import ObjectStorage
 
@@ -117,6 +118,28 @@ def test_what_a_source_is_fed_is_durable_first_and_comes_back(shared: Path, tmp_
         feed.write("in/feed/feed-000000001.parquet", b"other")
     again.delete("in/feed/feed-000000000.parquet")
     assert not exists(open_storage(shared), "sources/in/feed/feed-000000000.parquet")
+
+
+def test_what_comes_back_has_the_date_that_spark_has_noted_or_one_of_today(shared: Path, tmp_path: Path) -> None:
+    """Spark forgets what is a week older than the newest file, and would read it again if it were younger than noted."""
+    for batch in (2, 0, 1):
+        open_storage(shared).write(f"sources/in/feed/feed-{batch:09d}.parquet", b"1")
+    open_storage(shared).write("sources/made/items/part-000001-a.parquet", b"1")
+    Driver(shared, tmp_path / "one").run(0)
+    other = Driver(shared, tmp_path / "other", epoch=2)
+    read, *unread = [p.stat().st_mtime for p in sorted((other.work / "sources" / "in" / "feed").iterdir())]
+    assert read == 0.001
+    assert time.time() - 600 < unread[0] < unread[1] <= time.time()
+    assert (other.work / "sources/made/items/part-000001-a.parquet").stat().st_mtime == 1_000_000_001
+
+
+def test_directories_that_spark_reads_are_made_where_the_copy_is(shared: Path, tmp_path: Path) -> None:
+    one = Driver(shared, tmp_path / "one")
+    with mounted(one.work / "loops", one.mirror.mirrored("loops")):
+        make_directory(one.work / "loops" / "back")
+    make_directory(shared / "loops" / "back")
+    assert (one.work / "loops" / "back").is_dir()
+    assert not shared.exists()
 
 
 def test_what_goes_round_a_loop_is_kept_with_its_batch_and_dropped_without(shared: Path, tmp_path: Path) -> None:

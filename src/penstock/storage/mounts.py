@@ -13,6 +13,7 @@ from pathlib import Path
 from penstock.location import Address, Location
 from penstock.storage.base import Storage
 from penstock.storage.local import LocalStorage
+from penstock.storage.mirrored import MirroredStorage
 from penstock.storage.private import make_private
 from penstock.storage.scoped import ScopedStorage
 from penstock.storage.urls import storage_at
@@ -54,5 +55,12 @@ def mounted(address: Path, storage: Storage) -> Iterator[Path]:
 
 def make_directory(address: Address) -> None:
     """Makes a directory that another program, such as Spark, expects to find; a storage of objects has none to make."""
-    if isinstance(address, Path) and isinstance(open_storage(address), LocalStorage):
+    if isinstance(address, Path) and _has_files(open_storage(address)):
         make_private(address)
+
+
+def _has_files(storage: Storage) -> bool:
+    """Whether what is under a path is there as files."""
+    if isinstance(storage, ScopedStorage):
+        return isinstance(storage.storage, MirroredStorage)
+    return isinstance(storage, LocalStorage | MirroredStorage)

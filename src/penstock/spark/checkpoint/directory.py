@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, lock_directory
 from penstock.spark.checkpoint.mirror import FED, LogMirror
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart, clear
+from penstock.spark.checkpoint.work import WorkingDirectory
 from penstock.storage import mounted
 
 EVERY = 10
@@ -60,8 +60,9 @@ class Checkpoint:
         if isinstance(folder, Path):
             self.work = folder
             return
-        self.work = Path(tempfile.mkdtemp(prefix="penstock-"))
-        self._closing.callback(shutil.rmtree, self.work, ignore_errors=True)
+        made = WorkingDirectory.make()
+        self.work = made.path
+        self._closing.callback(made.close)
 
     @property
     def folder(self) -> Address:

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 from penstock.location import Address
 from penstock.spark.checkpoint.sparklog import OWN, SparkLog, entry_of, log_offset, moved, uri
@@ -72,21 +75,39 @@ class LogMirror:
         self._drop_unfinished()
         names = [name for prefix in (LOG, *FED) for name in names_under(self.shared, prefix)]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(self._copy, names, range(len(names))))
+            list(pool.map(self._copy, names))
         self._known.update(names)
+        self._date([name for name in names if name.startswith(FED)])
         self._make_ticks()
 
-    def _copy(self, name: str, at: int) -> None:
-        """Copies an object. Spark reads files in the order of their dates, which is that of their names."""
+    def _copy(self, name: str) -> None:
         content = self.shared.read(name)
         if name.startswith(f"{LOG}commits/"):
             content = _COMMIT.encode()
         elif name.startswith(f"{LOG}sources/"):
             content = _moved(content, OWN, uri(self.work))
-        path = self.work / name
-        _write(path, content)
-        if name.startswith(FED):
-            os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
+        _write(self.work / name, content)
+
+    def _date(self, names: list[str]) -> None:
+        """Dates the files that Spark reads: those that it has read as it has noted them, the others in the order of their names.
+
+        Spark forgets files that are a week older than the newest it has seen, and leaves out such files. So one that it has read must not be younger than it was, and one that it
+        has not read must not be older.
+        """
+        noted = dict(self._noted())
+        now = time.time_ns() // 1_000_000
+        for at, name in enumerate(names):
+            date = noted.get(name) or _date_of_item(name) or now - len(names) + at
+            os.utime(self.work / name, ns=(date * 1_000_000, date * 1_000_000))
+
+    def _noted(self) -> Iterator[tuple[str, int]]:
+        """The files inside the checkpoint that Spark has noted, with their dates in milliseconds."""
+        base = uri(self.work)
+        for name in names_under(self.local, f"{LOG}sources/"):
+            for line in (self.work / name).read_text().splitlines():
+                entry = json.loads(line) if line.startswith("{") else {}
+                if str(entry.get("path", "")).startswith(base):
+                    yield unquote(entry["path"].removeprefix(base)), int(entry["timestamp"])
 
     def _drop_unfinished(self) -> None:
         """Removes what a driver has put there for a batch that it did not finish, and that the batch makes anew."""
@@ -155,6 +176,16 @@ class LogMirror:
         gone = known - there - {newest}  # Spark writes the commit of a batch after Penstock has
         self.shared.delete(*sorted(gone))
         self._known -= gone
+
+
+def _date_of_item(name: str) -> int | None:
+    """The date that a part of `ps.items` always has, in milliseconds; None for any other file.
+
+    >>> _date_of_item("sources/numbers/items/part-000003-ab.parquet"), _date_of_item("sources/a/feed/feed-000000003.parquet")
+    (1000000003000, None)
+    """
+    found = re.fullmatch(r"sources/[^/]+/items/part-(\d+)-.*", name)
+    return None if found is None else (1_000_000_000 + int(found[1])) * 1000
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -1,0 +1,38 @@
+"""Working directories of drivers that were killed are removed by the next; those in use are left."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.checkpoint.work import YOUNG, WorkingDirectory
+
+
+def aged(path: Path) -> None:
+    """Makes a directory look as if it had been made a while ago."""
+    before = (path / "lock").stat().st_mtime - 2 * YOUNG
+    os.utime(path / "lock", (before, before))
+
+
+def test_what_a_killed_driver_left_is_removed_and_what_is_in_use_or_young_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    used, killed, young = (WorkingDirectory.make() for _ in range(3))
+    for made in (used, killed):
+        aged(made.path)
+    killed.lock.close()
+    young.lock.close()
+    (killed.path / "spark").mkdir()
+    other = tmp_path / "penstock-other"
+    other.mkdir()
+    last = WorkingDirectory.make()
+    assert [p.exists() for p in (used.path, killed.path, young.path, last.path, other)] == [
+        *(True, False, True, True, True)
+    ]
+    assert last.path.stat().st_mode & 0o777 == 0o700
+    last.close()
+    assert not last.path.exists()
+    used.close()
