@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SLIP = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,15 @@ def is_url(address: str) -> bool:
     (True, False, False)
     """
     return _SCHEME.match(address) is not None
+
+
+def lacks_a_slash(address: str) -> bool:
+    """Whether an address is a URL but for one slash; taken for a path, it would make a directory of that name.
+
+    >>> lacks_a_slash("s3:/bucket/flow"), lacks_a_slash("s3://bucket/flow"), lacks_a_slash("C:/flow")
+    (True, False, False)
+    """
+    return _SLIP.match(address) is not None
 
 
 def address_of(text: str | Address) -> Address:

@@ -149,3 +149,8 @@ def test_a_checkpoint_may_be_a_url() -> None:
     assert RunSpec.from_json(spec.to_json()) == spec
     with pytest.raises(OptionError, match=r"--standby waits for the lease of a checkpoint that is a URL.*got a/b"):
         RunSpec.of(checkpoint="a/b", standby=True)
+
+
+def test_a_url_that_lacks_a_slash_is_refused() -> None:
+    with pytest.raises(OptionError, match="expected a path, or a URL with two slashes such as s3://bucket/flow, got"):
+        RunSpec(checkpoint="s3:/bucket/flow")  # type: ignore[arg-type]  # as a user may

@@ -284,7 +284,16 @@ class _Tag:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).partition("Debug source:")[0].split())[:500]
+    reason = " ".join(str(error).partition("Debug source:")[0].split())[:500]
+    return f"{reason}. {_NO_KEYS}" if any(host in reason for host in _KEY_SERVERS) else reason
+
+
+_KEY_SERVERS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
+"""What is asked for keys where the environment has none; only machines of the cloud have it."""
+_NO_KEYS = (
+    "No keys were found in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_ENDPOINT_URL for a server of your own; "
+    "GOOGLE_APPLICATION_CREDENTIALS; AZURE_STORAGE_ACCOUNT_KEY), and this machine has no role"
+)
 
 
 def _is_same(found: _Tag | None, expected: _Tag | None) -> bool:

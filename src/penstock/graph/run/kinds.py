@@ -12,7 +12,7 @@ from penstock.errors import FlowError
 from penstock.graph.duration import micros
 from penstock.graph.state.key_groups import is_power_of_two
 from penstock.graph.times import to_micros, to_moment
-from penstock.location import Address, Location, address_of, is_url
+from penstock.location import Address, Location, address_of, is_url, lacks_a_slash
 
 T = TypeVar("T")
 Json = str | int | float | bool | list[str] | dict[str, str] | None
@@ -149,6 +149,8 @@ def address() -> Kind[Address | None]:
 def _address(value: object) -> Address | None:
     if isinstance(value, Location) or (isinstance(value, str) and is_url(value)):
         return address_of(value)
+    if isinstance(value, str) and lacks_a_slash(value):
+        raise ValueError(f"expected a path, or a URL with two slashes such as {value.replace(':/', '://', 1)}")
     return _path(value)
 
 
