@@ -74,8 +74,8 @@ def session(
     if not jvm_is_up():
         if _is_local(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
-            made = {**socket_settings(), **made}
         start_jvm(made, log_level)
+        made = {**(socket_settings() if _is_local(where) else {}), **made}
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
