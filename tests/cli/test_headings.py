@@ -87,3 +87,13 @@ def test_the_daemons_own_tracebacks_are_left_out_and_others_are_not() -> None:
     assert list(quiet(["a\n", *theirs, *users, "b\n", *other, *theirs])) == ["a\n", *users, "b\n", *other]
     assert list(quiet([TRACE, "  cut"])) == [TRACE, "  cut"]
     assert list(quiet(["Picked up JAVA_TOOL_OPTIONS: x\n", "x\n"])) == ["x\n"]
+
+
+def test_a_worker_whose_jvm_went_away_says_nothing_of_it() -> None:
+    main = '  File "/x/pyspark.zip/pyspark/worker.py", line 4, in <module>\n    x()\n'
+    close = '  File "/usr/lib/python3.11/contextlib.py", line 9, in __exit__\n  File "/x/pyspark/worker_util.py", line 5, in get\n'
+    first = [TRACE, *main.splitlines(True), "EOFError\n"]
+    then = [TRACE, *main.splitlines(True), *close.splitlines(True), "BrokenPipeError: [Errno 32] Broken pipe\n"]
+    chain = ["\n", "During handling of the above exception, another exception occurred:\n", "\n"]
+    assert list(quiet(["a\n", *first, *chain, *then, "done\n", "\n"])) == ["a\n", "done\n", "\n"]
+    assert list(quiet([*main.splitlines(True), *chain])) == [*main.splitlines(True), *chain]

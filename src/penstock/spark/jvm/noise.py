@@ -9,15 +9,18 @@ NOISE = re.compile(
     r"(NOTE: )?Picked up |Using Spark's default log4j|Warning: Java versions > Java 11|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
     r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
 )
+_PROCESS = re.compile(r"/pyspark/(daemon|worker|worker_util)\.py$")
 _TRACEBACK = "Traceback (most recent call last):"
 _ENDINGS = re.compile(
     r"(EOFError|BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit)\b"
 )
+_CHAIN = re.compile(r"\s*$|During handling of the above exception|The above exception was the direct cause")
+"""What stands between the tracebacks of one error and of another that it led to."""
 _FRAME = re.compile(r'  File "([^"]+)"')
 
 
 def quiet(lines: Iterable[str]) -> Iterator[str]:
-    r"""The lines without noise, and without the tracebacks that Spark's Python daemon leaves when the JVM goes away under it.
+    r"""The lines without noise, and without the tracebacks that Spark's Python processes leave when the JVM goes away under them.
 
     A traceback with a frame of anybody else, or with another error, passes whole.
 
@@ -26,15 +29,18 @@ def quiet(lines: Iterable[str]) -> Iterator[str]:
     ['hello\n']
     """
     held: list[str] = []
+    dropped = False
     for line in lines:
         if held and not _ends(line):
             held.append(line)
         elif held:
-            yield from [] if _is_daemons([*held, line]) else [*held, line]
+            dropped = _is_daemons([*held, line])
+            yield from [] if dropped else [*held, line]
             held = []
         elif line.startswith(_TRACEBACK):
             held = [line]
-        elif not NOISE.match(line):
+        elif not NOISE.match(line) and not (dropped and _CHAIN.match(line)):
+            dropped = False
             yield line
     yield from held
 
@@ -46,5 +52,5 @@ def _ends(line: str) -> bool:
 
 def _is_daemons(block: list[str]) -> bool:
     files = [found[1] for line in block if (found := _FRAME.match(line))]
-    ours = all("/pyspark/" in file or file.startswith("<frozen") for file in files)
-    return bool(files) and ours and any("daemon.py" in f for f in files) and bool(_ENDINGS.match(block[-1]))
+    ours = all("/pyspark/" in file or file.startswith("<frozen") or file.endswith("/contextlib.py") for file in files)
+    return bool(files) and ours and any(_PROCESS.search(f) for f in files) and bool(_ENDINGS.match(block[-1]))
