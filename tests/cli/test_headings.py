@@ -90,8 +90,8 @@ def test_the_daemons_own_tracebacks_are_left_out_and_others_are_not() -> None:
 
 
 def test_a_worker_whose_jvm_went_away_says_nothing_of_it() -> None:
-    main = '  File "/x/pyspark.zip/pyspark/worker.py", line 4, in <module>\n    x()\n'
-    close = '  File "/usr/lib/python3.11/contextlib.py", line 9, in __exit__\n  File "/x/pyspark/worker_util.py", line 5, in get\n'
+    main = '  File "/x/pyspark.zip/pyspark/sql/streaming/python_streaming_source_runner.py", line 4, in <module>\n    x()\n'
+    close = '  File "/usr/lib/python3.11/contextlib.py", line 9, in __exit__\n  File "/x/pyspark/worker_util.py", line 5, in get\n  File "/usr/lib/python3.11/socket.py", line 7, in write\n'
     first = [TRACE, *main.splitlines(True), "EOFError\n"]
     then = [TRACE, *main.splitlines(True), *close.splitlines(True), "BrokenPipeError: [Errno 32] Broken pipe\n"]
     chain = ["\n", "During handling of the above exception, another exception occurred:\n", "\n"]

@@ -9,7 +9,8 @@ NOISE = re.compile(
     r"(NOTE: )?Picked up |Using Spark's default log4j|Warning: Java versions > Java 11|WARNING: (Using incubator|sun\.misc|java\.lang\.|A restricted method"
     r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
 )
-_PROCESS = re.compile(r"/pyspark/(daemon|worker|worker_util)\.py$")
+_PROCESS = re.compile(r"/pyspark/(daemon|worker|worker_util|sql/streaming/python_streaming_source_runner)\.py$")
+_LIBRARY = ("/contextlib.py", "/socket.py")
 _TRACEBACK = "Traceback (most recent call last):"
 _ENDINGS = re.compile(
     r"(EOFError|BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit)\b"
@@ -52,5 +53,5 @@ def _ends(line: str) -> bool:
 
 def _is_daemons(block: list[str]) -> bool:
     files = [found[1] for line in block if (found := _FRAME.match(line))]
-    ours = all("/pyspark/" in file or file.startswith("<frozen") or file.endswith("/contextlib.py") for file in files)
+    ours = all("/pyspark/" in file or file.startswith("<frozen") or file.endswith(_LIBRARY) for file in files)
     return bool(files) and ours and any(_PROCESS.search(f) for f in files) and bool(_ENDINGS.match(block[-1]))
