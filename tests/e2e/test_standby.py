@@ -16,7 +16,7 @@ import pytest
 
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 MAIN = "from penstock.cli.main import main; main()"
 FLOW = """

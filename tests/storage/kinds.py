@@ -21,7 +21,9 @@ KINDS: dict[str, Callable[[Path], Storage]] = {
 }
 SERVERS = ("s3", "hdfs")
 """Those behind a server, which the fixture of the same name starts."""
-ALL = [*KINDS, *(pytest.param(name, marks=pytest.mark.spark) for name in SERVERS)]
+_MARKS = {"hdfs": [pytest.mark.spark, pytest.mark.slow]}
+"""A NameNode and its DataNodes take a while to start."""
+ALL = [*KINDS, *(pytest.param(name, marks=_MARKS.get(name, [pytest.mark.spark])) for name in SERVERS)]
 FLAT = ("objects", "s3")
 """Those that do not tell a name from the beginning of another."""
 

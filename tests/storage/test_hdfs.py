@@ -20,7 +20,7 @@ from penstock.storage import hdfs as home
 from penstock.storage.hdfs import HdfsStorage
 from penstock.storage.swap import POINTS
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ADD = """
 import sys
