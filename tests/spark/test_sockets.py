@@ -40,15 +40,3 @@ def test_the_directory_goes_with_the_process() -> None:
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     assert made
     assert not Path(made).exists()
-
-
-@pytest.mark.spark
-def test_workers_are_reached_by_them() -> None:
-    from pyspark.sql import SparkSession
-
-    from penstock.spark.jvm.session import session
-
-    spark: SparkSession = session()
-    where = Path(spark.conf.get(DIRECTORY) or "")
-    assert spark.range(3).mapInArrow(lambda batches: batches, "id bigint").count() == 3
-    assert list(where.glob(".*.sock"))

@@ -140,6 +140,7 @@ class Lease:
     _version: Version | None = None
     _seen: Version | None = None
     _since: float = 0.0
+    _loss: str = ""
     _until: float = 0.0
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
@@ -187,10 +188,10 @@ class Lease:
         """
         with self._lock:
             if self._note is None:
-                raise LeaseLost("the lease is not held")
+                raise LeaseLost(self._loss or "the lease is not held")
             if not self._put(replace(self._note, renewals=self._note.renewals + 1), self._version):
-                self._note = None
-                raise LeaseLost(self._lost())
+                self._note, self._loss = None, self._lost()
+                raise LeaseLost(self._loss)
 
     def check(self) -> None:
         """Returns if the lease is held as far as is known here; looks at the object when its time is over.
