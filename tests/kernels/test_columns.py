@@ -258,6 +258,27 @@ def test_a_sum_that_overflows_fails_as_it_does_over_rows(tmp_path: Path) -> None
     assert failures[0] == failures[1]
 
 
+def test_a_result_that_does_not_fit_is_added_once(tmp_path: Path) -> None:
+    """The rows take over before anything is kept."""
+    node, schema = totals(False, total="sum(v)")
+    kernel = aggregate_kernel(node, schema)
+    assert isinstance(kernel, ColumnMergeKernel)
+    host = Host(kernel, [schema], tmp_path)
+    host.batch([("a", 200, 1), ("b", 1, 1)])
+    kernel.out_schema = pa.schema([pa.field("k", pa.string()), pa.field("total", pa.int8())])
+    assert host.batch([("a", 200, 1), ("b", 1, 1)]) == {("a", 400): 1, ("b", 2): 1}
+    assert host.kept() == {("a",): (400,), ("b",): (2,)}
+
+
+def test_a_total_that_does_not_fit_its_column_is_refused_and_not_read_as_null(tmp_path: Path) -> None:
+    node, schema = totals(False, low="min(v)")
+    host = Host(aggregate_kernel(node, schema), [schema], tmp_path)
+    host.state.prefetch([("a",)], [key_hashes([pa.array(["a"])], 1)[0]])
+    host.state.put(("a",), (-(2**70),))
+    with pytest.raises(Exception, match="field 'low': -1180591620717411303424 is outside the range of bigint"):
+        host.batch([("a", 1, 1), ("b", 2, 1)])
+
+
 @pytest.mark.parametrize(
     "call", ["bool_and(v > 1)", "max(x)", "collect_set(v)", "max_by(v, x)", "sum(cast(v as decimal(9,2)))"]
 )

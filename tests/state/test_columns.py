@@ -40,6 +40,12 @@ def hashes_of(numbers: list[int]) -> Any:
     return np.array([hash_of(n) for n in numbers], np.int64)
 
 
+def read(state: KeyedState, numbers: list[int]) -> tuple[pa.RecordBatch, Any]:
+    found = state.read_columns(keys_of(numbers), hashes_of(numbers))
+    assert found is not None
+    return found
+
+
 class Both:
     """A state and the dict that it must equal."""
 
@@ -81,7 +87,7 @@ class Both:
 
     def check(self) -> None:
         numbers = self.picked()
-        batch, there = self.state.read_columns(keys_of(numbers), hashes_of(numbers))
+        batch, there = read(self.state, numbers)
         found = list(zip(*(c.to_pylist() for c in batch.columns), strict=True))
         wanted = [self.model.get((f"key {n}",)) for n in numbers]
         assert there.tolist() == [value is not None for value in wanted]
@@ -126,6 +132,23 @@ def test_columns_larger_than_a_region_of_a_file(tmp_path: Path) -> None:
         state.put_columns(keys_of(numbers), hashes_of(numbers), made, np.zeros(60_000, bool))
         state.restore(state.snapshot())
         few = [7, 59_999, 30_000]
-        batch, there = state.read_columns(keys_of([*few, 70_000]), hashes_of([*few, 70_000]))
+        batch, there = read(state, [*few, 70_000])
         assert batch.column("n").to_pylist() == [*(n + turn for n in few), None]
         assert there.tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize("kind", ["memory", "files"])
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_value_that_does_not_fit_its_column_is_not_read_as_null(kind: str, settled: bool, tmp_path: Path) -> None:
+    """It was put by key and lies pickled beside its column: only by key can it be read."""
+    state: Any = MemoryState() if kind == "memory" else FileState(files(tmp_path), 0)
+    state.describe(LAYOUT)
+    state.prefetch([("key 1",), ("key 2",)], [hash_of(1), hash_of(2)])
+    state.put(("key 1",), (2**70, "x"))
+    state.put(("key 2",), (7, "y"))
+    if settled:
+        state.restore(state.snapshot())
+    assert state.read_columns(keys_of([1, 2]), hashes_of([1, 2])) is None
+    assert read(state, [2])[0].to_pylist() == [{"n": 7, "text": "y"}]
+    state.prefetch([("key 1",)], [hash_of(1)])
+    assert state.get(("key 1",)) == (2**70, "x")

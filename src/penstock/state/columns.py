@@ -21,7 +21,7 @@ from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
 
 KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
-_UNFIT = (
+UNFIT = (
     pa.ArrowInvalid,
     pa.ArrowTypeError,
     pa.ArrowNotImplementedError,
@@ -30,6 +30,7 @@ _UNFIT = (
     TypeError,
     ValueError,
 )
+"""What Arrow raises for a value that does not fit a type."""
 _UTC = datetime.UTC
 _ZONES = (_UTC, zoneinfo.ZoneInfo("UTC"))
 Fits = Callable[[Any], bool]
@@ -97,7 +98,7 @@ def _typed(column: Column, values: Sequence[Any]) -> pa.Array | None:
             values = [None if v is None else str(v) for v in values]
     try:
         return pa.array(values, filed(column.type))
-    except _UNFIT:
+    except UNFIT:
         return None
 
 

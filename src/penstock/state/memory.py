@@ -13,6 +13,7 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import Layout
 from penstock.graph.times import FOREVER, NEVER
+from penstock.state.columns import UNFIT
 from penstock.state.runs import Runs
 
 
@@ -42,17 +43,19 @@ class MemoryState:
         """Forgets a key."""
         self.kept.pop(key, None)
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
-        """What is kept for many keys."""
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray] | None:
+        """What is kept for many keys; None where a value does not fit its type."""
         assert self.layout is not None, "a kernel describes its state first"
         nothing = (None,) * len(self.layout.values)
         named = list(_rows(keys))
         found = [self.kept.get(key, nothing) for key in named]
         parts = list(zip(*found, strict=True)) or [()] * len(nothing)
-        arrays = [pa.array(part, c.type) for part, c in zip(parts, self.layout.values, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values]), np.array(
-            [key in self.kept for key in named], bool
-        )
+        try:
+            arrays = [pa.array(part, c.type) for part, c in zip(parts, self.layout.values, strict=True)]
+        except UNFIT:
+            return None
+        there = np.array([key in self.kept for key in named], bool)
+        return pa.RecordBatch.from_arrays(arrays, [c.name for c in self.layout.values]), there
 
     def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:
         """Keeps values for many keys, and forgets those that are gone."""

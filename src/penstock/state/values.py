@@ -133,8 +133,8 @@ class FileState(FileChain):
         if self.waits is not None:
             self.waits.load(named, *(file.taken(name, rows) for name in (*COLUMNS.values(), ALL)))
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
-        """What is kept for many keys, found and read a column at a time."""
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray] | None:
+        """What is kept for many keys, found and read a column at a time; None where a value of theirs is pickled."""
         self._age()
         self.refuse_strays(hashes)
         order = np.argsort(hashes)
@@ -143,6 +143,8 @@ class FileState(FileChain):
             for array, c in zip(keys.columns, self.layout.keys, strict=True)
         ]
         found = list(self._matches(sought, hashes[order]))
+        if any(_is_pickled(c, file, rows) for c in self.layout.values for file, _, rows in found):
+            return None
         rows = np.full(len(hashes), -1)
         at = np.concatenate([rows[:0], *(at for _, at, _ in found)])
         rows[order[at]] = np.arange(len(at))
@@ -294,6 +296,12 @@ def _there(file: Source, at: IntArray, rows: IntArray) -> tuple[IntArray, IntArr
         return at, rows
     there = ~gone.fill_null(False).to_numpy(zero_copy_only=False)
     return at[there], rows[there]
+
+
+def _is_pickled(column: Column, file: Source, rows: IntArray) -> bool:
+    """Whether a value in some rows did not fit its type."""
+    pickled = file.taken(columns.PICKLED + column.name, rows)
+    return pickled is not None and pickled.null_count < len(pickled)
 
 
 def _column(column: Column, found: list[tuple[Source, IntArray, IntArray]]) -> pa.Array:

@@ -46,10 +46,11 @@ class KeyedState(Protocol):
     def delete(self, key: object) -> None:
         """Forgets a key."""
 
-    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray]:
+    def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray] | None:
         """What is kept for many keys, a column for each part of the value, and for which keys something is.
 
-        The keys come as the columns of the layout, each key once, with their hashes. Where nothing is kept all parts are null.
+        The keys come as the columns of the layout, each key once, with their hashes. Where nothing is kept all parts are null. None where
+        a value that was put by key does not fit the type of its column: these keys must be read one by one.
         """
 
     def put_columns(self, keys: pa.RecordBatch, hashes: IntArray, values: pa.RecordBatch, gone: BoolArray) -> None:

@@ -105,7 +105,10 @@ class SingleJoinKernel(TableJoinKernel):
         self, left: pa.RecordBatch, right: pa.RecordBatch, keys: list[pa.Array], found: Numbered
     ) -> Out | None:
         unique = pa.RecordBatch.from_arrays([key.take(pa.array(found.first)) for key in keys], list(self.node.keys))
-        (kept, _), width, cut = self.state.read_columns(unique, found.hashes), self.left.width, left.num_rows
+        known = self.state.read_columns(unique, found.hashes)
+        if known is None:
+            return None
+        (kept, _), width, cut = known, self.left.width, left.num_rows
         ours = _side(self.left, left, found, found.ids[:cut], kept.columns[:width])
         theirs = _side(self.right, right, found, found.ids[cut:], kept.columns[width:])
         if ours is None or theirs is None:

@@ -77,7 +77,7 @@ class ColumnMergeKernel(MergeKernel):
         return super().advance(times)
 
     def _by_columns(self, chunks: list[Chunk]) -> Out | None:
-        """The totals; None where a key comes twice, or a sum is too large for its type."""
+        """The totals; None where a key comes twice, or a sum or a result is too large for its type."""
         table = pa.Table.from_batches([chunk.batch() for chunk in chunks]).combine_chunks()
         keys = [table.column(c.name).combine_chunks().cast(c.type) for c in self.key_columns]
         found = numbered(keys, key_hashes(keys, table.num_rows))
@@ -88,23 +88,28 @@ class ColumnMergeKernel(MergeKernel):
             made = self._merged(rows, found)
         except pa.ArrowInvalid:
             return None
-        self.counters.native += pc.sum(table.column(ROWS)).as_py()
+        if made is not None:
+            self.counters.native += pc.sum(table.column(ROWS)).as_py()
         return made
 
-    def _merged(self, rows: pa.Table, found: Numbered) -> Out:
+    def _merged(self, rows: pa.Table, found: Numbered) -> Out | None:
+        """Keeps the totals and returns what they emit; whatever may fail comes before they are kept, or rows would add them once more."""
         keys = pa.RecordBatch.from_arrays(
             [_array(rows, c.name).cast(c.type) for c in self.key_columns], list(self.of.keys)
         )
         parts = [_array(rows, field.name) for a in self.of.aggregates for field in a.part_fields]
-        kept, there = self.state.read_columns(keys, found.hashes)
+        known = self.state.read_columns(keys, found.hashes)
+        if known is None:
+            return None
+        kept, there = known
         before = [array.cast(part.type) for array, part in zip(kept.columns, parts, strict=True)]
         after = [_together(merge, a, b) for merge, a, b in zip(self.merges, before, parts, strict=True)]
         values = pa.RecordBatch.from_arrays(after, kept.schema.names)
-        out = (
+        out = self._out(
             self._signed_rows(keys, before, after, there) if self.is_signed else [*keys.columns, *self._finished(after)]
         )
         self.state.put_columns(keys, found.hashes, values, np.zeros(len(found), bool))
-        return self._out(out)
+        return out
 
     def _finished(self, parts: list[pa.Array]) -> list[pa.Array]:
         """The results that parts stand for."""
