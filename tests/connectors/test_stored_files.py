@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
+from penstock.connectors.base import Batch
+from penstock.connectors.files import parts
 from penstock.connectors.files.listing import Listing, stored_files
+from penstock.connectors.files.parts import Written
+from penstock.connectors.files.sink import StagedFiles
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.files.stored import LISTS, StoredRanges
 from penstock.errors import RunError
@@ -158,6 +165,122 @@ def test_files_per_batch_cuts_lists(url: str) -> None:
     assert [names_of(made, n, n + 1) for n in range(3)] == [["0", "1"], ["2", "3"], ["4"]]
 
 
+class NewestHidden(MemoryStorage):
+    """Lists are written by another driver after they were looked for."""
+
+    def list(self, prefix: str = "") -> Any:
+        return iter([])
+
+
+def test_a_file_is_in_one_list_although_a_driver_that_was_replaced_notes_lists_too(url: str) -> None:
+    live, kept = f"{url}/live", NewestHidden()
+    for name in "ab":
+        storage_at(live).write(name, b"1")
+    kept.write(f"{LISTS}00000000.json", json.dumps([f"{live}/b"]).encode())
+    made = ranges(live, kept, 1)
+    assert made.target() == {"lists": 2}
+    assert [names_of(made, n, n + 1) for n in range(2)] == [["b"], ["a"]]
+
+
+def test_a_list_of_another_life_counts_when_it_is_its_turn_and_for_files_that_are_new(url: str) -> None:
+    """A driver was paused, another has started over, and the first notes a list under a number of its own."""
+    live, kept = f"{url}/live", MemoryStorage()
+    kept.write(f"{LISTS}00000001.json", json.dumps([f"{live}/a", f"{live}/b"]).encode())
+    for name in "ac":
+        storage_at(live).write(name, b"1")
+    made = ranges(live, kept)
+    assert made.latest(made.first(), None) == {"lists": 1}
+    assert names_of(made, 0, 1) == ["a", "c"]
+    storage_at(live).write("b", b"1")
+    later = ranges(live, kept)
+    assert later.latest({"lists": 1}, None) == {"lists": 2}
+    assert names_of(later, 1, 2) == ["b"]
+
+
+def test_files_in_folders_that_were_not_there_at_the_start_are_refused_by_name(url: str) -> None:
+    storage_at(f"{url}/live").write("day=1/a", b"1")
+    made = StoredRanges(Listing.of(f"{url}/live"), "csv", schema_of("n int, day int"), False, None)
+    with pytest.raises(
+        RunError, match=r"day=1/a lies in folders that name day, .* name no field\. Start the flow again"
+    ):
+        [batch for part in made.stretches(made.first(), made.target()) for batch in made.read(part)]
+    made.folders = ("day",)
+    found = [batch for part in made.stretches(made.first(), made.target()) for batch in made.read(part)]
+    assert [batch.column("day").to_pylist() for batch in found] == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("schema", "content", "message"),
+    [
+        ("m bigint", None, "x.parquet has no field 'm'; did you mean 'n'|x.parquet has no field 'm'; there are: 'n'"),
+        ("n int", None, r"x.parquet does not fit the schema \(n int\): Integer value 8589934592 not in range"),
+        ("n bigint", b"not parquet at all", "x.parquet cannot be read as Parquet: "),
+    ],
+)
+def test_parquet_that_does_not_fit_is_refused_by_name(
+    url: str, schema: str, content: bytes | None, message: str
+) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"n": [2**33]}), file)
+    storage_at(f"{url}/p").write("x.parquet", content or file.getvalue())
+    with pytest.raises(RunError, match=message):
+        read(f"{url}/p", "parquet", schema)
+    made = StoredRanges(Listing.of(f"{url}/p"), "parquet", schema_of(schema), False)
+    with pytest.raises(RunError, match=message):
+        [batch for part in made.stretches(made.first(), made.target()) for batch in made.read(part)]
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_a_task_whose_rows_belong_into_many_folders_has_few_files_open(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "OPEN", 3)
+    storage, opened, counts = MemoryStorage(), list[io.BytesIO](), list[int]()
+
+    def temporary() -> io.BytesIO:
+        opened.append(io.BytesIO())
+        counts.append(sum(not file.closed for file in opened))
+        return opened[-1]
+
+    monkeypatch.setattr("tempfile.TemporaryFile", temporary)
+    task = parts.PartTask(storage, "aside", form, ("k",))
+    batch = pa.RecordBatch.from_pydict(
+        {"__folder_0": [str(n % 10) for n in range(40)], "n": [str(n) for n in range(40)]}
+    )
+    made = [row for each in task([batch, batch]) for row in each.to_pylist()]
+    assert max(counts) <= 3
+    assert sum(row["rows"] for row in made) == 80
+    assert sorted(f"aside/{row['name']}" for row in made) == names_under(storage, "")
+
+
+def sinks_batch(name: str, url: str, batch: int) -> Batch:
+    return Batch(batch, name, {"path": url, "format": "json"}, delivery="exactly_once", lineage="life", fingerprint="f")
+
+
+def test_a_sink_leaves_what_another_has_staged_whose_name_begins_as_its_own(url: str) -> None:
+    out = f"{url}/out"
+    staged = []
+    for name in ("out", "out-2"):
+        made = StagedFiles(
+            out, f"_penstock/{name}-5-1-{'ab' * 4}", sinks_batch(name, out, 5), 1 if name == "out-2" else 7
+        )
+        storage_at(out).write(f"{made.folder}/part-1.json", b"{}")
+        made.take([Written("part-1.json", 1)])
+        staged.append(made)
+    for made in staged:
+        made.commit()
+    assert [file.name for file in stored_files(out)] == [f"{n}-00000005-life-00000.json" for n in ("out", "out-2")]
+
+
+def test_files_of_another_sink_whose_name_begins_as_this_one_are_not_of_another_life(url: str) -> None:
+    out = f"{url}/out"
+    storage_at(out).write("out-2-00000000-other-00000.json", b"{}")
+    StagedFiles(out, "_penstock/out-0-1-x", sinks_batch("out", out, 0)).check_folder()
+    storage_at(out).write("out-00000000-other-00000.json", b"{}")
+    with pytest.raises(RunError, match="another life of this flow, such as out-00000000-other"):
+        StagedFiles(out, "_penstock/out-0-1-x", sinks_batch("out", out, 0)).check_folder()
+
+
 def test_a_file_that_is_gone_stops_the_batch_that_needs_it(url: str) -> None:
     kept, live = MemoryStorage(), f"{url}/live"
     storage_at(live).write("a", b"1")
@@ -176,7 +299,6 @@ def test_many_files_are_shared_out_to_tasks(url: str) -> None:
     live = f"{url}/live"
     for number in range(40):
         storage_at(live).write(f"{number:03d}", b"1")
-    parts = ranges(live, None).stretches({"lists": 0}, {"lists": 0})
-    assert list(parts) == []
+    assert list(ranges(live, None).stretches({"lists": 0}, {"lists": 0})) == []
     made = ranges(live, None)
     assert [len(part.high) for part in made.stretches(made.first(), made.target())] == [16, 16, 8]

@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from typer.testing import CliRunner
 
 from penstock.cli.main import make_app
+from penstock.errors import RunError
 from penstock.jobs import kafka as tools
 from penstock.jobs.broker import free_port
 from tests.kafka.conftest import Kafka
@@ -64,3 +66,47 @@ def test_a_cluster_that_does_not_answer_is_told_with_the_command_that_starts_one
 def test_wrong_settings_are_wrong_usage() -> None:
     assert "--setting: expected KEY=VALUE" in run("topics", "--setting", "x", code=2)
     assert "there is no file gone.txt" in run("produce", "t", "gone.txt", code=2)
+
+
+class SilentCluster:
+    """A cluster with one record that it does not send."""
+
+    def __init__(self, error: KafkaError | None) -> None:
+        self.error_ = error
+
+    def get_watermark_offsets(self, *_: object) -> tuple[int, int]:
+        return 0, 1
+
+    def assign(self, *_: object) -> None:
+        pass
+
+    def poll(self, *_: object) -> SilentCluster | None:
+        return None if self.error_ is None else self
+
+    def error(self) -> KafkaError | None:
+        return self.error_
+
+    def position(self, partitions: list[Any]) -> list[Any]:
+        return partitions
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "follow", "message"),
+    [
+        (None, False, "has more records, but nowhere has sent none for 0.3 s"),
+        (KafkaError._TRANSPORT, False, "has more records, but nowhere has sent none for 0.3 s: "),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, True, "topic 't' cannot be read: "),
+    ],
+)
+def test_a_cluster_that_sends_nothing_is_an_error_and_no_wait_for_ever(
+    error: int | None, follow: bool, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "PATIENCE", 0.1)
+    silent = SilentCluster(None if error is None else KafkaError(error))
+    monkeypatch.setattr(tools.KafkaTools, "_check", lambda self, topic: [0])
+    monkeypatch.setattr(tools.KafkaTools, "_consumer", lambda self: silent)
+    with pytest.raises(RunError, match=message):
+        list(tools.KafkaTools("nowhere", {}).consume("t", follow=follow))

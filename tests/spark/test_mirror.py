@@ -179,3 +179,22 @@ def test_a_driver_that_may_not_write_puts_nothing(shared: Path, tmp_path: Path) 
     with pytest.raises(LeaseLost):
         one.mirror.mirrored("sources").write("in/feed/feed-000000000.parquet", b"1")
     assert names_under(open_storage(shared), "") == []
+
+
+def test_a_driver_that_was_replaced_deletes_nothing_of_one_that_has_started_over(shared: Path, tmp_path: Path) -> None:
+    """The names of its first batches are those that the other has written anew."""
+
+    def lost() -> None:
+        raise LeaseLost("lost")
+
+    one = Driver(shared, tmp_path / "one")
+    one.run(0)
+    one.mirror.mirrored("sources").write("in/feed/feed-000000000.parquet", b"1")
+    (one.work / "spark" / "offsets" / "0").unlink()
+    one.mirror.check = lost
+    before = names_under(open_storage(shared), "")
+    with pytest.raises(LeaseLost):
+        one.mirror.sweep()
+    with pytest.raises(LeaseLost):
+        one.mirror.mirrored("sources").delete("in/feed/feed-000000000.parquet")
+    assert names_under(open_storage(shared), "") == before

@@ -36,3 +36,16 @@ def test_what_a_killed_driver_left_is_removed_and_what_is_in_use_or_young_stays(
     last.close()
     assert not last.path.exists()
     used.close()
+
+
+def test_a_directory_that_never_got_its_lock_is_removed_when_it_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "penstock-work-left"
+    left.mkdir()
+    WorkingDirectory.make().close()
+    assert left.exists()
+    monkeypatch.setattr("penstock.spark.checkpoint.work.YOUNG", -1.0)
+    WorkingDirectory.make().close()
+    assert not left.exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -111,16 +113,28 @@ class KafkaTools:
         ends = {p: consumer.get_watermark_offsets(kafka.TopicPartition(topic, p), PATIENCE)[1] for p in partitions}
         waiting = {p for p in partitions if self._length(consumer, topic, p)} if not latest else set()
         consumer.assign([kafka.TopicPartition(topic, p, begin) for p in partitions])
+        deadline = math.inf if follow else time.monotonic() + PATIENCE * 3
         try:
             while follow or waiting:
                 message = consumer.poll(0.5)
                 if message is None or message.error():
+                    self._check_answer(topic, None if message is None else message.error(), deadline)
                     waiting -= self._read_to_end(consumer, topic, waiting, ends)
                     continue
                 yield _record(message)
+                deadline = max(deadline, time.monotonic() + PATIENCE * 3)
                 waiting -= {message.partition()} if message.offset() + 1 >= ends[message.partition()] else set()
         finally:
             consumer.close()
+
+    def _check_answer(self, topic: str, error: KafkaError | None, deadline: float) -> None:
+        """Raises RunError when the cluster refuses to send records, or has not sent those that wait in time."""
+        if error is not None and (error.fatal() or (error.code() > 0 and not error.retriable())):
+            raise RunError(f"topic {topic!r} cannot be read: {said(error)}")
+        if time.monotonic() > deadline:
+            raise RunError(
+                f"topic {topic!r} has more records, but {self.servers} has sent none for {PATIENCE * 3:g} s{f': {said(error)}' if error else ''}"
+            )
 
     def _read_to_end(self, consumer: Consumer, topic: str, waiting: set[int], ends: dict[int, int]) -> set[int]:
         """Partitions that have nothing more, although their last offset was no record (a marker of a transaction)."""

@@ -29,7 +29,7 @@ class MirroredStorage:
     shared: Storage
     local: Storage
     check: Callable[[], None] = lambda: None
-    """Called before anything is written; raises where this process may not write any more."""
+    """Called before anything is written or deleted; raises where this process may not write any more."""
     is_final: Callable[[str], bool] = lambda name: False
     is_local: Callable[[str], bool] = lambda name: False
 
@@ -91,6 +91,7 @@ class MirroredStorage:
         """Deletes objects, first where others would find them."""
         shared = [name for name in names if not self.is_local(name)]
         if shared:
+            self.check()
             self.shared.delete(*shared)
         self.local.delete(*names)
 

@@ -36,19 +36,26 @@ class Spool:
             yield part
 
     def _next(self) -> Bytes | None:
-        """The next part of the iterator, which is kept. An iterator that has failed once would seem to be at its end."""
+        """The next part of the iterator, which is kept.
+
+        An iterator that has failed once would seem to be at its end, and a part that could not be kept would be missing the next time.
+        """
         if self.failure is not None:
             raise SourceFailed from self.failure
         try:
             part = next(self.rest, None)
+            if part is not None:
+                self._keep(part)
         except Exception as error:
             self.failure = error
             raise SourceFailed from error
-        if part is not None:
-            self.file.seek(0, 2)
-            self.file.write(part)
-            self.sizes.append(len(part))
         return part
+
+    def _keep(self, part: Bytes) -> None:
+        self.file.seek(0, 2)
+        self.file.write(part)
+        self.file.flush()
+        self.sizes.append(len(part))
 
     def _read_before(self) -> Iterator[Bytes]:
         begin = 0

@@ -19,7 +19,7 @@ from penstock.connectors.files.listing import is_stored, stored_files
 from penstock.connectors.files.partitions import Folders, typed_values
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.local import LocalSink, LocalSource, Record
-from penstock.errors import RunError, SchemaError
+from penstock.errors import RunError, SchemaError, nearest
 from penstock.graph.endpoints.basic import matching_files
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
@@ -85,14 +85,32 @@ def _lines(content: bytes) -> list[bytes]:
 
 def _table(path: str, load: Callable[[], bytes], source: LocalSource) -> Iterator[Record]:
     """The records of a file of Parquet."""
-    import pyarrow.parquet as pq
-
     values = typed_values(path, source.schema)
     folders = Folders.of(source.schema, values)
-    table = pq.read_table(pa.BufferReader(load()) if is_stored(path) else path, partitioning=None)
-    table = table.select(list(folders.inside.names)).cast(arrow_schema(folders.inside))
+    table = parquet_table(path, pa.BufferReader(load()) if is_stored(path) else path, folders.inside)
     for row in zip(*to_columns(table), strict=True):
         yield folders.row_of(row, values) if values else row
+
+
+def parquet_table(path: str, content: pa.BufferReader | str, schema: Schema) -> pa.Table:
+    """The fields of a schema from a file of Parquet.
+
+    Raises:
+        RunError: It is no such file, a field is not in it, or one is of a type that does not fit.
+    """
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(content, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise RunError(f"{path} cannot be read as Parquet: {error}") from None
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise RunError(f"{path} has no field {missing[0]!r}; {nearest(missing[0], table.column_names)}")
+    try:
+        return table.select(list(schema.names)).cast(arrow_schema(schema))
+    except pa.ArrowException as error:
+        raise RunError(f"{path} does not fit the schema ({schema}): {error}") from None
 
 
 def _check_header(path: str, line: bytes, schema: Schema) -> None:

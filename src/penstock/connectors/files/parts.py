@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ENDINGS = {"text": "txt", "parquet": "snappy.parquet"}
 _PART = 8 << 20
+OPEN = 200
+"""So many files a task has open at most; where its rows belong into more folders, files are sent before they are large."""
 _LINE = "__line"
 _FOLDER = "__folder_"
 
@@ -78,16 +80,22 @@ class PartTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the files of a task; yields their names and numbers of rows."""
+        made: list[Written] = []
+        files: dict[str, PartFile] = {}
         with ExitStack() as opened:
-            files: dict[str, PartFile] = {}
             for batch in batches:
                 for folder, part in self._parted(batch):
                     if folder not in files:
+                        made += [self._send(files.pop(next(iter(files))))] if len(files) == OPEN else []
                         files[folder] = self._file(folder, opened)
                     files[folder].add(part)
-            made = [each.send(self.storage, self.folder) for each in files.values()]
+            made += [self._send(each) for each in files.values()]
         names, rows = [each.name for each in made], [each.rows for each in made]
         yield pa.RecordBatch.from_arrays([pa.array(names, pa.string()), pa.array(rows, pa.int64())], ["name", "rows"])
+
+    def _send(self, file: PartFile) -> Written:
+        with file.file:
+            return file.send(self.storage, self.folder)
 
     def _file(self, folder: str, opened: ExitStack) -> PartFile:
         file = opened.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.connectors.files.parts import Written
 
+_ASIDE = re.compile(r"(\d+)-(\d+)-[0-9a-f]{8}")
+"""What follows the sink in the name of a folder aside: the batch, the fence and a random part. The name of another sink may begin as this one's does."""
 BOUNDED = "bounded"
 """The lineage of bounded runs: one replaces what the last has written."""
 
@@ -97,8 +100,9 @@ class StagedFiles(Staged):
         if self.batch.id > 0:
             return
         found = [n for deep in {0, self.depth} for n in self.disk.names(self.path, f"{self.batch.sink}-", deep)]
-        names = [n for n in found if _last(n).count("-") >= 3]
-        others = [n for n in names if f"-{self.batch.lineage}-" not in _last(n)]
+        shown = re.compile(rf"{re.escape(self.batch.sink)}-\d{{8,}}-(.+)-\d{{5,}}\.")
+        lives = {n: life[1] for n in found if (life := shown.match(_last(n)))}
+        others = [n for n, life in lives.items() if life != self.batch.lineage]
         if others:
             raise RunError(
                 f"sink {self.batch.sink!r}: {self.batch.options['path']} holds files of another life of this flow, such as {others[0]} (it was "
@@ -163,8 +167,8 @@ class StagedFiles(Staged):
         """Removes this batch's folder, and those that earlier batches left when they were killed."""
         folder = self.aside.rsplit("/", 1)[0]
         for name in self.disk.names(folder, f"{self.batch.sink}-"):
-            number, fence, *_ = [*name.removeprefix(f"{self.batch.sink}-").split("-"), ""]
-            if number.isdigit() and int(number) <= self.batch.id and fence.isdigit() and int(fence) <= self.fence:
+            own = _ASIDE.fullmatch(name.removeprefix(f"{self.batch.sink}-"))
+            if own and int(own[1]) <= self.batch.id and int(own[2]) <= self.fence:
                 self.disk.remove(f"{folder}/{name}")
 
     def abort(self) -> None:

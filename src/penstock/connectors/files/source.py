@@ -111,6 +111,7 @@ def _stored(context: SourceContext, read: Callable[[StoredRanges, str], DataFram
         return read(ranges, "")
     values = values_of(there[0].url) if there else {}
     folders = [f for f in context.schema.fields if f.name in values]
+    ranges.folders = tuple(f.name for f in folders)
     ddl = ["value binary", f"{LINE_POSITION} string", *(f"{quote(f.name)} {f.type}" for f in folders)]
     return _stored_fields(read(ranges, ", ".join(ddl)), context, [f.name for f in folders])
 

@@ -1,7 +1,8 @@
 """Files of a store as a source of Spark: listed by the driver, read by tasks in Python, without Hadoop and its JARs.
 
 A live flow notes the files that it has found, in lists that it keeps in its checkpoint; an offset is the number of lists. So a batch that runs again
-reads the same files, and a file is read once, whatever its name and whenever it appeared.
+reads the same files, and a file is read once, whatever its name and whenever it appeared. A driver that was replaced while it was paused may still note
+a list: it counts as any other does, but for the files that a list before it has.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from penstock.connectors.files.listing import Listing, StoredFile
-from penstock.connectors.files.local import data_lines
+from penstock.connectors.files.local import data_lines, parquet_table
 from penstock.connectors.files.partitions import Folders, typed_values
 from penstock.connectors.ranges import Offset, Ranges, Stretch
 from penstock.errors import RunError
@@ -31,7 +32,14 @@ _LINES = 10_000
 
 @dataclass
 class StoredRanges(Ranges):
-    """The files of a URL. `storage` keeps the lists; None keeps them as long as this lives, for a bounded run."""
+    """The files of a URL.
+
+    Attributes:
+        storage: keeps the lists; None keeps them as long as this lives, for a bounded run.
+        folders: the fields that folders name, in files that are read by lines.
+        lists: the files of each list, each in the first that names it.
+        known: the files of all lists.
+    """
 
     listing: Listing
     kind: str
@@ -39,7 +47,9 @@ class StoredRanges(Ranges):
     header: bool
     storage: Storage | None = None
     files_per_batch: int | None = None
+    folders: tuple[str, ...] = ()
     lists: list[list[str]] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
 
     def first(self) -> Offset:
         """Before the first list."""
@@ -87,27 +97,37 @@ class StoredRanges(Ranges):
     def _find(self) -> None:
         """Notes the files that are new. A list that is there already, of a driver that died, is taken as it is."""
         self._load()
-        known = set(itertools.chain.from_iterable(self.lists))
-        found = [file.url for file in self.listing.files() if file.url not in known]
-        for names in _cut(found, self.files_per_batch or len(found) or 1):
-            self._note(names)
+        found = [file.url for file in self.listing.files() if file.url not in self.known]
+        while found:
+            self._note(found[: self.files_per_batch])
+            found = [name for name in found if name not in self.known]
 
     def _note(self, names: list[str]) -> None:
         if self.storage is not None:
-            name = f"{LISTS}{len(self.lists):08d}.json"
+            name = _list_name(len(self.lists))
             if not self.storage.put_if_absent(name, json.dumps(names).encode()):
                 names = json.loads(self.storage.read(name))
-        self.lists.append(names)
+        self._add(names)
+
+    def _add(self, names: list[str]) -> None:
+        self.lists.append([name for name in names if name not in self.known])
+        self.known.update(names)
 
     def _load(self, count: int | None = None) -> None:
         """Reads the lists that are kept, if there may be more of them than are known."""
         if self.storage is None or (count is not None and len(self.lists) >= count):
             return
-        for name in names_under(self.storage, LISTS)[len(self.lists) :]:
-            self.lists.append(json.loads(self.storage.read(name)))
+        there = set(names_under(self.storage, LISTS))
+        while (name := _list_name(len(self.lists))) in there:
+            self._add(json.loads(self.storage.read(name)))
 
     def _lines(self, file: StoredFile) -> Iterator[pa.RecordBatch]:
         values = typed_values(file.url, self.fields)
+        if set(values) != set(self.folders):
+            raise RunError(
+                f"{file.url} lies in folders that name {_listed(values)}, but those of the files that were there when the flow started name "
+                f"{_listed(self.folders)}. Start the flow again if no others were there; else read the folders as sources of their own"
+            )
         inside = Folders.of(self.fields, values).inside
         lines = data_lines(file.url, file.read(), self.kind, self.header, inside)
         for some in _batched(lines, _LINES):
@@ -118,13 +138,9 @@ class StoredRanges(Ranges):
             yield pa.RecordBatch.from_pydict(columns | self._constant(values, len(some)))
 
     def _rows(self, file: StoredFile) -> Iterator[pa.RecordBatch]:
-        import pyarrow.parquet as pq
-
         values = typed_values(file.url, self.fields)
         inside = Folders.of(self.fields, values).inside
-        table = pq.read_table(pa.BufferReader(file.read()), partitioning=None)
-        table = table.select(list(inside.names)).cast(arrow_schema(inside))
-        for batch in table.to_batches():
+        for batch in parquet_table(file.url, pa.BufferReader(file.read()), inside).to_batches():
             columns = dict(zip(inside.names, batch.columns)) | self._constant(values, batch.num_rows)
             yield pa.RecordBatch.from_pydict({name: columns[name] for name in self.fields.names})
 
@@ -146,8 +162,12 @@ def _parts(files: Iterable[StoredFile]) -> Iterator[tuple[StoredFile, ...]]:
         yield tuple(part)
 
 
-def _cut(names: list[str], size: int) -> Iterator[list[str]]:
-    return (names[begin : begin + size] for begin in range(0, len(names), size))
+def _list_name(number: int) -> str:
+    return f"{LISTS}{number:08d}.json"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "no field"
 
 
 def _batched(lines: Iterator[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:

@@ -180,5 +180,5 @@ _NOT_ADMIN = ("isolation.level", "transaction.timeout.ms", "compression.type", "
 
 def said(error: KafkaException | KafkaError) -> str:
     """What an error of the client says, in one line."""
-    inner = error.args[0] if error.args else error
+    inner = error.args[0] if getattr(error, "args", ()) else error  # a KafkaError has none
     return str(inner.str() if hasattr(inner, "str") else inner)

@@ -93,7 +93,11 @@ class Replays:
         return claimed
 
     def _requests(self, name: str) -> list[dict[str, Any]]:
-        found = json.loads(self.storage.read(name))
+        """The requests of an object; none when it was withdrawn or claimed since its name was read."""
+        try:
+            found = json.loads(self.storage.read(name))
+        except NotFound:
+            return []
         made: list[dict[str, Any]] = found if isinstance(found, list) else found["requests"]
         return made
 

@@ -169,7 +169,12 @@ class LogMirror:
         self._put(f"{LOG}commits/{batch}", f'v1\n{{"nextBatchWatermarkMs":0,"epoch":{self.epoch}}}'.encode())
 
     def sweep(self) -> None:
-        """Deletes from the shared storage what Spark has dropped from its log."""
+        """Deletes from the shared storage what Spark has dropped from its log.
+
+        Raises:
+            LeaseLost: another driver has the checkpoint; what has the same names there now may be its own, if it has started over.
+        """
+        self.check()
         known = {name for name in self._known.copy() if name.startswith(LOG)}
         there = {f"{LOG}{name}" for name in names_under(LocalStorage(self.work / "spark"), "")}
         newest = max((name for name in known if name.startswith(f"{LOG}commits/")), key=_number, default="")

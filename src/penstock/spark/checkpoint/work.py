@@ -51,8 +51,8 @@ def abandoned(directory: Path) -> Iterator[Path]:
 
 
 def _is_in_use(lock: Path) -> bool:
-    if time.time() - lock.parent.stat().st_ctime < YOUNG and not lock.exists():
-        return True
+    if not lock.exists():
+        return time.time() - lock.parent.stat().st_ctime < YOUNG
     with lock.open("r") as file:
         if time.time() - os.fstat(file.fileno()).st_mtime < YOUNG:
             return True
