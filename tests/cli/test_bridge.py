@@ -37,7 +37,7 @@ def test_a_token_that_is_not_there_is_not_taken_for_none(bridge: Commands, tmp_p
         (("http", "--token-env", "A", "--token-file", "b"), "exclude each other"),
         (("http", "--max-body", "much"), "'much' is not a size"),
         (("http", "--max-body", "2GiB"), "between 1 byte and 256MiB"),
-        (("socket", "--idle", "long"), "'long' is not a span of time"),
+        (("socket", "--idle", "long"), "such as 500ms, 20s, 5m, 1h or 1d, got 'long'"),
     ],
 )
 def test_wrong_options(bridge: Commands, options: tuple[str, ...], text: str) -> None:

@@ -61,7 +61,7 @@ def test_the_version_is_told() -> None:
         (["run"], "Missing argument"),
         (["run", WORD_COUNT, "--batch", "--once"], "exclude each other"),
         (["run", WORD_COUNT, "--batch", "--for", "2s"], "leave out --for"),
-        (["run", WORD_COUNT, "--for", "soon"], "'soon' is not a span of time"),
+        (["run", WORD_COUNT, "--for", "soon"], "such as 500ms, 20s, 5m, 1h or 1d, got 'soon'"),
         (["run", WORD_COUNT, "--conf", "spark.x"], "KEY=VALUE"),
         (["run", WORD_COUNT, "--progress", "loud"], "auto, plain or none"),
         (["run", WORD_COUNT, "--log-level", "all"], "debug, info, warning, error"),
@@ -89,7 +89,7 @@ def test_an_option_can_come_from_the_environment(name: str, monkeypatch: pytest.
     monkeypatch.setenv(name, "soon")
     done = runner.invoke(make_app(), ["run", WORD_COUNT])
     assert done.exit_code == 2
-    assert "'soon' is not a span of time" in done.output
+    assert "such as 500ms, 20s, 5m, 1h or 1d, got 'soon'" in done.output
 
 
 def test_an_option_is_named_in_the_environment_as_on_the_command_line() -> None:

@@ -78,7 +78,7 @@ def test_clean_compacts_and_applies_retention(penstock: Commands) -> None:
         (["create", "a/b"], "a topic name has 1 to 249 of"),
         (["create", "t", "--partitions", "0"], "partitions"),
         (["create", "t", "--partitions", "20000"], "partitions is a number from 1 to 10000"),
-        (["create", "t", "--retention", "soon"], "'soon' is not a span of time"),
+        (["create", "t", "--retention", "soon"], "such as 500ms, 20s, 5m, 1h or 1d, got 'soon'"),
         (["create", "t", "--retention-bytes", "5 apples"], "'5 apples' is not a size; write 1000000, 10MB or 64MiB"),
         (["create", "t", "--compact", "--retention", "7d"], "do not go with it"),
         (["create"], "Missing argument 'TOPIC'"),

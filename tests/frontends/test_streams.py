@@ -544,7 +544,7 @@ def test_the_line_in_an_error_is_the_users() -> None:
 
 
 def test_a_flow_shows_its_name_and_size() -> None:
-    assert repr(begin()[0]) == "Flow('flow', 1 steps)"
+    assert repr(begin()[0]) == "Flow('flow', 1 step)"
 
 
 @pytest.mark.parametrize(
@@ -571,3 +571,13 @@ def test_folders_for_all_fields_are_refused_and_some_are_shown() -> None:
         rows.sink("all", ps.write_files("out", partition_by=["n", "city"]))
     rows.sink("out", ps.write_files("out", partition_by="city"))
     assert flow.graph.node("out").settings()["partition_by"] == "city"
+
+
+@pytest.mark.parametrize(
+    ("step", "hint"),
+    [("filtr", "a stream has no 'filtr'; did you mean 'filter'"), ("count", r"stream\.key_by\('field'\)\.count")],
+)
+def test_a_step_that_a_stream_does_not_have(step: str, hint: str) -> None:
+    words = ps.Flow("f").source("words", ps.items([], "word string"))
+    with pytest.raises(AttributeError, match=hint):
+        getattr(words, step)

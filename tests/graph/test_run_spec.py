@@ -101,7 +101,7 @@ def test_a_moment_may_name_its_zone() -> None:
     "options, says",
     [
         ({"intervall": "1s"}, "a run has no option 'intervall'; did you mean 'interval'"),
-        ({"duration": "soon"}, "--for: 'soon' is not a span of time"),
+        ({"duration": "soon"}, "--for: expected a span of time such as 500ms, 20s, 5m, 1h or 1d, got 'soon'"),
         ({"until_time": "noon"}, "--until-time: expected a moment such as 2024-05-01T12:00:00, got 'noon'"),
         ({"batches": 0}, "--batches: expected a whole number of at least 1, got 0"),
         ({"batches": True}, "--batches: expected a whole number"),

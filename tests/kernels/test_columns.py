@@ -21,12 +21,12 @@ from penstock.graph.nodes.changes import TableJoin, Upserts
 from penstock.graph.schema import Schema, schema_of
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel
-from penstock.kernels.changes import column_upserts, single_join
+from penstock.kernels.changes import column_upserts
 from penstock.kernels.changes.join import TableJoinKernel
 from penstock.kernels.changes.single_join import SingleJoinKernel, table_join_kernel
 from penstock.kernels.changes.upserts import UpsertsKernel
 from penstock.kernels.hashing.key_hash import key_hashes
-from penstock.kernels.keyed import column_merge
+from penstock.kernels.keyed import column_kernel
 from penstock.kernels.keyed.column_merge import ColumnMergeKernel, aggregate_kernel
 from penstock.kernels.keyed.keyed import MergeKernel
 from penstock.kernels.records.chunk import Chunk
@@ -43,8 +43,7 @@ DAY, MOMENT = datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1, tzinfo=da
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns for few rows too."""
-    for module in (column_upserts, single_join, column_merge):
-        monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(column_kernel, "MANY", 1)
 
 
 class Host:
@@ -78,14 +77,14 @@ class Host:
 def watched(kernel: Any) -> list[bool]:
     """Notes of each batch whether it was done in columns."""
     made: list[bool] = []
-    by_columns = kernel._by_columns
+    by_columns = kernel.by_columns
 
     def watch(*given: Any) -> Any:
         found = by_columns(*given)
         made.append(found is not None)
         return found
 
-    kernel._by_columns = watch
+    kernel.by_columns = watch
     return made
 
 

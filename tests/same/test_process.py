@@ -388,5 +388,5 @@ def test_a_value_may_not_be_named_like_a_key() -> None:
 
 
 def test_a_ttl_is_a_span_of_time() -> None:
-    with pytest.raises(FlowError, match="'soon' is not a span of time"):
+    with pytest.raises(FlowError, match="such as 500ms, 20s, 5m, 1h or 1d, got 'soon'"):
         ps.value(int, ttl="soon")

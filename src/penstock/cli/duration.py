@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import typer
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+from penstock.errors import FlowError
+from penstock.graph.duration import WRITTEN, micros
 
 
 def seconds(text: str) -> float:
@@ -15,12 +14,10 @@ def seconds(text: str) -> float:
     >>> seconds("500ms"), seconds("1h30m"), seconds("2")
     (0.5, 5400.0, 2.0)
     """
-    text = text.strip().lower()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return float(text)
-    if not re.fullmatch(r"(\d+(\.\d+)?(ms|s|m|h|d))+", text):
-        raise typer.BadParameter(f"{text!r} is not a span of time; write 500ms, 20s, 5m or 1h")
-    return sum(float(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", text))
+    try:
+        return micros(text) / 1_000_000
+    except FlowError:
+        raise typer.BadParameter(f"expected {WRITTEN}, got {text!r}") from None
 
 
 def clock(span: float) -> str:

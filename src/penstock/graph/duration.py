@@ -10,6 +10,8 @@ from penstock.errors import FlowError
 
 Span: TypeAlias = str | int | float | datetime.timedelta
 """A span of time as the user writes it."""
+WRITTEN = "a span of time such as 500ms, 20s, 5m, 1h or 1d"
+"""What is expected, for messages."""
 _UNITS = {"ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _SHOWN = (("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1_000))
@@ -48,7 +50,7 @@ def _parsed(text: str, what: str) -> int:
     if re.fullmatch(r"\d+(\.\d+)?", written):
         return round(float(written) * 1_000_000)
     if not written or _SPAN.sub("", written):
-        raise FlowError(f"{what}: {text!r} is not a span of time; write 500ms, 20s, 5m, 1h or 1d")
+        raise FlowError(f"{what}: expected {WRITTEN}, got {text!r}")
     return sum(round(float(n) * _UNITS[unit]) for n, unit in _SPAN.findall(written))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.state.arrow import values_of
+from penstock.graph.state.arrow import values_of, wide_type
 from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
 
 KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
@@ -38,15 +38,10 @@ Dumps = Callable[[Any], bytes]
 """A function that pickles a value."""
 
 
-def filed(kind: pa.DataType) -> pa.DataType:
-    """The type in a file: texts and bytes may be more than 2 GiB together."""
-    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
-
-
 def encode_keys(layout: Layout, keys: list[Any]) -> list[Any]:
     """An array for each part of the keys."""
     parts = [keys] if layout.bare else list(zip(*keys, strict=True)) or [()] * len(layout.keys)
-    return [pa.array(part, filed(c.type)) for part, c in zip(parts, layout.keys, strict=True)]
+    return [pa.array(part, wide_type(c.type)) for part, c in zip(parts, layout.keys, strict=True)]
 
 
 def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
@@ -97,7 +92,7 @@ def _typed(column: Column, values: Sequence[Any]) -> pa.Array | None:
         if column.exact is decimal.Decimal:
             values = [None if v is None else str(v) for v in values]
     try:
-        return pa.array(values, filed(column.type))
+        return pa.array(values, wide_type(column.type))
     except UNFIT:
         return None
 

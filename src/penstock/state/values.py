@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.state.arrow import equal
+from penstock.graph.state.arrow import equal, wide_type
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.times import Times
 from penstock.state import columns
@@ -139,7 +139,7 @@ class FileState(FileChain):
         self.refuse_strays(hashes)
         order = np.argsort(hashes)
         sought = [
-            array.cast(columns.filed(c.type)).take(pa.array(order))
+            array.cast(wide_type(c.type)).take(pa.array(order))
             for array, c in zip(keys.columns, self.layout.keys, strict=True)
         ]
         found = list(self._matches(sought, hashes[order]))
@@ -157,7 +157,7 @@ class FileState(FileChain):
         self._age()
         self.refuse_strays(hashes)
         named = [*self._key_names, *(columns.VALUE + c.name for c in self.layout.values)]
-        kinds = [columns.filed(c.type) for c in (*self.layout.keys, *self.layout.values)]
+        kinds = [wide_type(c.type) for c in (*self.layout.keys, *self.layout.values)]
         arrays = [array.cast(kind) for array, kind in zip((*keys.columns, *values.columns), kinds, strict=True)]
         if gone.any():
             named, arrays = [*named, columns.GONE], [*arrays, pa.array(gone)]
@@ -306,7 +306,7 @@ def _is_pickled(column: Column, file: Source, rows: IntArray) -> bool:
 
 def _column(column: Column, found: list[tuple[Source, IntArray, IntArray]]) -> pa.Array:
     """A part of the values that were found, one source after the other; null in a source that has no such column."""
-    kind = columns.filed(column.type)
+    kind = wide_type(column.type)
     taken = [(file.taken(columns.VALUE + column.name, rows), len(rows)) for file, _, rows in found]
     arrays = [pa.nulls(many, kind) if array is None else array.cast(kind) for array, many in taken]
     return pa.concat_arrays(arrays) if arrays else pa.nulls(0, kind)

@@ -212,7 +212,7 @@ class Flow:
         self.builder.bootstrap(step, made.flow.builder, made.port)
 
     def __repr__(self) -> str:
-        return f"Flow({self.name!r}, {len(self.builder)} steps)"
+        return f"Flow({self.name!r}, {len(self.builder)} step{'' if len(self.builder) == 1 else 's'})"
 
     def _repr_svg_(self) -> str | None:
         """The picture a notebook shows; none while the flow is not complete yet."""

@@ -441,8 +441,9 @@ class Stream(Projecting, Timing, Joining, Ordering, Windowing, Settable):
         self.flow.builder.add(Sink(name, (self.port,), endpoint, delivery, line=user_line(), on_error=policy))
 
     def __getattr__(self, name: str) -> NoReturn:
-        hint = f"; it keeps something per key: stream.key_by('field').{name}(...)" if name in PER_KEY else ""
-        raise AttributeError(f"a stream has no {name!r}{hint}")
+        steps = [step for step in dir(type(self)) if not step.startswith("_")]
+        per_key = f"it keeps something per key: stream.key_by('field').{name}(...)"
+        raise AttributeError(f"a stream has no {name!r}; {per_key if name in PER_KEY else nearest(name, steps)}")
 
     def _add(self, node: Node) -> Stream:
         return self._at(self.flow.builder.add(node))

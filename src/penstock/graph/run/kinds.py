@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from penstock.errors import FlowError
-from penstock.graph.duration import micros
+from penstock.graph.duration import WRITTEN, micros
 from penstock.graph.state.key_groups import is_power_of_two
 from penstock.graph.times import to_micros, to_moment
 from penstock.location import Address, Location, address_of, is_url, lacks_a_slash
@@ -106,7 +106,7 @@ def span(least: float = 0.0) -> Kind[float]:
         try:
             seconds = micros(value) / 1_000_000
         except FlowError:
-            raise ValueError(f"{value!r} is not a span of time; write 500ms, 20s, 5m or 1h") from None
+            raise ValueError(f"expected {WRITTEN}") from None
         if seconds < least:
             raise ValueError(f"expected a span of at least {least:g} s")
         return seconds

@@ -27,6 +27,18 @@ def _has_map(kind: pa.DataType) -> bool:
     return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
 
 
+def wide_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which texts and bytes may be more than 2 GiB together; any other as it is.
+
+    >>> wide_type(pa.string()), wide_type(pa.int64())
+    (DataType(large_string), DataType(int64))
+    """
+    return _WIDE.get(kind, kind)
+
+
+_WIDE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+
 def equal(one: pa.Array, other: pa.Array) -> BoolArray:
     """Where two arrays are equal, as a numpy array; null equals null.
 

@@ -6,47 +6,23 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.nodes import Keyed
 from penstock.graph.nodes.changes import DELETE, UPSERT, Upserts, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import equal
-from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.changes.columns import added_up, gathered, is_plain
+from penstock.kernels.changes.columns import added_up, is_plain, signed_batch
 from penstock.kernels.changes.upserts import UpsertsKernel
 from penstock.kernels.hashing.key_hash import key_hashes
-from penstock.kernels.keyed.key_columns import MANY, numbered
-from penstock.kernels.records.arrow import arrow_schema
-from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.keyed.column_kernel import ColumnKernel, GatheredChunks
+from penstock.kernels.keyed.key_columns import numbered
 
 
-class ColumnUpsertsKernel(UpsertsKernel):
-    """Gathers the changes and looks at them when time moves. Few of them, and those of no table, are left to the rows of its base."""
+class ColumnUpsertsKernel(ColumnKernel, UpsertsKernel):
+    """The rows that stand, and those that are gone; changes of no table are left to rows."""
 
-    def __init__(self, node: Keyed, schema: Schema) -> None:
-        super().__init__(node, schema)
-        self.chunks: list[Chunk] = []
-        self.out_schema = arrow_schema(node.output().schema)
-
-    def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Gathers the changes."""
-        self.chunks.append(chunk)
-        return ()
-
-    def advance(self, times: Times) -> Out:
-        """The rows that stand, and those that are gone."""
-        chunks, self.chunks = self.chunks, []
-        made = self._by_columns(chunks) if sum(map(len, chunks)) >= MANY else None
-        if made is not None:
-            self.move(times)
-            return made
-        for chunk in chunks:
-            super().take(chunk)
-        return super().advance(times)
-
-    def _by_columns(self, chunks: list[Chunk]) -> Out | None:
+    def by_columns(self, chunks: GatheredChunks) -> Out | None:
         """One row for each key; None where a key has several, which is an error that rows can tell."""
-        rows = gathered(chunks, self.visible)
+        rows = signed_batch((chunk for _, chunk in chunks), self.visible)
         made = self._of_keys(rows)
         return made if made is not None else self._of_keys(added_up(rows))
 
@@ -65,15 +41,9 @@ class ColumnUpsertsKernel(UpsertsKernel):
         return self._rows(change, come[come >= 0], gone[gone >= 0])
 
     def _rows(self, change: pa.RecordBatch, stand: IntArray, gone: IntArray) -> Out:
-        if not len(stand) + len(gone):
-            return ()
         rows = change.take(pa.array(np.concatenate([stand, gone])))
-        done = pa.array([UPSERT] * len(stand) + [DELETE] * len(gone))
-        arrays = [
-            array.cast(field.type) for array, field in zip((*rows.columns[:-1], done), self.out_schema, strict=True)
-        ]
-        made = pa.RecordBatch.from_arrays(arrays, schema=self.out_schema)
-        return (("out", Chunk(self.node.output().schema, batch=made)),)
+        done = pa.array([UPSERT] * len(stand) + [DELETE] * len(gone), pa.string())
+        return self.out_of([*rows.columns[:-1], done])
 
 
 def _are_same(rows: pa.RecordBatch, ones: IntArray, others: IntArray) -> BoolArray:

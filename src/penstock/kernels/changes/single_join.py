@@ -16,13 +16,13 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import TableJoin, visible
 from penstock.graph.state.arrow import equal
-from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
-from penstock.kernels.changes.columns import added_up, gathered, is_plain
+from penstock.kernels.changes.columns import added_up, is_plain, signed_batch
 from penstock.kernels.changes.join import LEFT, RIGHT, TableJoinKernel, TableSide
 from penstock.kernels.hashing.key_hash import key_hashes
-from penstock.kernels.keyed.key_columns import MANY, Numbered, numbered
-from penstock.kernels.records.arrow import arrow_schema
+from penstock.kernels.keyed.column_kernel import ColumnKernel, GatheredChunks
+from penstock.kernels.keyed.key_columns import Numbered, numbered
+from penstock.kernels.keyed.signed_change import signed_change
 from penstock.kernels.records.chunk import Chunk
 
 Columns = dict[str, pa.Array]
@@ -43,22 +43,23 @@ class SideChange:
         return [*self.after.values(), counts]
 
 
-class SingleJoinKernel(TableJoinKernel):
-    """Gathers the changes and joins them when time moves. Few of them, and what columns cannot tell, are left to the rows of its base."""
+class SingleJoinKernel(ColumnKernel, TableJoinKernel):
+    """Joins the changes of both sides in columns; those of tables with several rows for a key are left to rows."""
 
-    def __init__(self, node: TableJoin, graph: Graph) -> None:
-        super().__init__(node, graph)
-        self.gathered: list[list[Chunk]] = [[], []]
-        self.out_schema = arrow_schema(node.output().schema)
+    @property
+    def has_columns(self) -> bool:
+        """Not where the state keeps no columns."""
+        return self.state.is_columnar
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Gathers the changes of a side; rows without a key match nothing."""
         keyless = self._keyless(chunk, source)
         if keyless is None:
-            self.gathered[source].append(chunk)
-            return ()
-        self.gathered[source].append(_filtered(chunk, ~keyless))
-        return super().take(_filtered(chunk, keyless), source)
+            return super().take(chunk, source)
+        return (
+            *super().take(_filtered(chunk, ~keyless), source),
+            *TableJoinKernel.take(self, _filtered(chunk, keyless), source),
+        )
 
     def _keyless(self, chunk: Chunk, source: int) -> BoolArray | None:
         """Which rows have no key; None when all have one."""
@@ -68,28 +69,15 @@ class SingleJoinKernel(TableJoinKernel):
         found: BoolArray = np.logical_or.reduce([key.is_null().to_numpy(zero_copy_only=False) for key in keys])
         return found
 
-    def advance(self, times: Times) -> Out:
-        """What the changes of both sides make of the result."""
-        many = sum(map(len, (*self.gathered[LEFT], *self.gathered[RIGHT])))
-        made = self._by_columns() if many >= MANY and self.state.is_columnar else None
-        if made is None:
-            made = (*self._by_rows(), *super().advance(times))
-        else:
-            self.move(times)
-        self.gathered = [[], []]
-        return made
-
-    def _by_rows(self) -> Out:
-        for source in (LEFT, RIGHT):
-            for chunk in self.gathered[source]:
-                yield from super().take(chunk, source)
-
-    def _by_columns(self) -> Out | None:
+    def by_columns(self, chunks: GatheredChunks) -> Out | None:
         """The change of the result; None where the changes are not those of tables with one row for each key.
 
         Equal rows are added up only where a key has several: it costs as much as all the rest.
         """
-        left, right = (gathered(self.gathered[at], self.sides[at].schema) for at in (LEFT, RIGHT))
+        left, right = (
+            signed_batch((chunk for source, chunk in chunks if source == at), self.sides[at].schema)
+            for at in (LEFT, RIGHT)
+        )
         made = self._joined_columns(left, right)
         return made if made is not None else self._joined_columns(added_up(left), added_up(right))
 
@@ -114,31 +102,16 @@ class SingleJoinKernel(TableJoinKernel):
         if ours is None or theirs is None:
             return None
         values = pa.RecordBatch.from_arrays([*ours.kept(), *theirs.kept()], kept.schema.names)
+        pairs = self._pairs(ours, theirs)
         self.state.put_columns(unique, found.hashes, values, ~(ours.stands | theirs.stands))
-        return self._pairs(ours, theirs)
+        return pairs
 
     def _pairs(self, left: SideChange, right: SideChange) -> Out:
-        """The pairs that go, then those that come; those that stay as they are do neither."""
-        how = self.node.how
-        gone, come = _shown(how, left.was, right.was), _shown(how, left.stands, right.stands)
-        before, after = (
-            self._fields(left.before, right.before, left.was),
-            self._fields(left.after, right.after, left.stands),
-        )
-        same = gone & come
-        for one, other in zip(before, after, strict=True):
-            same &= equal(one, other)
-        old, new = np.flatnonzero(gone & ~same), np.flatnonzero(come & ~same)
-        if not len(old) + len(new):
-            return ()
-        arrays = [
-            pa.concat_arrays([a.take(pa.array(old)), b.take(pa.array(new))]) for a, b in zip(before, after, strict=True)
-        ]
-        counts = pa.array(np.repeat(np.array([-1, 1], np.int64), [len(old), len(new)]))
-        cast = [array.cast(field.type) for array, field in zip((*arrays, counts), self.out_schema, strict=True)]
-        return (
-            ("out", Chunk(self.node.output().schema, batch=pa.RecordBatch.from_arrays(cast, schema=self.out_schema))),
-        )
+        """The pairs that go, then those that come."""
+        was, stands = (_shown(self.node.how, *sides) for sides in ((left.was, right.was), (left.stands, right.stands)))
+        before = self._fields(left.before, right.before, left.was)
+        after = self._fields(left.after, right.after, left.stands)
+        return self.out_of(signed_change((), before, after, was, stands))
 
     def _fields(self, left: Columns, right: Columns, has_left: BoolArray) -> list[pa.Array]:
         """The fields of the result: of the left where it has a row, else of the right."""

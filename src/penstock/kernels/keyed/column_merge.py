@@ -14,14 +14,12 @@ from penstock.graph.aggregates.aggregate import ROWS, Aggregate, Part
 from penstock.graph.arrays import BoolArray
 from penstock.graph.nodes import AggregateBy, Aggregating
 from penstock.graph.schema import Schema
-from penstock.graph.state.arrow import equal
-from penstock.graph.times import Times
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
-from penstock.kernels.keyed.key_columns import MANY, Numbered, numbered
+from penstock.kernels.keyed.column_kernel import ColumnKernel, GatheredChunks
+from penstock.kernels.keyed.key_columns import Numbered, numbered
 from penstock.kernels.keyed.keyed import AggregateKernel, MergeKernel, MergePickledKernel
-from penstock.kernels.records.arrow import arrow_schema
-from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.keyed.signed_change import signed_change
 
 Merge: TypeAlias = Callable[[pa.Array, pa.Array], pa.Array]
 _MERGES: dict[str, Merge] = {
@@ -49,36 +47,21 @@ def _suits(part: Part, kind: t.DataType) -> bool:
     return part.merge in _MERGES and isinstance(kind, t.Simple) and kind not in (t.FLOAT, t.DOUBLE, t.BOOLEAN)
 
 
-class ColumnMergeKernel(MergeKernel):
-    """Gathers the parts and puts them together when time moves. Few of them, and sums that overflow, are left to the rows of its base."""
+class ColumnMergeKernel(ColumnKernel, MergeKernel):
+    """Puts the parts together in columns; sums that overflow are left to rows."""
 
     def __init__(self, node: Aggregating, schema: Schema) -> None:
         super().__init__(node, schema)
-        self.chunks: list[Chunk] = []
-        self.out_schema = arrow_schema(node.output().schema)
         self.merges = [_MERGES[part.merge] for a in node.aggregates for part in a.recipe.parts]
 
-    def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Gathers the parts; where single records may fail, they are folded one by one."""
-        if self.guarded or not self.state.is_columnar:
-            return super().take(chunk, source)
-        self.chunks.append(chunk)
-        return ()
+    @property
+    def has_columns(self) -> bool:
+        """Not where single records may fail: they are folded one by one."""
+        return not self.guarded and self.state.is_columnar
 
-    def advance(self, times: Times) -> Out:
-        """The new totals of the keys that changed."""
-        chunks, self.chunks = self.chunks, []
-        made = self._by_columns(chunks) if sum(map(len, chunks)) >= MANY else None
-        if made is not None:
-            self.move(times)
-            return made
-        for chunk in chunks:
-            super().take(chunk)
-        return super().advance(times)
-
-    def _by_columns(self, chunks: list[Chunk]) -> Out | None:
+    def by_columns(self, chunks: GatheredChunks) -> Out | None:
         """The totals; None where a key comes twice, or a sum or a result is too large for its type."""
-        table = pa.Table.from_batches([chunk.batch() for chunk in chunks]).combine_chunks()
+        table = pa.Table.from_batches([chunk.batch() for _, chunk in chunks]).combine_chunks()
         keys = [table.column(c.name).combine_chunks().cast(c.type) for c in self.key_columns]
         found = numbered(keys, key_hashes(keys, table.num_rows))
         if found is None or len(found) < table.num_rows:
@@ -105,9 +88,7 @@ class ColumnMergeKernel(MergeKernel):
         before = [array.cast(part.type) for array, part in zip(kept.columns, parts, strict=True)]
         after = [_together(merge, a, b) for merge, a, b in zip(self.merges, before, parts, strict=True)]
         values = pa.RecordBatch.from_arrays(after, kept.schema.names)
-        out = self._out(
-            self._signed_rows(keys, before, after, there) if self.is_signed else [*keys.columns, *self._finished(after)]
-        )
+        out = self.out_of(self._rows(keys, before, after, there))
         self.state.put_columns(keys, found.hashes, values, np.zeros(len(found), bool))
         return out
 
@@ -119,27 +100,14 @@ class ColumnMergeKernel(MergeKernel):
             at += width
         return made
 
-    def _signed_rows(
+    def _rows(
         self, keys: pa.RecordBatch, before: list[pa.Array], after: list[pa.Array], there: BoolArray
     ) -> list[pa.Array]:
-        """The totals that are taken back, then those that replace them; those that are as they were do neither."""
-        old, new = self._finished(before), self._finished(after)
-        same = there.copy()
-        for one, other in zip(old, new, strict=True):
-            same &= _alike(one, other)
-        gone, come = np.flatnonzero(there & ~same), np.flatnonzero(~same)
-        taken = [
-            pa.concat_arrays([a.take(pa.array(gone)), b.take(pa.array(come))])
-            for a, b in zip((*keys.columns, *old), (*keys.columns, *new), strict=True)
-        ]
-        return [*taken, pa.array(np.repeat(np.array([-1, 1], np.int64), [len(gone), len(come)]))]
-
-    def _out(self, arrays: list[pa.Array]) -> Out:
-        if not len(arrays[0]):
-            return ()
-        cast = [array.cast(field.type) for array, field in zip(arrays, self.out_schema, strict=True)]
-        batch = pa.RecordBatch.from_arrays(cast, schema=self.out_schema)
-        return (("out", Chunk(self.node.output().schema, batch=batch)),)
+        """The columns of the result: the totals, or where signed rows are asked for what changed of them."""
+        if not self.is_signed:
+            return [*keys.columns, *self._finished(after)]
+        stands = np.ones(len(there), bool)
+        return signed_change(keys.columns, self._finished(before), self._finished(after), there, stands)
 
 
 def _array(table: pa.Table, name: str) -> pa.Array:
@@ -151,15 +119,6 @@ def _together(merge: Merge, one: pa.Array, other: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(one.type):
         return _together(merge, one.cast(pa.int64()), other.cast(pa.int64())).cast(one.type)
     return pc.coalesce(merge(one, other), one, other)
-
-
-def _alike(one: pa.Array, other: pa.Array) -> BoolArray:
-    """Where results are equal; not-a-number equals itself."""
-    same = equal(one, other)
-    if pa.types.is_floating(one.type):
-        both = pc.and_(pc.is_nan(one), pc.is_nan(other))
-        same |= pc.fill_null(both, False).to_numpy(zero_copy_only=False)
-    return same
 
 
 def aggregate_kernel(node: AggregateBy, schema: Schema) -> Kernel:
