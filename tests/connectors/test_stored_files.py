@@ -253,6 +253,14 @@ def test_a_task_whose_rows_belong_into_many_folders_has_few_files_open(
     assert sorted(f"aside/{row['name']}" for row in made) == names_under(storage, "")
 
 
+def test_a_folder_whose_value_is_none_of_its_field_is_refused_by_name(url: str) -> None:
+    storage_at(f"{url}/f").write("day=x/a.json", b"{}")
+    with pytest.raises(
+        RunError, match=r"the folders of .*/day=x/a.json name a value that does not fit .*'x' cannot be cast"
+    ):
+        read(f"{url}/f", "json", "n int, day int")
+
+
 def sinks_batch(name: str, url: str, batch: int) -> Batch:
     return Batch(batch, name, {"path": url, "format": "json"}, delivery="exactly_once", lineage="life", fingerprint="f")
 

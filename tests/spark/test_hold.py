@@ -10,7 +10,9 @@ import pytest
 from penstock.errors import CheckpointError
 from penstock.location import Location
 from penstock.spark.checkpoint.hold import LeaseSeeker, check_free, lock_directory
-from penstock.storage.lease import Lease, LeaseLost
+from penstock.storage import MemoryStorage, StorageError
+from penstock.storage.base import Version
+from penstock.storage.lease import Holder, Lease, LeaseLost
 from penstock.storage.urls import storage_at
 
 
@@ -61,3 +63,40 @@ def test_a_driver_that_stands_by_can_be_stopped(shared: Location) -> None:
     threading.Timer(0.3, stopping.set).start()
     assert LeaseSeeker(shared, "shop", 1.0, stopping.is_set).wait() is None
     held.close()
+
+
+class AwayStorage(MemoryStorage):
+    """A storage that cannot be reached for a while; then the leader renews its lease again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures = 0
+
+    def read_versioned(self, name: str) -> tuple[bytes, Version]:
+        if self.failures:
+            self.failures -= 1
+            raise StorageError("the store does not answer")
+        return super().read_versioned(name)
+
+
+def test_a_driver_that_stands_by_outlasts_a_storage_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither ends, nor takes the lease of a leader that could not renew it either."""
+    storage, said = AwayStorage(), list[str]()
+    monkeypatch.setattr("penstock.spark.checkpoint.hold.open_storage", lambda folder: storage)
+    leader = Lease(storage, holder=Holder("leader"), seconds=0.4)
+    assert leader.take()
+    looks: list[bool] = []
+
+    def stops() -> bool:
+        looks.append(True)
+        if len(looks) == 2:
+            storage.failures = 12  # longer than the lease
+        if len(looks) == 15:
+            leader.renew()
+        return len(looks) == 18
+
+    assert LeaseSeeker(Location("memory://x"), "shop", 0.4, stops, said.append).wait() is None
+    assert said == [
+        "standing by: leader runs the flow",
+        "the checkpoint cannot be reached; trying until it can: the store does not answer",
+    ]

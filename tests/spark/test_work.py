@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from penstock.spark.checkpoint.work import YOUNG, WorkingDirectory
 
 def aged(path: Path) -> None:
     """Makes a directory look as if it had been made a while ago."""
-    before = (path / "lock").stat().st_mtime - 2 * YOUNG
-    os.utime(path / "lock", (before, before))
+    before = path.stat().st_mtime - 2 * YOUNG
+    os.utime(path, (before, before))
 
 
 def test_what_a_killed_driver_left_is_removed_and_what_is_in_use_or_young_stays(
@@ -21,11 +22,11 @@ def test_what_a_killed_driver_left_is_removed_and_what_is_in_use_or_young_stays(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     used, killed, young = (WorkingDirectory.make() for _ in range(3))
+    (killed.path / "spark").mkdir()
     for made in (used, killed):
         aged(made.path)
-    killed.lock.close()
-    young.lock.close()
-    (killed.path / "spark").mkdir()
+    os.close(killed.handle)
+    os.close(young.handle)
     other = tmp_path / "penstock-other"
     other.mkdir()
     last = WorkingDirectory.make()
@@ -46,6 +47,17 @@ def test_a_directory_that_never_got_its_lock_is_removed_when_it_is_old(
     left.mkdir()
     WorkingDirectory.make().close()
     assert left.exists()
-    monkeypatch.setattr("penstock.spark.checkpoint.work.YOUNG", -1.0)
+    aged(left)
     WorkingDirectory.make().close()
     assert not left.exists()
+
+
+def test_the_directory_itself_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Services that remove old temporary files ask for a lock of the directory."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = WorkingDirectory.make()
+    other = os.open(made.path, os.O_RDONLY)
+    with pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    os.close(other)
+    made.close()

@@ -55,7 +55,7 @@ class Holder:
     @property
     def has_died(self) -> bool:
         """Whether it ran on this machine, since it was started last, and is gone."""
-        return bool(self.boot) and self.boot == _boot() and _began(self.pid) != self.began
+        return bool(self.boot) and self.boot == _boot() and not _is_hidden(self.pid) and _began(self.pid) != self.began
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}" if self.host else self.id
@@ -77,6 +77,19 @@ def _began(pid: int) -> str:
     except OSError:
         return ""
     return "" if state in "ZX" else words[18]
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether a process runs of which this user is not shown when it began."""
+    if Path(f"/proc/{pid}").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -162,6 +175,10 @@ class Lease:
             self._seen, self._since = version, self.clock()
         return self.clock() - self._since >= note.seconds
 
+    def look_anew(self) -> None:
+        """Has the time begin anew after which the lease of another has ended."""
+        self._seen = None
+
     @property
     def is_renewed(self) -> bool:
         """Whether another has renewed the lease since `take` found it first: it runs."""
@@ -244,7 +261,7 @@ class KeptLease:
             except LeaseLost as lost:
                 self.failure = lost
                 return
-            except StorageError:  # tried again; whoever commits looks at the time itself
+            except (StorageError, OSError):  # tried again; whoever commits looks at the time itself
                 continue
 
     def check(self) -> None:

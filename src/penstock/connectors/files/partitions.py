@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.errors import RunError
 from penstock.graph import types as t
 from penstock.graph.endpoints.hive import NULL, escaped, values_of
 from penstock.graph.schema import Schema
@@ -61,9 +62,16 @@ def _part(value: object, text: Callable[[object], str]) -> str:
 
 
 def typed_values(path: str, schema: Schema) -> dict[str, object]:
-    """The values of those fields of a schema that the folders of a path name."""
+    """The values of those fields of a schema that the folders of a path name.
+
+    Raises:
+        RunError: A value is none of the type of its field.
+    """
     found = {name: text for name, text in values_of(path).items() if name in schema}
-    return {name: _typed(text, schema.field(name).type) for name, text in found.items()}
+    try:
+        return {name: _typed(text, schema.field(name).type) for name, text in found.items()}
+    except (ValueError, ArithmeticError) as error:
+        raise RunError(f"the folders of {path} name a value that does not fit the schema ({schema}): {error}") from None
 
 
 def _typed(text: str | None, kind: t.DataType) -> object:

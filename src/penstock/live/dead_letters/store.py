@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from penstock.connectors.base import Staged
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.location import Address
-from penstock.storage import Storage, names_under, open_storage
+from penstock.storage import NotFound, Storage, names_under, open_storage
 
 DEAD_LETTERS = "dead-letters"
 """Where they are in a checkpoint directory."""
@@ -45,7 +46,8 @@ class DeadLetterStore:
     def dead_letters(self) -> Iterator[dict[str, Any]]:
         """All dead letters, oldest first."""
         for name in self._files():
-            yield from _read(self.storage, name)
+            with suppress(NotFound):  # dropped since its name was read
+                yield from _read(self.storage, name)
 
     def edit(self, dead_letter: str, payload: Mapping[str, object]) -> None:
         """Replaces the payload of a dead letter; raises BadPayload for one that cannot be replayed."""

@@ -15,7 +15,7 @@ from typing import IO, Protocol
 from penstock.errors import CheckpointError, PenstockError
 from penstock.location import Address, Location
 from penstock.spark.checkpoint.restart import LEASE, LOCK
-from penstock.storage import open_storage
+from penstock.storage import StorageError, open_storage
 from penstock.storage.lease import SECONDS, KeptLease, Lease
 from penstock.storage.private import make_private
 
@@ -124,6 +124,7 @@ class LeaseSeeker:
     seconds: float = SECONDS
     stops: Callable[[], bool] = lambda: False
     tell: Callable[[str], None] = lambda text: None
+    _is_away: bool = False
 
     def take(self) -> HeldLease:
         """Takes the lease, waiting at most until that of a driver that died has ended.
@@ -139,10 +140,14 @@ class LeaseSeeker:
         return HeldLease(KeptLease(lease).start())
 
     def wait(self) -> HeldLease | None:
-        """Takes the lease as soon as no other driver renews it, however long that takes; None when waiting is to end."""
-        lease = self._lease()
-        waits = False
-        while not lease.take():
+        """Takes the lease as soon as no other driver renews it, however long that takes; None when waiting is to end.
+
+        Raises:
+            CheckpointError: the lease is damaged.
+            StorageError: the storage cannot be reached when waiting begins. Later it may be away for as long as it likes.
+        """
+        lease, waits = self._lease(), False
+        while not (self._takes(lease) if waits else lease.take()):
             if not waits:
                 self.tell(f"standing by: {lease.other.holder if lease.other else 'another driver'} runs the flow")
             waits = True
@@ -152,6 +157,19 @@ class LeaseSeeker:
         if waits:
             self.tell(f"taking over, epoch {lease.epoch}")
         return HeldLease(KeptLease(lease).start())
+
+    def _takes(self, lease: Lease) -> bool:
+        """Takes the lease if it has ended. While the storage is away nobody can renew it, so its time begins anew then."""
+        try:
+            taken = lease.take()
+            self._is_away = False
+            return taken
+        except (StorageError, OSError) as error:
+            if not self._is_away:
+                self.tell(f"the checkpoint cannot be reached; trying until it can: {error}")
+            self._is_away = True
+            lease.look_anew()
+            return False
 
     def _lease(self) -> Lease:
         return Lease(open_storage(self.folder), LEASE, self.seconds)

@@ -11,20 +11,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 _PREFIX = "penstock-work-"
-_LOCK = "lock"
 YOUNG = 60.0
-"""A directory without a lock that was made so many seconds ago may be one whose process has not come to lock it."""
+"""A directory that was made so many seconds ago may be one whose process has not come to lock it."""
 
 
 @dataclass
 class WorkingDirectory:
-    """A directory that a lock shows to be in use, for as long as this process lives."""
+    """A directory that a lock shows to be in use, for as long as this process lives.
+
+    The lock is on the directory itself: services that remove old temporary files leave alone what is in such a one.
+    """
 
     path: Path
-    lock: IO[str]
+    handle: int
 
     @classmethod
     def make(cls) -> WorkingDirectory:
@@ -32,32 +33,36 @@ class WorkingDirectory:
         for left in abandoned(Path(tempfile.gettempdir())):
             shutil.rmtree(left, ignore_errors=True)
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = (path / _LOCK).open("w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return cls(path, lock)
+        handle = _opened(path)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        return cls(path, handle)
 
     def close(self) -> None:
         """Removes it."""
         shutil.rmtree(self.path, ignore_errors=True)
-        self.lock.close()
+        os.close(self.handle)
 
 
 def abandoned(directory: Path) -> Iterator[Path]:
     """The working directories of this user whose process is gone."""
     for found in directory.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if found.stat().st_uid == os.getuid() and not _is_in_use(found / _LOCK):
+            if found.stat().st_uid == os.getuid() and not _is_in_use(found):
                 yield found
 
 
-def _is_in_use(lock: Path) -> bool:
-    if not lock.exists():
-        return time.time() - lock.parent.stat().st_ctime < YOUNG
-    with lock.open("r") as file:
-        if time.time() - os.fstat(file.fileno()).st_mtime < YOUNG:
-            return True
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
+def _is_in_use(directory: Path) -> bool:
+    if time.time() - directory.stat().st_mtime < YOUNG:
+        return True
+    handle = _opened(directory)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
     return False
+
+
+def _opened(directory: Path) -> int:
+    return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
