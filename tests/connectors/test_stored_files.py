@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
+import random
+import re
 import uuid
 from typing import Any
 
@@ -15,6 +18,7 @@ import penstock as ps
 from penstock.connectors.base import Batch
 from penstock.connectors.files import parts
 from penstock.connectors.files.listing import Listing, stored_files
+from penstock.connectors.files.local import split_lines
 from penstock.connectors.files.parts import Written
 from penstock.connectors.files.sink import StagedFiles
 from penstock.connectors.files.store import StoreDisk
@@ -259,6 +263,33 @@ def test_a_folder_whose_value_is_none_of_its_field_is_refused_by_name(url: str) 
         RunError, match=r"the folders of .*/day=x/a.json name a value that does not fit .*'x' cannot be cast"
     ):
         read(f"{url}/f", "json", "n int, day int")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_are_the_same_however_a_file_is_cut(seed: int) -> None:
+    rolled = random.Random(seed)
+    for _ in range(50):
+        content = b"".join(
+            rolled.choices([b"a", b"bc", b"\n", b"\r", b"\r\n", codecs.BOM_UTF8], k=rolled.randint(0, 12))
+        )
+        whole = re.split(rb"\r\n|\n|\r", content.removeprefix(codecs.BOM_UTF8))
+        cuts = sorted(rolled.choices(range(3, max(4, len(content))), k=rolled.randint(0, 4)))
+        pieces = [content[begin:end] for begin, end in zip([0, *cuts], [*cuts, None], strict=True)]
+        assert list(split_lines(pieces)) == (whole if whole[-1] else whole[:-1])
+
+
+def test_a_large_file_is_read_in_parts_and_handed_on_in_batches_of_bytes(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.connectors.files.listing.AT_ONCE", 100)
+    monkeypatch.setattr("penstock.storage.objects.PART", 64)
+    monkeypatch.setattr("penstock.connectors.files.stored._LINE_BYTES", 300)
+    lines = [b"x" * n for n in (0, 10, 299, 700, 1, 50)]
+    storage_at(f"{url}/live").write("a", b"\n".join(lines))
+    made = ranges(f"{url}/live", None)
+    found = [batch for part in made.stretches(made.first(), made.target()) for batch in made.read(part)]
+    assert [line for batch in found for line in batch.column("value").to_pylist()] == lines
+    assert [batch.num_rows for batch in found] == [2, 1, 1, 2]
 
 
 def sinks_batch(name: str, url: str, batch: int) -> Batch:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from penstock.storage import Storage, exists, is_url, storage_at
+from penstock.storage.objects import read_parts
 
+AT_ONCE = 64 << 20
+"""Up to so many bytes a file is read with one request."""
 _GLOB = re.compile(r"[*?\[]")
 
 
@@ -24,6 +27,10 @@ class StoredFile:
     def read(self) -> bytes:
         """Its content."""
         return self.storage.read(self.name)
+
+    def parts(self) -> Iterable[bytes]:
+        """Its content in parts, so that a large file need not be in memory."""
+        return read_parts(self.storage, self.name) if self.size > AT_ONCE else [self.read()]
 
 
 def is_stored(path: str) -> bool:

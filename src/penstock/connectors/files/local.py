@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 import glob
+import itertools
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -58,7 +59,7 @@ def _by_line(path: str, load: Callable[[], bytes], source: LocalSource) -> Itera
     """The records of a file of text, JSON or CSV, line by line, as Spark reads them."""
     form, values = source.options["format"], typed_values(path, source.schema)
     folders = Folders.of(source.schema, values)
-    for number, line in data_lines(path, load(), form, source.options["header"], folders.inside):
+    for number, line in data_lines(path, [load()], form, source.options["header"], folders.inside):
         try:
             found = READERS[form](decoded(line), folders.inside)
             yield folders.row_of(found, values) if values else found
@@ -66,21 +67,47 @@ def _by_line(path: str, load: Callable[[], bytes], source: LocalSource) -> Itera
             yield MalformedRecord(line, f"{path}, line {number}", str(error))
 
 
-def data_lines(path: str, content: bytes, form: str, header: bool, schema: Schema) -> Iterator[tuple[int, bytes]]:
+def data_lines(
+    path: str, content: Iterable[bytes], form: str, header: bool, schema: Schema
+) -> Iterator[tuple[int, bytes]]:
     """The lines of a file that are records, with their numbers: not the header of CSV, which must fit, and no blank ones."""
-    lines = _lines(content)
-    first = 1 if form == "csv" and header else 0
-    if first and lines:
-        _check_header(path, lines[0], schema)
-    for number, line in enumerate(lines[first:], 1 + first):
+    lines = enumerate(split_lines(content), 1)
+    if form == "csv" and header:
+        for _, line in itertools.islice(lines, 1):
+            _check_header(path, line, schema)
+    for number, line in lines:
         if line.strip(_BLANK.get(form, b"")) or form == "text":
             yield number, line
 
 
-def _lines(content: bytes) -> list[bytes]:
-    """The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else; a mark of the byte order is none of them."""
-    lines = re.split(rb"\r\n|\n|\r", content.removeprefix(codecs.BOM_UTF8))
-    return lines if lines[-1] else lines[:-1]
+def split_lines(content: Iterable[bytes]) -> Iterator[bytes]:
+    r"""The lines as Spark cuts them: at line feeds and carriage returns, and nowhere else; a mark of the byte order is none of them.
+
+    >>> list(split_lines([b"a\r", b"\nb", b"c\n\n", b"d"]))
+    [b'a', b'bc', b'', b'd']
+    """
+    begun, ending = list[bytes](), b""
+    for part in _unmarked(content):
+        text = ending + part
+        ending = b"\r" if text.endswith(b"\r") else b""  # a line feed may follow
+        first, *lines = _LINE_END.split(text.removesuffix(ending))
+        begun.append(first)
+        if lines:
+            yield b"".join(begun)
+            yield from lines[:-1]
+            begun = lines[-1:]
+    last = b"".join(begun)
+    if last or ending:
+        yield last
+
+
+def _unmarked(content: Iterable[bytes]) -> Iterator[bytes]:
+    parts = iter(content)
+    yield from (part.removeprefix(codecs.BOM_UTF8) for part in itertools.islice(parts, 1))
+    yield from parts
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def _table(path: str, load: Callable[[], bytes], source: LocalSource) -> Iterator[Record]:

@@ -7,7 +7,6 @@ a list: it counts as any other does, but for the files that a list before it has
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,8 @@ LISTS = "stored/"
 POSITION = "__position"
 _FILES, _BYTES = 16, 64 << 20
 """How many files and bytes a task reads at most, if they are more than one file."""
-_LINES = 10_000
+_LINES, _LINE_BYTES = 10_000, 16 << 20
+"""How many lines, or bytes of them, are handed to Spark at once."""
 
 
 @dataclass
@@ -129,8 +129,8 @@ class StoredRanges(Ranges):
                 f"{_listed(self.folders)}. Start the flow again if no others were there; else read the folders as sources of their own"
             )
         inside = Folders.of(self.fields, values).inside
-        lines = data_lines(file.url, file.read(), self.kind, self.header, inside)
-        for some in _batched(lines, _LINES):
+        lines = data_lines(file.url, file.parts(), self.kind, self.header, inside)
+        for some in _batched(lines):
             columns = {
                 "value": pa.array([line for _, line in some], pa.binary()),
                 POSITION: pa.array([f"{file.url}, line {number}" for number, _ in some], pa.string()),
@@ -170,6 +170,13 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "no field"
 
 
-def _batched(lines: Iterator[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:
-    while some := list(itertools.islice(lines, size)):
+def _batched(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    some, size = list[tuple[int, bytes]](), 0
+    for number, line in lines:
+        if some and (len(some) == _LINES or size + len(line) > _LINE_BYTES):
+            yield some
+            some, size = [], 0
+        some.append((number, line))
+        size += len(line)
+    if some:
         yield some
