@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from penstock.connectors.kafka.admin import Cluster, is_passing, patiently
-from penstock.jobs.broker import Broker, free_port
+from penstock.jobs.broker import Broker
+from penstock.jobs.ports import free_port
 from tests.waiting import wait_until
 
 PASSWORD = "kanarie-7f3a9"

@@ -15,7 +15,8 @@ import pytest
 
 from penstock.connectors.kafka.jars import Jar, kafka_jars
 from penstock.errors import SetupError
-from penstock.jobs.broker import Broker, at, free_port
+from penstock.jobs.broker import Broker, at
+from penstock.jobs.ports import free_port
 from penstock.spark.jvm.jars import get_jars, has_jars, is_good
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

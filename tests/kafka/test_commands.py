@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from penstock.cli.main import make_app
 from penstock.errors import RunError
 from penstock.jobs import kafka as tools
-from penstock.jobs.broker import free_port
+from penstock.jobs.ports import free_port
 from tests.kafka.conftest import Kafka
 
 runner = CliRunner()

@@ -17,7 +17,8 @@ from penstock.spark.checkpoint.mirror import LogMirror
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.state.notes import read_note, swap_note
 from penstock.storage import mounted, open_storage
-from penstock.storage.lease import Holder, Lease, LeaseLost
+from penstock.storage.holder import Holder
+from penstock.storage.lease import Lease, LeaseLost
 from tests.storage.objects import ObjectStorage
 from tests.storage.stepped import Process, SteppedStorage
 

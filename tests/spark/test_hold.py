@@ -12,7 +12,8 @@ from penstock.location import Location
 from penstock.spark.checkpoint.hold import LeaseSeeker, check_free, lock_directory
 from penstock.storage import MemoryStorage, StorageError
 from penstock.storage.base import Version
-from penstock.storage.lease import Holder, Lease, LeaseLost
+from penstock.storage.holder import Holder
+from penstock.storage.lease import Lease, LeaseLost
 from penstock.storage.urls import storage_at
 
 

@@ -19,23 +19,9 @@ from penstock.storage import Conflict, NotFound, Storage, StorageError, storage_
 from penstock.storage import hdfs as home
 from penstock.storage.hdfs import HdfsStorage
 from penstock.storage.swap import POINTS
+from tests.storage.programs import ADD
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-ADD = """
-import sys
-from penstock.storage import Conflict, storage_at
-storage, done = storage_at(sys.argv[1]), 0
-while done < int(sys.argv[2]):
-    content, version = storage.read_versioned("count")
-    try:
-        storage.compare_and_swap("count", version, str(int(content) + 1).encode())
-        done += 1
-        print("added", flush=True)
-    except Conflict:
-        print("conflict", flush=True)
-        if len(sys.argv) > 3: break
-"""
 
 
 def start(url: str, *args: str, **setting: str) -> subprocess.Popen[str]:

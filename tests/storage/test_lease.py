@@ -12,7 +12,8 @@ import pytest
 
 from penstock.errors import CheckpointError
 from penstock.storage import Conflict, Data, LocalStorage, Storage, StorageError, Version
-from penstock.storage.lease import Holder, KeptLease, Lease, LeaseLost
+from penstock.storage.holder import Holder
+from penstock.storage.lease import KeptLease, Lease, LeaseLost
 from tests.storage.kinds import KINDS
 from tests.storage.objects import ObjectStorage
 from tests.waiting import wait_until

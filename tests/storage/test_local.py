@@ -17,22 +17,8 @@ from penstock.faults import PAUSE, SETTING
 from penstock.storage import Conflict, LocalStorage, StorageError
 from penstock.storage.local import ABANDONED
 from penstock.storage.swap import POINTS
+from tests.storage.programs import ADD
 
-ADD = """
-import sys
-from pathlib import Path
-from penstock.storage import Conflict, LocalStorage
-storage, done = LocalStorage(Path(sys.argv[1])), 0
-while done < int(sys.argv[2]):
-    content, version = storage.read_versioned("count")
-    try:
-        storage.compare_and_swap("count", version, str(int(content) + 1).encode())
-        done += 1
-        print("added", flush=True)
-    except Conflict:
-        print("conflict", flush=True)
-        if len(sys.argv) > 3: break
-"""
 WRITE = """
 import sys
 from pathlib import Path

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping
@@ -18,8 +17,10 @@ from pathlib import Path
 
 from penstock.connectors.kafka.jars import kafka_jars
 from penstock.errors import SetupError
+from penstock.jobs.ports import answers, free_port
 from penstock.spark.jvm.jars import get_jars
 from penstock.spark.jvm.java import use_java
+from penstock.storage.holder import began_at
 from penstock.storage.private import make_private
 
 CLUSTER = "cGVuc3RvY2stZGV2ZWxvcA"
@@ -92,7 +93,7 @@ class Broker:
 
     def _await(self, process: subprocess.Popen[bytes], patience: float) -> None:
         deadline = time.monotonic() + patience
-        while not _answers(self.port):
+        while not answers(self.port):
             if process.poll() is not None:
                 raise SetupError(f"the broker ended at once; the end of {self.log}:\n{_tail(self.log)}")
             if time.monotonic() > deadline:
@@ -101,7 +102,7 @@ class Broker:
             time.sleep(0.1)
 
     def _choose_ports(self) -> None:
-        if self.port and _answers(self.port):
+        if self.port and answers(self.port):
             raise SetupError(f"port {self.port} of 127.0.0.1 is taken; choose another with --port")
         self.port = self.port or free_port()
         for name in ("CONTROLLER", *self.listeners):
@@ -133,7 +134,7 @@ class Broker:
         return [str(use_java().home / "bin" / "java"), f"-Xmx{self.heap}", *quick, log, "-cp", path, main, *args]
 
     def _note(self) -> None:
-        body = {"pid": self.pid, "began": _began(self.pid), "port": self.port, "ports": self.ports, "heap": self.heap}
+        body = {"pid": self.pid, "began": began_at(self.pid), "port": self.port, "ports": self.ports, "heap": self.heap}
         aside = self.folder / ".broker.json"
         aside.write_text(json.dumps(body))
         aside.replace(self.folder / "broker.json")
@@ -154,7 +155,7 @@ class Broker:
         (self.folder / "broker.json").unlink(missing_ok=True)
 
     def _alive(self) -> bool:
-        return self._process.poll() is None if self._process is not None else _began(self.pid) != ""
+        return self._process.poll() is None if self._process is not None else began_at(self.pid) != ""
 
     def __enter__(self) -> Broker:
         return self.start() if not self.pid else self
@@ -169,7 +170,7 @@ def at(folder: Path) -> Broker | None:
         note = json.loads((folder / "broker.json").read_text())
     except (OSError, ValueError):
         return None
-    if not note["began"] or _began(note["pid"]) != note["began"]:
+    if not note["began"] or began_at(note["pid"]) != note["began"]:
         return None
     return Broker(folder, note["port"], note["heap"], ports=note["ports"], pid=note["pid"])
 
@@ -178,29 +179,6 @@ def _end_with_us(pid: int) -> subprocess.Popen[bytes]:
     """A guard that ends the process when this one ends, in whatever way: it waits for the end of a pipe."""
     command = ["sh", "-c", 'read -r _; kill "$1" 2>/dev/null', "sh", str(pid)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-
-
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
-    except OSError:
-        return False
-    return True
-
-
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the machine did; empty when it does not run."""
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if words[0] == "Z" else words[19]
 
 
 def _tail(path: Path, lines: int = 8) -> str:

@@ -13,7 +13,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from penstock.errors import SetupError
+from penstock.jobs.ports import answers, free_port
+from penstock.storage.holder import began_at
 from penstock.storage.private import make_private, open_private
 
 USER = "penstock"
@@ -123,11 +124,11 @@ class Postgres:
     def stop(self, patience: float = 20.0) -> None:
         """Ends it: by asking first, by force when it does not go. Its data stays."""
         for sign in (signal.SIGINT, signal.SIGKILL):
-            if not _began(self.pid):
+            if not began_at(self.pid):
                 break
             os.kill(self.pid, sign)
             deadline = time.monotonic() + patience
-            while _began(self.pid) and time.monotonic() < deadline:
+            while began_at(self.pid) and time.monotonic() < deadline:
                 time.sleep(0.05)
         if self.pid in _STARTED:
             _STARTED.pop(self.pid).wait()
@@ -137,14 +138,14 @@ class Postgres:
 def start(folder: Path, port: int = 0) -> Postgres:
     """Starts a PostgreSQL that outlives this process; returns when it answers."""
     folder = make_private(folder.absolute())
-    if port and _answers(port):
+    if port and answers(port):
         raise SetupError(f"port {port} of 127.0.0.1 is taken; choose another with --port (0 takes a free one)")
     who, home = unprivileged(), _home(folder)
     where = programs(home, who)
     password = _password(folder)
     if not (home / "data" / "PG_VERSION").exists():
         make_cluster(where, home / "data", password, who)
-    port = port or _free_port()
+    port = port or free_port()
     with (folder / "server.log").open("ab") as log:
         command = [str(where / "postgres"), "-D", str(home / "data"), "-p", str(port)]
         command += [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
@@ -155,7 +156,7 @@ def start(folder: Path, port: int = 0) -> Postgres:
     _await(process, home / "data", folder / "server.log")
     made = Postgres(folder, port, process.pid, password)
     with open_private(folder / NOTE) as file:
-        file.write(json.dumps({"pid": made.pid, "began": _began(made.pid), "port": port}).encode())
+        file.write(json.dumps({"pid": made.pid, "began": began_at(made.pid), "port": port}).encode())
     return made
 
 
@@ -165,7 +166,7 @@ def running_in(folder: Path) -> Postgres | None:
         note = json.loads((folder / NOTE).read_text())
     except (OSError, ValueError):
         return None
-    if not note["began"] or _began(note["pid"]) != note["began"]:
+    if not note["began"] or began_at(note["pid"]) != note["began"]:
         return None
     return Postgres(folder.absolute(), note["port"], note["pid"], _password(folder))
 
@@ -205,25 +206,3 @@ def _is_ready(data: Path, pid: int) -> bool:
     except OSError:
         return False
     return lines[:1] == [str(pid)] and [line.strip() for line in lines[7:8]] == ["ready"]
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
-    except OSError:
-        return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        return int(made.getsockname()[1])
-
-
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the machine did; empty when it does not run."""
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if words[0] == "Z" else words[19]

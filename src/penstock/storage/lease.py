@@ -13,18 +13,15 @@ On the machine of the holder nobody has to wait: a process that is gone is known
 from __future__ import annotations
 
 import json
-import os
-import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 from penstock.errors import CheckpointError, PenstockError
 from penstock.storage.base import Conflict, Storage, StorageError, Version, read_if_present
+from penstock.storage.holder import Holder
 
 SECONDS = 10.0
 """How long a lease holds without being renewed."""
@@ -34,62 +31,6 @@ _RENEWALS = 3
 
 class LeaseLost(CheckpointError):
     """Another process holds the lease now; what this one had begun is not committed."""
-
-
-@dataclass(frozen=True)
-class Holder:
-    """A process that may hold a lease: an id of its own, and where it runs."""
-
-    id: str
-    host: str = ""
-    boot: str = ""
-    pid: int = 0
-    began: str = ""
-    """When the process began, as its machine counts: process ids are used again."""
-
-    @classmethod
-    def this_process(cls) -> Holder:
-        """The process at hand, with a new id."""
-        return cls(uuid.uuid4().hex, socket.gethostname(), _boot(), os.getpid(), _began(os.getpid()))
-
-    @property
-    def has_died(self) -> bool:
-        """Whether it ran on this machine, since it was started last, and is gone."""
-        return bool(self.boot) and self.boot == _boot() and not _is_hidden(self.pid) and _began(self.pid) != self.began
-
-    def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}" if self.host else self.id
-
-
-def _boot() -> str:
-    """Identifies the machine since it was started, and the process ids that it gives out."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return ""
-
-
-def _began(pid: int) -> str:
-    """When a process began; empty when there is none, or only what is left of one that died."""
-    try:
-        state, *words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "" if state in "ZX" else words[18]
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether a process runs of which this user is not shown when it began."""
-    if Path(f"/proc/{pid}").exists():
-        return False
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,16 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import SetupError
+from penstock.jobs.ports import free_port
 from penstock.jobs.postgres import SETTINGS, USER, make_cluster, programs, unprivileged
 
 PASSWORD = "wachtwoord-geheim"
 PATIENCE = 30.0
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on just now."""
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        return int(made.getsockname()[1])
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,10 +20,11 @@ from signal import SIGKILL
 
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
+from penstock.jobs.ports import answers, free_port
 from penstock.spark.jvm.jars import get_jars
 from penstock.spark.jvm.java import use_java
 from penstock.storage import storage_at
-from penstock.testing.servers import Server, folder_of, free_port, running
+from penstock.testing.servers import Server, folder_of, running
 
 KEY, SECRET = "penstock", "wachtwoord-geheim"
 _JOBS = "org.apache.hadoop.mapreduce.MiniHadoopClusterManager"
@@ -60,7 +60,7 @@ def s3_server() -> Iterator[StoreServer]:
         port = free_port()
         command = _s3_command(folder, port)
         # Asked to end, it takes half a minute; nothing that it keeps is to stay.
-        server = Server(f"http://127.0.0.1:{port}", port, folder, command, lambda: _answers(port), stopping=SIGKILL)
+        server = Server(f"http://127.0.0.1:{port}", port, folder, command, lambda: answers(port), stopping=SIGKILL)
         with running(server):
             store = StoreServer(server, "s3://penstock", s3_environment(server.url))
             with store.as_environment() as url:
@@ -152,11 +152,3 @@ def _spark_jars() -> Path:
 
 def _has_bytes(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=0.5).close()
-    except OSError:
-        return False
-    return True

@@ -12,6 +12,7 @@ import typer
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import count, show, show_json
+from penstock.cli.tools.servers import stop_server
 from penstock.connectors.kafka.jars import kafka_jars
 from penstock.errors import OptionError
 from penstock.graph.run.kinds import pairs
@@ -57,12 +58,7 @@ def start(
 def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Stop the broker; its data stays."""
     with handled(debug=debug, runs=False):
-        running = at(folder)
-        if running is None:
-            typer.echo("no broker runs here")
-            return
-        running.stop()
-        typer.echo(f"stopped: process {running.pid}")
+        stop_server(at(folder), "broker")
 
 
 @group.command()

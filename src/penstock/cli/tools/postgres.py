@@ -9,6 +9,7 @@ import typer
 
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
+from penstock.cli.tools.servers import stop_server
 from penstock.jobs import postgres
 
 group = typer.Typer(name="postgres", help="A PostgreSQL on this machine, for development.", no_args_is_help=True)
@@ -39,12 +40,7 @@ def start(
 def stop(folder: Folder = _FOLDER, debug: Debug = False) -> None:
     """Stop it; its data stays."""
     with handled(debug=debug, runs=False):
-        running = postgres.running_in(folder)
-        if running is None:
-            typer.echo("no PostgreSQL runs here")
-            return
-        running.stop()
-        typer.echo(f"stopped: process {running.pid}")
+        stop_server(postgres.running_in(folder), "PostgreSQL")
 
 
 @group.command()
