@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.state.table import KEY_HASH as ROW_KEY_HASH
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.ranges import KeyRanges
 from penstock.storage import CachedStorage, Storage, StorageError
@@ -32,10 +33,11 @@ from penstock.storage.partial import PartialCopy, Span
 
 KEY_HASH = "key_hash"
 REGION = 1 << 16
-BLOCK = 1 << 13
-"""The footer holds the key hash of every row with a number divisible by this, so that a look-up touches one block."""
+BLOCK = 1 << 11
+"""The footer holds the key hash of every row with a number divisible by this, so that a look-up touches one block. Blocks of 16 KiB seldom stand in two regions."""
 SMALL = 4 * REGION
 """A file that is no larger is fetched as a whole: two requests for its ends would bring most of it."""
+_HIGHEST = np.iinfo(np.int64).max
 _MAGIC = b"penstock-state-3"
 _TAIL = struct.Struct("<II16s")
 _OPEN: OrderedDict[str, OpenFile] = OrderedDict()
@@ -135,10 +137,16 @@ def write_file(storage: Storage, name: str, batch: pa.RecordBatch) -> tuple[int,
 
 
 def _index(batch: pa.RecordBatch) -> list[int]:
-    if batch.schema.names[0] != KEY_HASH:
+    at = _hashes_at(batch.schema)
+    if at < 0:
         return []
-    made: list[int] = batch.column(0).to_numpy()[::BLOCK].tolist()
+    made: list[int] = batch.column(at).to_numpy()[::BLOCK].tolist()
     return made
+
+
+def _hashes_at(schema: pa.Schema) -> int:
+    """Which column has the key hashes, of values or of rows in time; -1 when none has."""
+    return int(max(map(schema.get_field_index, (KEY_HASH, ROW_KEY_HASH))))
 
 
 class OpenFile:
@@ -163,6 +171,8 @@ class OpenFile:
         self.index = np.array(index, np.int64)
         self.checked = np.zeros(len(crcs), bool)
         self.batch = self._batch()
+        self.block = _block(self.batch.num_rows, len(index))
+        self._by = _hashes_at(self.batch.schema)
 
     def _batch(self) -> pa.RecordBatch:
         """The record batch. Its own metadata stand at both ends of the file, which are checked first."""
@@ -200,7 +210,7 @@ class OpenFile:
     def _several(
         self, mine: IntArray, hashes: IntArray, at: IntArray, found: BoolArray, more: BoolArray
     ) -> tuple[Any, Any]:
-        self.check_column(KEY_HASH)
+        self._check_hashes()
         stop = np.searchsorted(mine, hashes[more], "right")
         first = np.searchsorted(mine, hashes[more], "left")
         spans = [np.arange(a + 1, b) for a, b in zip(first, stop, strict=True)]
@@ -209,15 +219,29 @@ class OpenFile:
 
     def _lower(self, hashes: IntArray) -> tuple[Any, Any]:
         """The key hashes of the file, and where each of the sought ones would stand among them."""
-        mine = self.batch.column(0).to_numpy(zero_copy_only=True)
+        mine = self.batch.column(self._by).to_numpy(zero_copy_only=True)
         block = np.maximum(np.searchsorted(self.index, hashes, "left") - 1, 0)
         touched = np.unique(block)
         if len(touched) >= (0.5 if self.copy is None else 0.9) * len(self.index):
-            self.check_column(KEY_HASH)
+            self._check_hashes()
             return mine, np.searchsorted(mine, hashes, "left")
-        begin = touched * BLOCK  # the row that is found may be the first of the next block, and is compared with the one after it
-        self._check_spans(self.batch.column(0).buffers()[1], begin * 8, np.minimum(begin + BLOCK + 2, len(mine)) * 8)
-        return mine, _within(mine, hashes, block * BLOCK)
+        # The row that is found may be the first of the next block, and is compared with the one after it.
+        begin = touched * self.block
+        end = np.minimum(begin + self.block + 2, len(mine))
+        self._check_spans(self.batch.column(self._by).buffers()[1], begin * 8, end * 8)
+        return mine, _within(mine, hashes, block * self.block, self.block)
+
+    def _check_hashes(self) -> None:
+        self.check_column(self.batch.schema.names[self._by])
+
+    def rows_of(self, hashes: IntArray) -> IntArray | None:
+        """The rows of these key hashes, which must be sorted and differ; many may share one. None when the file has no index."""
+        if not len(self.index):
+            return None
+        first, stop = self._lower(hashes)[1], self._lower(np.where(hashes < _HIGHEST, hashes + 1, hashes))[1]
+        stop = np.where(hashes < _HIGHEST, stop, self.batch.num_rows)
+        many = stop - first
+        return np.repeat(first - (np.cumsum(many) - many), many) + np.arange(int(many.sum()))
 
     def taken(self, name: str, rows: IntArray) -> Any:
         """Some rows of a column, checked; None when the file has no such column."""
@@ -319,10 +343,19 @@ class OpenFile:
         self.checked[region] = True
 
 
-def _within(mine: IntArray, hashes: IntArray, low: IntArray) -> IntArray:
+def _block(rows: int, blocks: int) -> int:
+    """How many rows of a file stand between two hashes of its index, which earlier versions made larger: a power of two.
+
+    >>> _block(10_000_000, 1221), _block(10_000_000, 4883), _block(5, 1)
+    (8192, 2048, 8)
+    """
+    return 1 << (-(-rows // max(1, blocks)) - 1).bit_length() if rows else BLOCK
+
+
+def _within(mine: IntArray, hashes: IntArray, low: IntArray, size: int) -> IntArray:
     """The first row of each block on that is not below the hash sought; only its block is looked at."""
     last = len(mine) - 1
-    high = np.minimum(low + BLOCK, last + 1)
+    high = np.minimum(low + size, last + 1)
     while (open_ := low < high).any():
         middle = (low + high) >> 1
         below = open_ & (mine[np.minimum(middle, last)] < hashes)

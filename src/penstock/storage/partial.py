@@ -18,7 +18,7 @@ from pathlib import Path
 Span = tuple[int, int]
 """A part of an object: its first byte, and the one after its last."""
 
-SPARE = 0.2
+SPARE = 0.1
 """How much more than is needed may be read, as a share of it, so that parts with small gaps between them take one request."""
 WIDEST = 1 << 20
 """The largest gap that is read: a request to an object store takes as long as so many bytes or more."""

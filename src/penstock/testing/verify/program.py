@@ -63,7 +63,11 @@ def main(folder: Path) -> None:
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
     options = RunSpec(
-        checkpoint=checkpoint_of(folder, spec["address"]), mode="once", max_rows=most, batch_seconds=600.0, keep_versions=2
+        checkpoint=checkpoint_of(folder, spec["address"]),
+        mode="once",
+        max_rows=most,
+        batch_seconds=600.0,
+        keep_versions=2,
     )
     run = run_live(graph, spark, options)
     sys.stdout.write(f"{STARTED}\n")
