@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class CountedStorage(ObjectStorage):
     def __init__(self) -> None:
         super().__init__()
         self.bytes_read = 0
+        self.size_and_crc = (0, 0)
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
         """A GET with a range, counted."""
@@ -45,7 +47,7 @@ def batch() -> pa.RecordBatch:
 @pytest.fixture
 def objects(batch: pa.RecordBatch) -> CountedStorage:
     storage = CountedStorage()
-    storage.size_and_crc = write_file(storage, "a.state", batch)  # type: ignore[attr-defined]
+    storage.size_and_crc = write_file(storage, "a.state", batch)
     return storage
 
 
@@ -54,7 +56,7 @@ def cold(objects: CountedStorage, directory: Path, most: int = 1 << 30) -> Cache
 
 
 def file_of(objects: CountedStorage) -> StateFile:
-    size, crc = objects.size_and_crc  # type: ignore[attr-defined]
+    size, crc = objects.size_and_crc
     return StateFile("a.state", size, crc, ROWS, ranges_of(0, 1, 128))
 
 
@@ -172,7 +174,7 @@ def test_holes_of_partial_copies_take_no_room(objects: CountedStorage, tmp_path:
     storage = cold(objects, tmp_path, most=2 * size)
     for name in ("b.state", "c.state", "d.state"):
         objects.write(name, objects.read("a.state"))
-        opened = map_file(storage, StateFile(name, *objects.size_and_crc, ROWS, ranges_of(0, 1, 128)))  # type: ignore[attr-defined]
+        opened = map_file(storage, replace(file_of(objects), path=name))
         look_up(opened, [5])
     assert len(list(tmp_path.iterdir())) == 3
     assert sum(path.stat().st_blocks * 512 for path in tmp_path.iterdir()) < size
