@@ -1,11 +1,12 @@
 """Keyed state with the checkpoint in an object store against one on the local disk, warm; and what a worker reads that has no copies.
 
-The store is an S3 server on the loopback. A cold worker is a new process with an empty directory of copies; a proxy counts the bytes and requests of its reads. What it needs are the regions of the
+The store is an S3 server on the loopback. A cold worker is a new process with an empty directory of copies; a proxy counts the bytes and requests of its reads, and those few of the driver. What it needs are the regions of the
 files in which its keys stand, and all of those files that it merges, worked out from the files themselves.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import socketserver
 import statistics
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -157,12 +159,13 @@ def cold(spark: SparkSession, directory: Path, checkpoint: Location, large: int,
 
 @contextmanager
 def worker_environment(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Has Python workers started with these variables; workers with others are not used."""
+    """Has Python workers started with these variables, which the driver has too; workers with others are not used."""
     environment: dict[str, str] = spark.sparkContext.environment
     before = dict(environment)
     environment.update(settings)
     try:
-        yield
+        with patch.dict(os.environ, settings):  # a driver tells tasks where its store is
+            yield
     finally:
         environment.clear()
         environment.update(before)
