@@ -23,8 +23,9 @@ from penstock.testing.stores import s3_server
 pytestmark = pytest.mark.spark
 
 WORDS = 60
-SHORT = ("offsets written", "state staged", "manifest published", "after sink commit", "commit logged")
-"""Those that are tried in every run; the slow tier tries all."""
+SHORT = ("state staged", "after sink commit")
+"""Those that are tried in every run, one before the state of a batch counts and one after its sinks have it; the slow tier tries all."""
+LONG = ("offsets written", "state staged", "manifest published", "after sink commit", "commit logged")
 PROGRAM = """
 import sys
 from collections.abc import Iterator
@@ -159,20 +160,32 @@ def _end_group(group: int) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "points", [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.slow)]
+)
+def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path, points: tuple[str, ...]) -> None:
     """One flow, killed once at each point, each time a batch further."""
-    killed = Killed(tmp_path, seed=7)
-    for batch, point in enumerate(SHORT, start=1):
+    killed = Killed(tmp_path, seed=7, files=len(points) + 2)
+    for batch, point in enumerate(points, start=1):
         killed.kill_at(f"{point}@{batch}")
     killed.finish()
 
 
 @pytest.mark.timeout(900)
-def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param(("manifest published",), id="short"),
+        pytest.param(("offsets written", "manifest published", "sinks written"), id="long", marks=pytest.mark.slow),
+    ],
+)
+def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(
+    tmp_path: Path, points: tuple[str, ...]
+) -> None:
     """Nothing but the flow's own file and the URL, in an object store, is left of each driver."""
     with s3_server() as store, store.as_environment() as url:
-        killed = Killed(tmp_path, seed=11, files=6, checkpoint=f"{url}/flows/kill")
-        for batch, point in enumerate(("offsets written", "manifest published", "sinks written"), start=1):
+        killed = Killed(tmp_path, seed=11, files=len(points) + 2, checkpoint=f"{url}/flows/kill")
+        for batch, point in enumerate(points, start=1):
             killed.kill_at(f"{point}@{batch}")
         killed.finish()
 

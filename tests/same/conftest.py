@@ -2,6 +2,9 @@
 
 The oracle reads the graph as it was written, in one batch; the others run the compiled plan. Local and live runs are cut into batches at
 random, and at the same places.
+
+A live run takes seconds, so in every test run only the cases that are marked `live` have one: at least one for each step and each way it keeps
+state. The others run live in the slow tier, and in every run on the oracle, locally in batches, and on Spark bounded.
 """
 
 from __future__ import annotations
@@ -18,6 +21,22 @@ from penstock.testing import Driver, Results, run_local, run_spark
 
 RUNTIMES = ["oracle", "local", "bounded", "live"]
 WITHOUT_JVM = ("oracle", "local")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts live runs of cases that are not marked for it into the slow tier."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "same" in item.fixturenames and not _runs_now(item):
+            item.add_marker(pytest.mark.slow)
+
+
+def _runs_now(item: pytest.Function) -> bool:
+    """Whether a case runs in every test run. The mark may name which of several parameters does so live."""
+    if item.callspec.params.get("same") != "live":
+        return True
+    mark = item.get_closest_marker("live")
+    return mark is not None and (not mark.args or any(name in item.callspec.id for name in mark.args))
 
 
 @dataclass

@@ -40,6 +40,7 @@ def blocking(row: Any) -> Any:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.live("live-True")
 def test_calls_give_one_record_for_each(same: Case, ordered: bool) -> None:
     """Fused between other Python steps, with a second step of calls on the same stream."""
     flow = ps.Flow("calls")

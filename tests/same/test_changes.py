@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -23,6 +25,7 @@ def bids(name: str) -> tuple[ps.Flow, ps.Stream, ps.Stream]:
     return flow, stream, stream.key_by("auction").aggregate("totals", n="count(*)", total="sum(price)")
 
 
+@pytest.mark.live
 def test_where_a_second_aggregate_and_a_sink(same: Case) -> None:
     flow, _, totals = bids("vertical")
     some = totals.where("some", "n >= 2")
@@ -157,6 +160,7 @@ def test_union_explode_and_a_static_table(same: Case) -> None:
     )
 
 
+@pytest.mark.live
 def test_top_and_distinct_over_running_totals(same: Case) -> None:
     flow, _, totals = bids("best")
     totals.key_by(few="n <= 2").top("best", 2, by="total desc").sink("out", ps.console())
@@ -186,6 +190,7 @@ ALONE = [("c", 2, 8, None), ("d", 1, 1, None), ("e", 2, 9, None)]
 RIGHT = [("x", None, None, "Xi"), (None, None, None, "No")]
 
 
+@pytest.mark.live
 def test_joins_of_running_totals_with_a_stream_without_a_time_bound(same: Case) -> None:
     flow, _, totals = bids("joins")
     names = flow.source("names", ps.items([], "auction string, name string"))
@@ -245,6 +250,7 @@ CHANGES = [
 """What is there at the end: 1 in Oslo with 10.50, 3 in Oslo with nothing, 5 in Bonn with 4.00."""
 
 
+@pytest.mark.live
 def test_every_step_over_a_source_of_changes_with_updates_and_deletes(same: Case) -> None:
     flow = ps.Flow("cdc")
     people = flow.source("changes", ps.items([], "op string, id int, city string, money decimal(10,2)")).as_table(

@@ -63,6 +63,7 @@ def copied(same: Case, source: Any, folder: Path, sink: Any = None) -> list[Any]
     return got
 
 
+@pytest.mark.live
 def test_json_in_a_topic_is_the_same_byte_by_byte_on_every_runtime(same: Case, tmp_path: Path) -> None:
     copied(same, ps.items(ROWS, EVERY_TYPE), tmp_path, ps.write_topic("t", key="n", path=tmp_path / "log"))
     with Log(tmp_path / "log") as log:
@@ -71,6 +72,7 @@ def test_json_in_a_topic_is_the_same_byte_by_byte_on_every_runtime(same: Case, t
     assert sorted(r.key or b"" for r in found) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.live
 def test_a_topic_is_read_as_it_was_written(same: Case, tmp_path: Path) -> None:
     with Log(tmp_path / "log") as log:
         log.create_topic("t", 3)
@@ -130,6 +132,7 @@ def test_a_missing_topic_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["parquet", "json"])
+@pytest.mark.live("parquet")
 def test_files_that_one_run_writes_the_next_one_reads(same: Case, tmp_path: Path, form: str) -> None:
     copied(same, ps.items(ROWS, EVERY_TYPE), tmp_path, ps.write_files(tmp_path / "out", form))
     got = copied(same, ps.files(tmp_path / "out", form, EVERY_TYPE), tmp_path / "again")
@@ -139,6 +142,7 @@ def test_files_that_one_run_writes_the_next_one_reads(same: Case, tmp_path: Path
 
 
 @pytest.mark.parametrize(("form", "schema"), [("csv", "n bigint, s string"), ("text", "value string")])
+@pytest.mark.live("csv")
 def test_csv_and_text_files(same: Case, tmp_path: Path, form: str, schema: str) -> None:
     rows: list[Any] = [(1, "a,b"), (2, "plain")] if form == "csv" else [("a b",), ("c",)]
     copied(same, ps.items(rows, schema), tmp_path, ps.write_files(tmp_path / "out", form))
@@ -161,6 +165,7 @@ def test_nothing_is_written_unless_the_test_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.live
 def test_the_changes_of_a_table_are_the_same_on_every_runtime(
     same: Case, url: str, db: servers.Database, tmp_path: Path
 ) -> None:
@@ -201,6 +206,7 @@ def test_the_changes_of_a_table_are_the_same_on_every_runtime(
     assert (totals[-1].n, totals[-1].last) == (4, "ü")
 
 
+@pytest.mark.live
 def test_standard_input_is_read_to_its_end(same: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("one\n\n two\r\nhalf a line"))
     assert [r.value for r in copied(same, ps.stdin(), tmp_path)] == ["one", "", " two\r", "half a line"]

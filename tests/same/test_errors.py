@@ -24,6 +24,7 @@ def to_number(row: Any) -> Any:
     return row.k, int(row.text)
 
 
+@pytest.mark.live
 def test_a_record_that_fails_becomes_a_dead_letter_and_the_rest_goes_on(same: Case) -> None:
     flow, texts = numbers("dead")
     parsed = texts.map("parse", to_number, "k string, n int").on_error("dead_letter")
@@ -90,6 +91,7 @@ class Totals(ps.Process):
         yield self.key, self.total, ",".join(self.seen)
 
 
+@pytest.mark.live
 def test_a_process_forgets_what_it_did_for_a_record_it_failed_on(same: Case) -> None:
     flow, texts = numbers("process")
     texts.key_by("k").process("totals", Totals, "k string, total bigint, seen string").on_error("dead_letter").sink(
@@ -153,12 +155,14 @@ def test_a_retry_tries_again(same: Case) -> None:
     same.check(flow, {"texts": GIVEN}, {"out": GIVEN})
 
 
+@pytest.mark.live
 def test_a_retry_that_gives_up_does_what_comes_then(same: Case) -> None:
     flow, texts = numbers("give-up")
     texts.map("parse", to_number, "k string, n int").on_error(ps.retry(2, "1ms", then="skip")).sink("out", ps.console())
     same.check(flow, {"texts": GIVEN}, {"out": [("a", 1), ("a", 2), ("b", 3)]})
 
 
+@pytest.mark.live
 def test_without_a_policy_the_run_stops(same: Case) -> None:
     flow, texts = numbers("stop")
     texts.map("parse", to_number, "k string, n int").sink("out", ps.console())

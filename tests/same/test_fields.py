@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -45,6 +47,7 @@ def test_fields_are_dropped_and_renamed(same: Case) -> None:
     assert flow.graph.node("swapped").output().schema.names == ("n", "user", "x")
 
 
+@pytest.mark.live
 def test_event_time_goes_along_under_another_name(same: Case) -> None:
     flow = ps.Flow("time")
     rows = flow.source("rows", ps.items([], "user string, ts timestamp"), event_time="ts")
@@ -56,6 +59,7 @@ def test_event_time_goes_along_under_another_name(same: Case) -> None:
     assert found == [("ada", 0, 2), ("ada", 4, 1), ("bob", 0, 1)]
 
 
+@pytest.mark.live
 def test_the_key_of_running_totals_goes_along_under_another_name(same: Case) -> None:
     flow = ps.Flow("totals")
     rows = flow.source("rows", ps.items([], SCHEMA))

@@ -51,6 +51,7 @@ def test_json_lines_with_nulls_and_lists(same: Case, tmp_path: Path) -> None:
     assert got == Counter([repr((1, None, [1, 2])), repr((None, "x", None))])
 
 
+@pytest.mark.live
 def test_csv_by_position_with_a_header_that_agrees(same: Case, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("a,b\n1,x\n2,\n")
@@ -71,6 +72,7 @@ def test_a_missing_path_is_refused(same: Case, tmp_path: Path) -> None:
         read(same, ps.files(tmp_path / "nowhere", "text"), tmp_path)
 
 
+@pytest.mark.live
 def test_what_is_written_can_be_read_again(same: Case, tmp_path: Path) -> None:
     """Parquet keeps every type; a schema is read from the file when none is given."""
     rows = [(1, "a", [1.5]), (2, None, None)]
@@ -103,6 +105,7 @@ PARTED_FOLDERS = {
 }
 
 
+@pytest.mark.live
 def test_files_in_folders_by_value_are_the_same_everywhere_and_read_back(same: Case, tmp_path: Path) -> None:
     """The names of folders are Spark's own; the empty text becomes null, as Spark has it."""
     by = ("city", "day", "at", "size", "good")

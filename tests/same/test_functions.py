@@ -52,6 +52,7 @@ def source(name: str, **options: Any) -> tuple[ps.Flow, ps.Stream]:
     return flow, flow.source("rows", ps.items([], SCHEMA))
 
 
+@pytest.mark.live
 def test_functions_in_every_native_step(same: Case) -> None:
     flow, rows = source("steps")
     rows.select("s", "id", s=score("a", "b"), p="plus(a, b) + 1", loud="shout(word)").sink("select", ps.console())
@@ -81,6 +82,7 @@ def test_functions_in_every_native_step(same: Case) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.live
 def test_functions_in_keys_and_aggregates(same: Case) -> None:
     flow, rows = source("aggregates")
     keyed = rows.key_by(k="shout(substring(word, 1, 1))")
@@ -168,6 +170,7 @@ def fragile_array(a: Any) -> Any:
     return pc.cast(a, pa.float32()) if 4 in a.to_pylist() else pc.cast(a, pa.float64())
 
 
+@pytest.mark.live
 def test_a_failing_call_is_a_dead_letter_with_its_cause(same: Case) -> None:
     flow = ps.Flow("letters", on_error="dead_letter")
     rows = flow.source("rows", ps.items([], SCHEMA))

@@ -68,6 +68,7 @@ CUTS = [9, 10, 11, 40, 80]
 """Where batches end so that records are late for each step."""
 
 
+@pytest.mark.live
 def test_what_is_late_is_the_same_at_the_same_cuts(same: Case) -> None:
     """On the oracle, the compiled plan, and Spark; for a bounded run nothing is."""
     flow, records = lateness()

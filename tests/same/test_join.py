@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -18,6 +20,7 @@ def test_inner_join_keeps_matches(same: Case) -> None:
     same.check(flow, {"events": EVENTS}, {"out": expected})
 
 
+@pytest.mark.live
 def test_left_join_keeps_all(same: Case) -> None:
     flow = ps.Flow("left")
     events = flow.source("events", ps.items([], "user string, n bigint"))

@@ -38,6 +38,7 @@ def oracle(left: list[Any], right: list[Any], direction: str, tolerance: float |
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.live("nearest")
 def test_the_nearest_within_a_tolerance(same: Case, direction: str) -> None:
     left = shuffled("left", 60, ["a", "b", "c", None])
     right = [(u, 10 + m, time) for u, m, time in shuffled("right", 40, ["a", "b", "d", None])]
@@ -76,6 +77,7 @@ def test_an_equal_distance_goes_to_the_earlier_one(same: Case) -> None:
     )
 
 
+@pytest.mark.live
 def test_windows_over_an_asof_join_are_whole(same: Case) -> None:
     flow = ps.Flow("behind")
     left, right = streams(flow)

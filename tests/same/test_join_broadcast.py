@@ -38,6 +38,7 @@ def flow_of(logic: Any = Limits) -> ps.Flow:
     return flow
 
 
+@pytest.mark.live
 def test_rules_of_a_batch_take_effect_before_its_events(same: Case) -> None:
     rules = [("a", 10), ("b", 20), ("c", 5), ("c", None), ("a", 11)]
     events = [("a", 11), ("a", 12), ("b", 21), ("b", 3), ("c", 100), ("d", 100)]
@@ -50,6 +51,7 @@ def test_events_without_any_rule(same: Case) -> None:
     same.check(flow_of(), {"rules": [], "events": [("a", 1), ("b", 2)]}, {"out": []})
 
 
+@pytest.mark.live
 def test_rules_without_events_are_kept(same: Case) -> None:
     same.check(flow_of(), {"rules": [("a", 1)], "events": []}, {"out": []})
 

@@ -60,6 +60,7 @@ def shuffled(seed: str, many: int, keys: list[Any], spread: float = 60, lateness
 
 
 @pytest.mark.parametrize("how", HOWS)
+@pytest.mark.live("full")
 def test_out_of_order_records_meet_whatever_the_batches(same: Case, how: str) -> None:
     left = shuffled("left", 60, ["a", "b", "c", None, "only left"])
     right = shuffled("right", 60, ["a", "b", "c", None, "only right"])
@@ -88,6 +89,7 @@ def test_one_span_reaches_to_both_sides(same: Case) -> None:
     same.check(flow_of("inner", "3s"), {"left": left, "right": right}, {"out": expected})
 
 
+@pytest.mark.live
 def test_hot_keys_give_all_their_pairs_and_no_more(same: Case) -> None:
     left = [("hot", n, at(n * 0.1)) for n in range(300)]
     right = [("hot", m, at(m * 0.1)) for m in range(300)]
@@ -125,12 +127,14 @@ def test_a_stream_joins_itself(same: Case) -> None:
 
 
 @pytest.mark.parametrize("how", HOWS)
+@pytest.mark.live("full")
 def test_the_later_time_in_a_field_of_its_own(same: Case, how: str) -> None:
     left, right = [("a", 1, at(10)), ("b", 2, at(20))], [("a", 3, at(12)), ("c", 4, at(30))]
     expected = [(*row, max(t for t in (row[2], row[4]) if t is not None)) for row in oracle(left, right, how, -5, 5)]
     same.check(flow_of(how, "5s", into="at"), {"left": left, "right": right}, {"out": expected})
 
 
+@pytest.mark.live
 def test_a_join_of_joins(same: Case) -> None:
     flow = ps.Flow("three")
     left, right = streams(flow)
@@ -147,6 +151,7 @@ def test_a_join_of_joins(same: Case) -> None:
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right"])
+@pytest.mark.live("left")
 def test_windows_over_a_join_are_whole(same: Case, how: str) -> None:
     flow = ps.Flow("behind")
     left, right = streams(flow)
@@ -249,6 +254,7 @@ def test_a_join_goes_on_after_a_restart_with_other_parallelism(penstock_spark: A
     assert Counter(map(tuple, found)) == Counter(oracle(left, right, "full", -5, 10))
 
 
+@pytest.mark.live
 def test_types_of_every_kind_pass_through(same: Case) -> None:
     flow = ps.Flow("types")
     kinds = "k bigint, ts timestamp, d decimal(10,2), l array<string>, m map<string,int>, s struct<a:int,b:string>"

@@ -38,12 +38,14 @@ def oracle(left: list[Any], right: list[Any], size: int, every: int, how: str) -
 
 
 @pytest.mark.parametrize("how", HOWS)
+@pytest.mark.live("full")
 def test_tumbling_windows(same: Case, how: str) -> None:
     left, right = shuffled("left", 50, ["a", "b", None, "x"]), shuffled("right", 50, ["a", "b", None, "y"])
     expected = oracle(left, right, 10, 10, how)
     same.check(flow_of(ps.tumbling("10s"), how), {"left": left, "right": right}, {"out": expected})
 
 
+@pytest.mark.live
 def test_sliding_windows_give_a_pair_once_for_each(same: Case) -> None:
     left, right = shuffled("one", 30, ["a", "b", None]), shuffled("two", 30, ["a", "b", None])
     expected = oracle(left, right, 20, 5, "full")

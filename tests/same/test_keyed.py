@@ -21,6 +21,7 @@ def sales(name: str) -> tuple[ps.Flow, ps.Stream]:
     return flow, flow.source("sales", ps.items([], SCHEMA))
 
 
+@pytest.mark.live
 def test_count_by_key_null_is_a_key_too(same: Case) -> None:
     flow, stream = sales("count")
     stream.key_by("user").count("times").sink("out", ps.console())
@@ -33,6 +34,7 @@ def test_sum_ignores_null(same: Case) -> None:
     same.check(flow, {"sales": SALES}, {"out": [("ada", 13), ("bob", 1), (None, 7), ("eve", 2)]})
 
 
+@pytest.mark.live
 def test_many_aggregates_at_once(same: Case) -> None:
     flow, stream = sales("many")
     stream.key_by("user").aggregate(
@@ -71,6 +73,7 @@ def test_two_keys(same: Case) -> None:
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_reduce_folds_records_of_a_key(same: Case) -> None:
     flow, stream = sales("reduce")
     best = stream.key_by("user").reduce("best", lambda a, b: a if (a.n or 0) >= (b.n or 0) else b)
@@ -96,6 +99,7 @@ class Longest(ps.Aggregator):
         return so_far.upper()
 
 
+@pytest.mark.live
 def test_own_aggregates_beside_native_ones(same: Case) -> None:
     flow = ps.Flow("own")
     words = flow.source("words", ps.items([], "word string"))
@@ -143,6 +147,7 @@ class TotalOfMany(Total):
 
 
 @pytest.mark.parametrize("own", [Total, TotalOfMany])
+@pytest.mark.live("TotalOfMany")
 def test_own_aggregates_over_records_that_are_their_key(same: Case, own: type[ps.Aggregator]) -> None:
     flow = ps.Flow("alike")
     words = flow.source("lines", ps.items([], "line string")).flat_map("split", lambda r: r.line.split(), "word string")
@@ -168,6 +173,7 @@ class Numbered(ps.Process):
         yield {"key": self.key, "nth": self.nth, "seen": "".join(self.seen), "same": self.by_word[row.word]}
 
 
+@pytest.mark.live
 def test_process_keeps_state_per_key_in_order(same: Case) -> None:
     flow = ps.Flow("process")
     events = flow.source("events", ps.items([], "k int, word string"))
@@ -194,6 +200,7 @@ class Pairs(ps.Process):
         self.clear()
 
 
+@pytest.mark.live
 def test_process_then_map_then_process(same: Case) -> None:
     """Stateful steps in a row."""
     flow = ps.Flow("chain")
@@ -216,6 +223,7 @@ def test_running_totals_may_be_reshaped(same: Case) -> None:
     same.check(flow, {"sales": SALES}, {"out": [("ada", "ada:13"), ("bob", "bob:1"), (None, None), ("eve", "eve:2")]})
 
 
+@pytest.mark.live
 def test_updates_as_records_reach_the_same_end(same: Case) -> None:
     flow, stream = sales("as-records")
     totals = stream.key_by("user").sum("total", "n").as_records("each")
@@ -233,6 +241,7 @@ class Sorted(ps.Process):
         yield ps.to("even", row.word) if self.nth % 2 == 0 else row.word
 
 
+@pytest.mark.live
 def test_process_with_a_side_output(same: Case) -> None:
     flow = ps.Flow("process-side")
     events = flow.source("events", ps.items([], "k int, word string"))
@@ -292,6 +301,7 @@ def test_a_default_that_changes_belongs_to_its_key(same: Case) -> None:
     same.check(flow, {"events": given}, {"out": [(1, "a"), (2, "x"), (1, "ab"), (1, "bc")]})
 
 
+@pytest.mark.live
 def test_state_of_nested_types_past_the_size_at_which_files_are_read_in_parts(same: Case) -> None:
     """Lists, structs and decimals in state files of more than 256 KiB, which live batches read in parts."""
     flow = ps.Flow("large")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -29,6 +31,7 @@ class Hops(ps.Process):
         return [(self.key, self.seen)]
 
 
+@pytest.mark.live
 def test_a_loop_with_state(same: Case) -> None:
     flow = ps.Flow("hops")
     tokens = flow.source("tokens", ps.items([], "token string, hops bigint"))

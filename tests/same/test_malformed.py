@@ -53,6 +53,7 @@ def files_of(folder: Path, form: str, text: str) -> Any:
         ("csv", CSV, ["a", "e"], [(3, "two"), (4, "c"), (5, "d,4,5")]),
     ],
 )
+@pytest.mark.live("json")
 def test_a_line_that_cannot_be_read_becomes_a_dead_letter_with_file_line_and_text(
     same: Case, tmp_path: Path, form: str, text: str, good: list[str], bad: list[tuple[int, str]]
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_line_that_cannot_be_read_can_be_skipped_and_is_counted(same: Case, tm
 
 
 @pytest.mark.parametrize(("form", "text", "shown"), [("json", JSON, "nonsense"), ("csv", CSV, "b,two")])
+@pytest.mark.live("json")
 def test_a_line_that_cannot_be_read_stops_the_flow_and_is_shown(
     same: Case, tmp_path: Path, form: str, text: str, shown: str
 ) -> None:

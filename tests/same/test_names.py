@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -15,6 +17,7 @@ def same_row(row: Any) -> Any:
     return row
 
 
+@pytest.mark.live
 def test_steps_named_as_the_halves_of_others_were_once(same: Case) -> None:
     flow = ps.Flow("parts")
     words = flow.source("words", ps.items([], "w string"))

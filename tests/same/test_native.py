@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -38,6 +40,7 @@ def test_where_drops_false_and_null(same: Case) -> None:
     same.check(flow, {"orders": ORDERS}, {"out": [ORDERS[0], ORDERS[3]]})
 
 
+@pytest.mark.live
 def test_explode_gives_a_record_per_item(same: Case) -> None:
     flow = ps.Flow("explode")
     lines = flow.source("lines", ps.items([], "value string, k int"))
@@ -46,6 +49,7 @@ def test_explode_gives_a_record_per_item(same: Case) -> None:
     same.check(flow, {"lines": [("a b", 1), ("c", 2), (None, 3)]}, {"out": expected})
 
 
+@pytest.mark.live
 def test_union_of_two_sources(same: Case) -> None:
     flow = ps.Flow("union")
     one, two = flow.source("one", ps.items([], "n bigint")), flow.source("two", ps.items([], "n bigint"))
@@ -76,6 +80,7 @@ def test_repartition_changes_nothing_but_the_place(same: Case) -> None:
     same.check(flow, {"orders": ORDERS}, {"out": ORDERS})
 
 
+@pytest.mark.live
 def test_one_read_feeds_branches_and_sinks(same: Case) -> None:
     flow, stream = orders("fan")
     stream.sink("raw", ps.console())

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -37,6 +39,7 @@ SEEN = [
 """Out of order by up to nine seconds."""
 
 
+@pytest.mark.live
 def test_distinct_gives_the_first_record_of_a_key(same: Case) -> None:
     flow, stream = seen("first")
     stream.key_by("id").distinct("once").sink("out", ps.console())
@@ -51,6 +54,7 @@ def test_distinct_of_two_keys(same: Case) -> None:
     same.check(flow, {"words": given}, {"out": [("x", 1), ("x", 2), (None, None), ("y", 1)]})
 
 
+@pytest.mark.live
 def test_distinct_within_a_time_keeps_the_earliest_and_counts_from_it(same: Case) -> None:
     flow, stream = seen("within")
     stream.key_by("id").distinct("once", within="20s").sink("out", ps.console())
@@ -72,6 +76,7 @@ def test_distinct_within_a_time_at_once(same: Case) -> None:
     same.check(flow, {"seen": SEEN}, {"out": wanted})
 
 
+@pytest.mark.live
 def test_sort_gives_the_records_of_a_key_in_order_of_time(same: Case) -> None:
     flow, stream = seen("sorted")
     stream.key_by("id").sort("order", by="n").sink("out", ps.console())
@@ -96,6 +101,7 @@ def test_sort_within_spans_of_time(same: Case) -> None:
     assert got == sorted(SEEN, key=lambda r: ((r[2] - at(0)) // datetime.timedelta(seconds=20), -r[1], r[2]))
 
 
+@pytest.mark.live
 def test_several_steps_in_time_one_behind_the_other(same: Case) -> None:
     """What a span holds back is not late in the step behind it."""
     flow, stream = seen("chain")
@@ -105,6 +111,7 @@ def test_several_steps_in_time_one_behind_the_other(same: Case) -> None:
     same.check(flow, {"seen": SEEN}, {"out": wanted})
 
 
+@pytest.mark.live
 def test_top_gives_the_best_of_each_key_with_their_rank(same: Case) -> None:
     flow, stream = seen("top")
     stream.key_by("id").top("best", 2, by="n desc, ts").sink("out", ps.console())
@@ -149,6 +156,7 @@ def table_of(changes: Iterable[Any], width: int = 1) -> list[Any]:
     return sorted(map(tuple, table.values()), key=repr)
 
 
+@pytest.mark.live
 def test_a_changelog_tells_what_happens_to_running_totals(same: Case) -> None:
     flow, stream = seen("changes")
     stream.key_by("id").sum("total", "n").changelog("changes").sink("out", ps.console())
@@ -165,6 +173,7 @@ def test_a_changelog_without_old_rows(same: Case) -> None:
     assert {(r.id, r.n) for r in changes} >= {("a", 9), ("b", 4), (None, 6)}
 
 
+@pytest.mark.live
 def test_a_total_over_totals_takes_old_values_back(same: Case) -> None:
     flow, stream = seen("net")
     totals = stream.key_by("id").aggregate("totals", n="count(*)", total="sum(n)")
@@ -179,6 +188,7 @@ def test_a_total_over_totals_takes_old_values_back(same: Case) -> None:
     )
 
 
+@pytest.mark.live
 def test_a_table_from_changes_and_a_total_over_it(same: Case) -> None:
     flow = ps.Flow("cdc")
     changes = flow.source("changes", ps.items([], "op string, id int, city string, money decimal(10,2)"))

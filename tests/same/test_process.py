@@ -82,6 +82,7 @@ class Chain(ps.Process):
             yield self.key, " ".join(self.order), timer.at
 
 
+@pytest.mark.live
 def test_timers_set_timers_and_fire_in_order(same: Case) -> None:
     flow, events = timed("chain")
     events.key_by("k").process("chain", Chain, "k string, order string, at timestamp").sink("out", ps.console())
@@ -105,6 +106,7 @@ class Once(ps.Process):
         yield self.key, self.fired, timer.clock, timer.at == self.now, self.event_time is None
 
 
+@pytest.mark.live
 def test_a_timer_of_the_clock_that_is_due_fires_at_the_barrier(same: Case) -> None:
     flow = ps.Flow("once")
     events = flow.source("events", ps.items([], "k string, n int"))
@@ -141,6 +143,7 @@ class Kinds(ps.Process):
         yield self.key, repr(shown), self.when.replace(tzinfo=datetime.UTC)
 
 
+@pytest.mark.live
 def test_every_kind_of_value_comes_back_as_it_was(same: Case) -> None:
     flow, events = timed("kinds")
     events.key_by("k").process("kinds", Kinds, "k string, shown string, at timestamp").sink("out", ps.console())
@@ -177,6 +180,7 @@ def test_none_and_absent_are_told_apart(same: Case) -> None:
     same.check(flow, {"events": given}, {"out": expected})
 
 
+@pytest.mark.live
 def test_fold_gives_a_running_value(same: Case) -> None:
     flow = ps.Flow("fold")
     events = flow.source("events", ps.items([], "k string, n int"))
@@ -200,6 +204,7 @@ def test_fold_of_several_fields_gives_rows(same: Case) -> None:
     same.check(flow, {"events": given}, {"out": [("a", 1, 9, [1, 3, 5, 9]), ("b", 2, 7, [2, 7])]})
 
 
+@pytest.mark.live
 def test_update_state_keeps_any_object(same: Case) -> None:
     flow = ps.Flow("update")
     events = flow.source("events", ps.items([], "k string, n int"))

@@ -61,6 +61,7 @@ def plain(rows: Any) -> list[str]:
     return sorted(repr(tuple(row)) for row in rows)
 
 
+@pytest.mark.live
 def test_expressions_over_aggregates_in_every_step(same: Case) -> None:
     flow, stream = source("computed")
     keyed = stream.key_by("user")
@@ -102,6 +103,7 @@ def _earlier(one: Any, other: Any) -> Any:
     return min(one, other, key=lambda row: row.ts)
 
 
+@pytest.mark.live
 def test_late_records_of_a_window_without_a_key(same: Case) -> None:
     if same.runtime == "bounded":
         pytest.skip("in a bounded run nothing is late")
@@ -145,6 +147,7 @@ def test_structs_in_aggregates(same: Case) -> None:
     assert plain(r[3:] for r in results.table("updates").values()) == plain([A_STRUCTS])
 
 
+@pytest.mark.live
 def test_top_in_a_window(same: Case) -> None:
     flow, stream = source("top")
     keyed = stream.key_by("user")
@@ -163,6 +166,7 @@ def test_top_in_a_window(same: Case) -> None:
     assert results["global"][0].names[:2] == ("window_start", "window_end")
 
 
+@pytest.mark.live
 def test_expressions_over_aggregates_of_a_table_that_changes(same: Case) -> None:
     flow = ps.Flow("levels")
     scores = flow.source("scores", ps.items([], "player string, points int"))

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -21,6 +23,7 @@ def test_map_gives_one_record_for_each(same: Case) -> None:
     same.check(flow, {"lines": LINES}, {"out": [(v, len(v)) for v in LINES]})
 
 
+@pytest.mark.live
 def test_map_takes_dicts_tuples_rows_and_bare_values(same: Case) -> None:
     flow = ps.Flow("forms")
     numbers = flow.source("n", ps.items([], "n bigint"))
@@ -49,6 +52,7 @@ def parse(row: Any) -> Reading:
     return Reading(sensor, float(value), [sensor, "x"])
 
 
+@pytest.mark.live
 def test_a_dataclass_travels_as_itself(same: Case) -> None:
     flow = ps.Flow("records")
     lines = flow.source("lines", ps.items([], "line string"))
@@ -69,6 +73,7 @@ def words(row: Any) -> Iterator[Any]:
         yield ps.to("short", (word, len(word))) if len(word) < 3 else word
 
 
+@pytest.mark.live
 def test_side_outputs_part_a_stream(same: Case) -> None:
     flow = ps.Flow("sides")
     lines = flow.source("lines", ps.items([], "value string"))
@@ -108,6 +113,7 @@ FULL = (
 EMPTY = (None,) * len(FULL)
 
 
+@pytest.mark.live
 def test_every_type_goes_through_python_unchanged(same: Case) -> None:
     flow = ps.Flow("types")
     flow.source("all", ps.items([], EVERY)).map("same", lambda r: r).filter("keep", lambda r: True).sink(

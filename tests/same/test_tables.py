@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from tests.same.conftest import Case
 
@@ -22,6 +24,7 @@ ALONE = [(2, "BOB", 3, None, None), (2, "BOB", 3, None, None), (4, "Cy", 7, None
 RIGHT = [(None, None, None, "bob", 5), (None, None, None, "dan", 1)]
 
 
+@pytest.mark.live
 def test_joins_with_a_condition_computed_keys_and_a_time_to_live(same: Case) -> None:
     flow = ps.Flow("conditions")
     orders = flow.source("orders", ps.items([], "id int, who string, amount int"))
@@ -124,6 +127,7 @@ def unchanged(batch: Any) -> Any:
     return batch
 
 
+@pytest.mark.live
 def test_steps_that_wait_for_event_time_over_a_source_of_changes(same: Case) -> None:
     flow = ps.Flow("waiting")
     table = people(flow)

@@ -102,6 +102,7 @@ def dealt(same: Case) -> dict[str, list[tuple[str, int]]]:
     return {kind: sorted(map(tuple, results[f"{kind}-out"])) for kind in bolts}
 
 
+@pytest.mark.live
 def test_every_grouping(same: Case) -> None:
     """Fields finds the same task on every runtime; those that spread lose and double nothing."""
     seen = dealt(same)
@@ -181,6 +182,7 @@ class Tenfold(Bolt):
         yield tup.word, self.most[tup.word] * 10
 
 
+@pytest.mark.live
 def test_state_and_named_streams_each_with_readers_of_its_own(same: Case) -> None:
     top = word_topology()
     top.bolt("sort", Sorter, parallelism=3).fields("split", "word")
@@ -278,6 +280,7 @@ class Twice(Bolt):
         yield tup.n, tup.n
 
 
+@pytest.mark.live
 def test_a_loop_behind_a_bolt_with_state(same: Case) -> None:
     top = Topology("halving")
     top.spout("numbers", ps.items([], "n bigint"))
@@ -313,6 +316,7 @@ def spouted(spout: Spout, parallelism: int = 1) -> Topology:
     return top
 
 
+@pytest.mark.live
 def test_a_spout_with_several_tasks(same: Case) -> None:
     same.check(spouted(Sentences(LINES), parallelism=3), {}, {"out": counted(WORDS * 3)})
 
@@ -383,6 +387,7 @@ class Breaks(Bolt):
             raise ValueError("no d, please")
 
 
+@pytest.mark.live
 def test_an_error_names_the_bolt_and_the_tuple(same: Case) -> None:
     if same.runtime == "bounded":
         pytest.skip("the same code as live, and a failing run is slow")

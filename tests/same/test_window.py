@@ -38,6 +38,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.live
 def test_tumbling_count_of_records_out_of_order(same: Case) -> None:
     flow, stream = clicks("tumbling", lateness="2m")
     stream.key_by("user").window(ps.tumbling("10s")).count("n").sink("out", ps.console())
@@ -56,6 +57,7 @@ def test_tumbling_with_an_offset(same: Case) -> None:
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_sliding_windows_hold_a_record_several_times(same: Case) -> None:
     flow, stream = clicks("sliding", lateness="2m")
     stream.key_by("user").window(ps.sliding("20s", every="10s")).count("n").sink("out", ps.console())
@@ -86,6 +88,7 @@ def expected_counts(records: list[Any], size: int, every: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(("size", "every"), [(10, 10), (60, 10)])
+@pytest.mark.live("60-10")
 def test_many_records_out_of_order_within_lateness(same: Case, size: int, every: int) -> None:
     rolled = random.Random(size)
     records = [(rolled.choice("abcdef"), at(i / 2 - rolled.randint(0, 20)), i) for i in range(600)]
@@ -125,6 +128,7 @@ def test_own_aggregator_beside_a_native_one_in_sliding_windows(same: Case) -> No
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_reduce_folds_the_records_of_a_window(same: Case) -> None:
     flow, stream = clicks("reduce", lateness="2m")
     largest = stream.key_by("user").window(ps.tumbling("10s")).reduce("max", lambda a, b: a if a.n >= b.n else b)
@@ -135,6 +139,7 @@ def test_reduce_folds_the_records_of_a_window(same: Case) -> None:
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_windows_over_windows_move_together(same: Case) -> None:
     """Ten seconds roll up to a minute; a minute closes in the batch that closes its last ten seconds."""
     records = [(u, at(s), 1) for s in range(0, 180, 7) for u in "ab"]
@@ -160,6 +165,7 @@ def test_windows_behind_other_steps_keep_the_event_time(same: Case) -> None:
     same.check(flow, {"clicks": GIVEN}, {"out": [("a", at(0), at(10), 8), ("e", at(60), at(70), 10)]})
 
 
+@pytest.mark.live
 def test_two_sources_move_time_by_the_slower_one(same: Case) -> None:
     flow = ps.Flow("two")
     one = flow.source("one", ps.items([], CLICKS), event_time="ts", lateness="2m")
@@ -170,6 +176,7 @@ def test_two_sources_move_time_by_the_slower_one(same: Case) -> None:
     same.check(flow, records, {"out": expected_counts(records["one"] + records["other"], 10, 10)})
 
 
+@pytest.mark.live
 def test_a_day_in_a_time_zone_follows_its_clock(same: Case) -> None:
     """In Berlin the 31st of March 2024 had 23 hours, the 27th of October 25."""
     days = [datetime.datetime(2024, 3, d, h, 30, tzinfo=datetime.UTC) for d in (30, 31) for h in range(24)]
@@ -228,6 +235,7 @@ def plain(rows: Any) -> list[Any]:
     return sorted([tuple(row) for row in rows], key=repr)
 
 
+@pytest.mark.live
 def test_late_records_go_to_a_stream_of_their_own(same: Case) -> None:
     if same.runtime == "bounded":
         pytest.skip("in a bounded run nothing is late")
@@ -242,6 +250,7 @@ def test_late_records_go_to_a_stream_of_their_own(same: Case) -> None:
         assert sorted(row.window_start for row in results["out"]) == [at(0), at(30)]
 
 
+@pytest.mark.live
 def test_late_within_allowed_lateness_corrects_what_was_given(same: Case) -> None:
     if same.runtime == "bounded":
         pytest.skip("in a bounded run nothing is late")
@@ -255,6 +264,7 @@ def test_late_within_allowed_lateness_corrects_what_was_given(same: Case) -> Non
     assert results["late"] == []
 
 
+@pytest.mark.live
 def test_update_gives_what_changed_after_every_batch(same: Case) -> None:
     flow, stream = clicks("update", lateness="2m")
     stream.key_by("user").window(ps.tumbling("10s"), mode="update").count("n").sink("out", ps.console())
@@ -274,6 +284,7 @@ def test_complete_gives_all_that_is_kept(same: Case) -> None:
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_early_results_each_so_many_records(same: Case) -> None:
     records = [("a", at(i), 1) for i in range(9)]
     flow, stream = clicks("each")
@@ -281,6 +292,7 @@ def test_early_results_each_so_many_records(same: Case) -> None:
     same.check(flow, {"clicks": records}, {"out": [("a", at(0), at(10), 9)]})
 
 
+@pytest.mark.live
 def test_discarding_results_add_up_to_the_whole(same: Case) -> None:
     records = [("a", at(i), i) for i in range(9)]
     flow, stream = clicks("discard")
@@ -296,6 +308,7 @@ def test_whole_gives_totals_as_they_change(same: Case) -> None:
     same.check(flow, {"clicks": GIVEN}, {"out": [("ada", 8), ("bob", 2), ("eve", 5), (None, 7)]})
 
 
+@pytest.mark.live
 def test_whole_with_a_trigger_gives_the_rest_at_the_end(same: Case) -> None:
     flow = ps.Flow("whole-early")
     source = flow.source("clicks", ps.items([], "user string, n int"))
@@ -306,6 +319,7 @@ def test_whole_with_a_trigger_gives_the_rest_at_the_end(same: Case) -> None:
     assert sum(row.n for row in results["out"]) == 45
 
 
+@pytest.mark.live
 def test_windows_by_the_clock_take_in_every_record(same: Case) -> None:
     flow = ps.Flow("clock")
     source = flow.source("clicks", ps.items([], "user string, n int"))
@@ -397,6 +411,7 @@ def test_late_records_that_nobody_reads_are_counted(flow_driver: Any) -> None:
 
 
 @pytest.mark.parametrize("field", ["number", "text"])
+@pytest.mark.live("number")
 def test_each_of_many_partitions_has_a_time_of_its_own(same: Case, field: str) -> None:
     """200 of them, null among them: slow ones are not late because of fast ones, whatever their numbers and names."""
     flow = ps.Flow("partitions")

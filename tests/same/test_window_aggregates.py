@@ -67,6 +67,7 @@ def check(got: Any, wanted: list[Any]) -> None:
     assert rounded(got) == rounded(wanted)
 
 
+@pytest.mark.live
 def test_aggregates_over_windows(same: Case) -> None:
     flow, stream = source("aggregates")
     stream.key_by("user").window(ps.tumbling("10s")).aggregate("w", **ALL).sink("out", ps.console())
@@ -74,12 +75,14 @@ def test_aggregates_over_windows(same: Case) -> None:
     check([(r[0], *r[3:]) for r in rows], [("a", *A), ("b", *B)])
 
 
+@pytest.mark.live
 def test_aggregates_as_running_totals(same: Case) -> None:
     flow, stream = source("totals")
     stream.key_by("user").aggregate("w", **ALL).sink("out", ps.console())
     check(same.run(flow, {"rows": GIVEN}).table("out").values(), [("a", *A), ("b", *B)])
 
 
+@pytest.mark.live
 def test_aggregates_over_sessions_and_slides(same: Case) -> None:
     flow, stream = source("sessions")
     keyed = stream.key_by("user")

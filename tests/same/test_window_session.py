@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
+
 import penstock as ps
 from penstock.testing import BARRIER, run_local
 from tests.same.conftest import Case
@@ -21,6 +23,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.live
 def test_sessions_go_on_while_records_come_within_the_gap(same: Case) -> None:
     flow, stream = clicks("session", lateness="2m")
     windows = stream.key_by("user").window(ps.session("10s"))
@@ -30,6 +33,7 @@ def test_sessions_go_on_while_records_come_within_the_gap(same: Case) -> None:
     ]})  # fmt: skip
 
 
+@pytest.mark.live
 def test_a_record_between_two_sessions_makes_them_one(same: Case) -> None:
     flow, stream = clicks("bridge", lateness="2m")
     stream.key_by("user").window(ps.session("10s")).count("n").sink("out", ps.console())
@@ -71,6 +75,7 @@ def test_many_sessions_out_of_order_within_lateness(same: Case) -> None:
     same.check(flow, {"clicks": records}, {"out": by_hand(records, 8)})
 
 
+@pytest.mark.live
 def test_sessions_that_change_are_given_anew_and_taken_back(same: Case) -> None:
     """Of a session that grew, the row under its old bounds is gone."""
     flow, stream = clicks("changing", lateness="2m")
@@ -126,12 +131,14 @@ def orders(name: str) -> tuple[ps.Flow, ps.Stream]:
 ORDERS = [("a", 1), ("b", 10), ("a", 2), ("a", 3), ("b", 20), ("a", 4), ("a", 5), ("a", 6), ("a", 7)]
 
 
+@pytest.mark.live
 def test_windows_of_so_many_records(same: Case) -> None:
     flow, stream = orders("count-window")
     stream.key_by("user").window(ps.count_window(3)).sum("total", "n").sink("out", ps.console())
     same.check(flow, {"orders": ORDERS}, {"out": [("a", 1, 6), ("a", 2, 15)]})
 
 
+@pytest.mark.live
 def test_windows_of_the_last_so_many_records(same: Case) -> None:
     flow, stream = orders("count-sliding")
     stream.key_by("user").window(ps.count_window(4, every=2)).sum("total", "n").sink("out", ps.console())

@@ -21,7 +21,7 @@ from penstock.spark.run import run_bounded, run_live
 pytestmark = pytest.mark.spark
 
 
-def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: float = 40) -> list[Any]:
+def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: float = 300) -> list[Any]:
     """Runs a source live until enough rows have come."""
     rows: list[Any] = []
     flow = ps.Flow("source")
@@ -34,7 +34,7 @@ def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: flo
 
 
 def _stop_when(done: Any, run: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not done() and time.monotonic() < deadline:
         time.sleep(0.05)
     run.ask_to_stop()
@@ -100,10 +100,11 @@ flow.source("lines", ps.stdin()).map("up", lambda r: r.value.upper(), "value str
 """
 
 
+@pytest.mark.slow  # the shared suite reads it in the session of all tests
 def test_lines_from_standard_input(tmp_path: Path) -> None:
     (tmp_path / "flow.py").write_text(STDIN)
     command = [str(Path(sys.executable).with_name("penstock")), "run", "flow.py", "--batch", "--master", "local[2]"]
     done = subprocess.run(
-        command, input="a\nb c\n", cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+        command, input="a\nb c\n", cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
     assert "B C" in done.stdout

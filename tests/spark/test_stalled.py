@@ -39,7 +39,7 @@ def test_a_worker_that_stands_still_is_killed_and_its_task_runs_again(
     numbers.map("stop", stopping(tmp_path / "once")).sink(
         "out", ps.callback(lambda rows, _: got.extend(r.n for r in rows))
     )
-    options = RunSpec(checkpoint=tmp_path / "c", mode="once", stalled_after=5.0, kill_stalled_after=20.0)
+    options = RunSpec(checkpoint=tmp_path / "c", mode="once", stalled_after=2.0, kill_stalled_after=8.0)
     with caplog.at_level(logging.WARNING, "penstock"):
         run_live(flow.graph, penstock_spark, options).wait()
     assert sorted(got) == [1, 2, 3]
@@ -74,7 +74,7 @@ def test_a_sink_that_does_not_answer_is_named_and_asked_again(
     silent = SilentOnce()
     flow = ps.Flow("silent")
     flow.source("numbers", ps.items([1, 2, 3], "n int")).sink("orders", ps.connector(silent), delivery="at_least_once")
-    options = RunSpec(checkpoint=tmp_path / "c", mode="once", stalled_after=2.0, kill_stalled_after=5.0)
+    options = RunSpec(checkpoint=tmp_path / "c", mode="once", stalled_after=1.0, kill_stalled_after=3.0)
     with caplog.at_level(logging.WARNING, "penstock"):
         run_live(flow.graph, penstock_spark, options).wait()
     assert sorted(silent.got) == [1, 2, 3]

@@ -38,7 +38,7 @@ def ran(penstock_spark: Any, tmp_path: Path) -> Callable[..., tuple[list[int], l
         numbers.sink("all", ps.callback(lambda rows, batch: got.setdefault(batch.id, [r.n for r in rows])))
         sorted_ = numbers.sort("order")
         sorted_.sink("sorted", ps.callback(lambda rows, batch: got.setdefault(100 + batch.id, [r.n for r in rows])))
-        made = RunSpec(checkpoint=tmp_path, duration=60, **options)
+        made = RunSpec(checkpoint=tmp_path, duration=600, **options)
         run_live(flow.graph, penstock_spark, made, observers=(reports.append,), until=until).wait(pause=0.01)
         return [n for batch in sorted(got) for n in got[batch]], reports
 
@@ -59,7 +59,7 @@ def test_after_so_many_records(ran: Any) -> None:
 
 
 def test_when_no_record_has_come_for_a_while(ran: Any) -> None:
-    got, reports = ran(until_idle=4.0)
+    got, reports = ran(until_idle=1.5)
     assert sum(r.rows_in for r in reports) == 10
     assert set(range(9)) <= set(got)
 
@@ -76,9 +76,9 @@ def test_when_a_function_of_the_report_says_so(ran: Any) -> None:
 
 
 def test_drained_at_the_end_all_that_waited_comes_out(ran: Any) -> None:
-    waiting, _ = ran(until_idle=4.0)
+    waiting, _ = ran(until_idle=1.5)
     assert waiting.count(9) == 1
-    again, _ = ran(until_idle=3.0, drain=True)
+    again, _ = ran(until_idle=1.5, drain=True)
     assert again == [9]
 
 

@@ -1,0 +1,87 @@
+"""What tests may cost: a long run ends with its dearest files, and a test that takes too much processor time fails.
+
+The budget keeps `make test` short. A test that needs more shares what it starts with others, puts its cases into one run, or is marked `slow`
+with a cheaper one in its stead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.cost import Costs, Meter
+
+WITHOUT_JVM = 15.0
+"""Seconds of processor time for a test of the fast tier."""
+WITH_JVM = 90.0
+"""Seconds of processor time for a test that uses Spark."""
+SHOWN = 20
+"""How many files a long run shows at its end."""
+LONG = 60.0
+"""Seconds that make a run long."""
+DEAREST = Path(__file__).parent / "dearest.txt"
+"""The files that take longest, longest first: started first, they leave no worker alone with a long one at the end."""
+CPU = "processor time"
+
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")  # how long an example takes says more about the machine than about the example
+
+METER, COSTS = pytest.StashKey[Meter](), pytest.StashKey[Costs]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[METER], config.stash[COSTS] = Meter(), Costs()
+    config.pluginmanager.register(Accounts(config.stash[COSTS]))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the dearest files first; within a file, and among the others, the order stays."""
+    order = {name: at for at, name in enumerate(DEAREST.read_text().split())}
+    items.sort(key=lambda item: order.get(item.location[0], len(order)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes the processor time; a test that used more than it may has failed."""
+    report = yield
+    cpu = item.config.stash[METER].lap()
+    report.user_properties.append((CPU, cpu))
+    most = _budget(item)
+    if call.when == "call" and report.passed and cpu > most:
+        report.outcome = "failed"
+        report.longrepr = f"it took {cpu:.0f} s of processor time and may take {most:g}; see 'Tests' in CONTRIBUTING.md"
+    return report
+
+
+def _budget(item: pytest.Item) -> float:
+    """The seconds of processor time that a test may take."""
+    if item.get_closest_marker("slow") is not None or item.get_closest_marker("cluster") is not None:
+        return float("inf")
+    return WITHOUT_JVM if item.get_closest_marker("spark") is None else WITH_JVM
+
+
+class Accounts:
+    """Adds up what tests cost, wherever they ran, and shows it at the end of a long run."""
+
+    def __init__(self, costs: Costs) -> None:
+        self.costs = costs
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.costs.add(report.nodeid, report.duration, _cpu_of(report))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        total = self.costs.total
+        if total.wall < LONG:
+            return
+        terminalreporter.section(f"dearest files of {total.wall:.0f} s, {total.cpu:.0f} s of processor time")
+        for name, cost in self.costs.by_file()[:SHOWN]:
+            terminalreporter.write_line(f"{cost.wall:7.1f} s {cost.cpu:7.1f} s  {name}")
+
+
+def _cpu_of(report: pytest.TestReport) -> float:
+    return sum(value for name, value in report.user_properties if name == CPU and isinstance(value, float))
