@@ -1,7 +1,7 @@
 """The driver's part of a batch with many tasks and many state files, and with few of both against the way before.
 
 Tasks are simulated: what each would have written and noted is there when the clock starts. Timed are the driver's begin (the manifest of the version
-before), plan (the stage is lowered to a DataFrame, with all that its tasks need to know) and publish (the notes of all tasks, the new manifest,
+before), plan (the stage is lowered to a DataFrame, with all that its tasks need to know) and publish (the reports of all tasks, the new manifest,
 and the oldest version swept away).
 """
 
@@ -18,6 +18,7 @@ import penstock as ps
 from benchmarks.former_store import FormerFile, FormerStore, groups_of
 from benchmarks.harness import Bar, Result, folder, medians, paired_ratio, spark_session
 from penstock.graph.endpoints.basic import nothing
+from penstock.kernels.counts import PassCounts
 from penstock.storage import LocalStorage
 
 if TYPE_CHECKING:
@@ -63,15 +64,28 @@ class Simulation:
         begun = time.perf_counter()
         self.plan(files)
         planned = time.perf_counter()
-        self._work(files.folder, writers, merging)
+        reports = self._work(files.folder, writers, merging)
         done = time.perf_counter()
+        self._report(reports)
         self.store.publish(self.version)
         return {"begin": begun - began, "plan": planned - begun, "publish": time.perf_counter() - done}
 
-    def _work(self, directory: str, writers: int, merging: int) -> None:
-        """What the tasks do; without fsync, because it is not timed."""
+    def _report(self, reports: list[bytes]) -> None:
+        """What tasks have reported, added up as Spark's accumulator does."""
+        from penstock.spark.tasks.counting import CountsParam
+
+        param = CountsParam()
+        total = param.zero(PassCounts())
+        for each in reports:
+            total = param.addInPlace(total, pickle.loads(each))
+        if reports:
+            self.store.report(total.notes)
+
+    def _work(self, directory: str, writers: int, merging: int) -> list[bytes]:
+        """What the tasks do, without fsync, because it is not timed; returns their reports, of which the store of before knows nothing: it reads notes."""
         from penstock.state.notes import note_bytes
 
+        is_former, reports = isinstance(self.store, FormerStore), []
         root: Path = self.store.storage.root
         (root / directory).mkdir(parents=True)
         for task in range(self.tasks):
@@ -81,7 +95,11 @@ class Simulation:
                 path = self.newest[task] = f"{directory}/{task}-{self.version:08x}.state"
                 (root / path).write_bytes(b"x" * 10)
                 note["file"] = self.file(path, task)
-            (root / directory / f"{task}.json").write_bytes(note_bytes(note))
+            if is_former:
+                (root / directory / f"{task}.json").write_bytes(note_bytes(note))
+            else:
+                reports.append(pickle.dumps(PassCounts(notes={(directory, task): note}), 5))
+        return reports
 
 
 def now(root: Path, tasks: int, plan: Callable[[StepFiles], object] | None = None) -> Simulation:
@@ -125,7 +143,6 @@ def planner(spark: SparkSession, tasks: int) -> Callable[[StepFiles], object]:
     from penstock.compiler.compile import compile_graph
     from penstock.graph.nodes import Port
     from penstock.graph.times import Times
-    from penstock.kernels.counts import PassCounts
     from penstock.spark.lower.context import Lowering
     from penstock.spark.lower.lower import lower
     from penstock.spark.tasks.counting import CountsParam

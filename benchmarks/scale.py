@@ -12,21 +12,23 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness import folder, medians
 from benchmarks.many_tasks import fill, now, planner, totals
+from benchmarks.remote_state import REGION, regions_of
 from penstock.graph.expr import as_expr
 from penstock.graph.nodes import EventTime
 from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.watermarks import Timekeeper
-from penstock.state.file import StateFile
+from penstock.state.file import StateFile, map_file, write_file
 from penstock.state.notes import note_bytes
 from penstock.state.ranges import ranges_of
-from penstock.state.store import StateStore
+from penstock.state.store import StateStore, is_state_file
 from penstock.state.values import FileState
-from penstock.storage import MemoryStorage
+from penstock.storage import CachedStorage, MemoryStorage
 from penstock.storage.base import Data, Entry, joined
 
 TASKS = (1, 64, 1024, 4096)
@@ -54,6 +56,12 @@ class CountingStorage(MemoryStorage):
         self.requests["PUT"] += 1
         self.moved["PUT"] += len(joined(data))
         super().write(name, data)
+
+    def put_if_absent(self, name: str, data: Data) -> bool:
+        """Counts a PUT."""
+        self.requests["PUT"] += 1
+        self.moved["PUT"] += len(joined(data))
+        return super().put_if_absent(name, data)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Counts a LIST for each thousand names."""
@@ -101,24 +109,56 @@ def manifest(files: int = 100_000, tasks: int = 4096) -> None:
     print(f"manifest of {files:,} files: {len(text):,} bytes, written {seconds[0]:.2f} s, read {seconds[1]:.2f} s")
 
 
-def requests() -> None:
-    """Requests and bytes of a batch, by tasks: 100 records of each task, of which half are of known keys."""
-    print("tasks  driver  tasks together")
+def requests(*, is_cold: bool) -> None:
+    """Requests and bytes of a batch with a URL, by tasks: 100 records of each task, of which half are of known keys.
+
+    Workers that are not cold have copies of the files that they have written.
+    """
+    print(f"tasks  driver  tasks together, {'cold' if is_cold else 'warm'}")
     for tasks in (1, 8, 64):
-        storage = CountingStorage()
-        store = StateStore(storage, keep=2, run="r", groups=32_768)
-        for version in range(8):
-            storage.requests.clear()
-            storage.moved.clear()
-            files = store.begin(version, {"count": tasks}, version - 1)["count"]
-            mine = storage.requests.copy()
-            _work(files, tasks, version)
-            theirs = storage.requests - mine
-            before = storage.requests.copy()
-            store.publish(version)
-            mine += storage.requests - before
+        with folder() as place:
+            storage, published = CountingStorage(), StateStore(MemoryStorage())._published
+            for version in range(8):
+                copies = place / (str(version) if is_cold else "copies")
+                store = StateStore(CachedStorage(storage, is_state_file, copies), run="r", groups=32_768, epoch=1)
+                store._published = published
+                storage.requests.clear()
+                storage.moved.clear()
+                files = store.begin(version, {"count": tasks}, version - 1)["count"]
+                mine = storage.requests.copy()
+                _work(files, tasks, version)
+                theirs = storage.requests - mine
+                before = storage.requests.copy()
+                store.publish(version)
+                published = store._published
+                mine += storage.requests - before
         moved = {name: f"{size:,} bytes" for name, size in storage.moved.items()}
         print(f"{tasks:,}  {dict(mine)}  {dict(theirs)}  {moved}", flush=True)
+
+
+def regions(keys: int = 10_000_000) -> None:
+    """What a worker without a copy reads of a file of state, by the keys that a batch touches."""
+    rolled = np.random.default_rng(0)
+    hashes = np.sort(rolled.integers(-(2**63), 2**63 - 1, keys))
+    batch = pa.record_batch({"key_hash": hashes, "key:k": np.arange(keys), "value:n": np.arange(keys)})
+    storage = CountingStorage()
+    size, crc = write_file(storage, "a.state", batch)
+    content = storage.read("a.state")
+    for touched in (1, 10, 100, 1000, 10_000, 100_000):
+        rows = np.sort(rolled.choice(keys, touched, replace=False))
+        storage.requests.clear()
+        storage.moved.clear()
+        with folder() as place:
+            file = StateFile("a.state", size, crc, keys, ranges_of(0, 1, 128))
+            opened = map_file(CachedStorage(storage, directory=place), file)
+            _, found = opened.find(hashes[rows])
+            for name in ("key:k", "value:n"):
+                opened.taken(name, found)
+        needed = int(regions_of(content, hashes[rows])[0].sum()) * REGION
+        read = storage.moved["GET"]
+        print(
+            f"{touched:,} of {keys:,} keys: {read / 1e6:.1f} MB, {read / needed:.2f} of what is needed, {storage.requests['GET']} GETs"
+        )
 
 
 def _work(files: Any, tasks: int, version: int) -> None:
@@ -171,7 +211,9 @@ def main() -> None:
         scheduling(spark)
     driver(spark)
     manifest()
-    requests()
+    requests(is_cold=False)
+    requests(is_cold=True)
+    regions()
     watermarks()
 
 

@@ -178,6 +178,18 @@ def test_a_batch_that_runs_again_comes_at_most_once_where_that_is_asked(
     assert sink.shown == shown
 
 
+def test_of_two_drivers_that_show_a_batch_at_most_once_one_does(tmp_path: Path) -> None:
+    flow, sink, frame = ps.Flow("most"), Noting(), MagicMock()
+    flow.source("a", ps.items([], "x int")).sink("out", ps.connector(sink), delivery="at_most_once")
+    drivers = [Sinks(flow.graph, "life", tmp_path / "claims") for _ in range(2)]
+    staged = [driver.stage(flow.graph.sinks[0], frame, 0) for driver in drivers]
+    drivers[0].commit({"out": staged[0]}, 0)
+    with pytest.raises(DeliveryError, match="another driver has begun to write batch 0"):
+        drivers[1].commit({"out": staged[1]}, 0)
+    drivers[0].commit({"out": drivers[0].stage(flow.graph.sinks[0], frame, 1)}, 1)
+    assert sink.shown == [0, 1]
+
+
 def test_every_driver_gets_a_fence_of_its_own(tmp_path: Path) -> None:
     manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
     assert [manifests.take_over() for _ in range(3)] == [1, 2, 3]

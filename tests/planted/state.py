@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ def any_note(right: Any, storage: Storage, name: str, what: str = "note") -> Any
 
 
 def whoever_reported(self: StateStore, step: str, files: StepFiles) -> dict[int, Any]:
-    names = [e.name for e in self.storage.list(f"{files.folder}/") if e.name.endswith(".json")]
-    return {int(Path(name).stem): read_note(self.storage, name) for name in names}
+    return dict(files.notes)
 
 
 def everything(self: KeyRanges, hashes: IntArray) -> BoolArray:

@@ -16,7 +16,6 @@ from penstock.errors import StateError
 from penstock.graph.times import FOREVER, NEVER
 from penstock.state.file import StateFile
 from penstock.state.memory import MemoryTable
-from penstock.state.notes import read_note
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.storage import LocalStorage
@@ -234,10 +233,8 @@ def test_a_row_of_a_group_that_the_task_does_not_own_is_refused(tmp_path: Path) 
 def test_the_note_says_when_the_step_wants_to_run_again(tmp_path: Path) -> None:
     store = StateStore(LocalStorage(tmp_path), run="r")
     first, second = tables(store, 0, 2)
-    first.save({"event": 60, "processing": FOREVER})
-    second.save()
+    notes = [first.save({"event": 60, "processing": FOREVER}), second.save()]
     store.publish(0)
-    notes = [read_note(store.storage, f"files/0-r/step/{t}.json") for t in (0, 1)]
     assert [n["event"] for n in notes] == [60, None]
     assert notes[1] == {"file": None, "older": [], "event": None, "clock": None}
 

@@ -26,7 +26,7 @@ from penstock.state.tables import FileTable
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
 
-ROWS = 3 * BLOCK + 17
+ROWS = 12 * BLOCK + 17
 _DAY = datetime.date(2024, 1, 1)
 _NOON = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
 Make = Callable[[int], Any]

@@ -79,8 +79,8 @@ def test_copies_that_were_used_longest_ago_make_room(objects: ObjectStorage, tmp
 
 def test_two_stores_with_equal_names_have_copies_of_their_own(tmp_path: Path) -> None:
     one, other = (CachedStorage(ScopedStorage(ObjectStore("s3://bucket"), p), directory=tmp_path) for p in "ab")
-    assert one._copy_of("x") != other._copy_of("x")
-    assert one._copy_of("x") == pickle.loads(pickle.dumps(one))._copy_of("x")
+    assert one.copy_of("x") != other.copy_of("x")
+    assert one.copy_of("x") == pickle.loads(pickle.dumps(one)).copy_of("x")
 
 
 def test_a_damaged_copy_is_discarded_and_the_object_read_again(objects: ObjectStorage, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +19,7 @@ from penstock.connectors.base import Batch, Staged
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import Impossible, UnknownName
 from penstock.graph.nodes import Endpoint
+from penstock.storage import MemoryStorage
 from penstock.testing.verify import (
     WINDOWS,
     Following,
@@ -32,6 +35,8 @@ from penstock.testing.verify import (
     target_of,
     verify,
 )
+from penstock.testing.verify.program import checkpoint_of
+from penstock.testing.verify.store_targets import StoredFilesReader, StoreTarget
 
 SENT = Sent([[0, 2, 4], [1, 3, 5]], {i: "even" if i % 2 == 0 else "odd" for i in range(6)})
 ENDS = [[1, 1], [2, 2], [3, 3]]
@@ -161,6 +166,29 @@ class _Lines(Following):
         self.lines.close()
 
 
+def test_files_of_a_store_are_read_by_their_manifests_wherever_they_are_just_then() -> None:
+    storage = MemoryStorage()
+    for at, name in enumerate(("aside/a", "b")):
+        pq.write_table(pa.table({"key": ["k"], "nth": [at + 1], "id": [at]}), content := pa.BufferOutputStream())
+        storage.write(name, content.getvalue().to_pybytes())
+    files = [{"name": "a", "aside": "aside/a"}, {"name": "b", "aside": "aside/b"}]
+    link = {"fence": 1, "files": files}
+    reader = StoredFilesReader(storage)
+    assert reader.rows() == {}
+    storage.write("_penstock/manifests/out/life/00000000.json", json.dumps({"fence": 1}).encode())
+    storage.write("_penstock/manifests/out/life/00000001.json", json.dumps(link).encode())
+    assert reader.rows() == reader.rows() == {0: [SinkRow("k", 1, 0), SinkRow("k", 2, 1)]}
+
+
+def test_stores_are_targets_by_name_whose_checkpoint_is_there_too(tmp_path: Path) -> None:
+    for name in ("s3", "hdfs"):
+        assert isinstance(target_of(name), StoreTarget)
+    with target_of("s3").running(tmp_path, "memory://verify") as address:
+        assert str(checkpoint_of(tmp_path, address)) == address["checkpoint"]
+        assert address["checkpoint"].startswith("memory://verify/")
+    assert checkpoint_of(tmp_path, {}) == tmp_path / "checkpoint"
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -213,7 +241,7 @@ def test_a_sink_delivers_exactly_once(sink: str) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("sink", [*CUT, "kafka"])
+@pytest.mark.parametrize("sink", [*CUT, "kafka", "s3", "hdfs"])
 def test_a_sink_delivers_exactly_once_at_full_length(sink: str) -> None:
     found = verify(Plan(sink, seed=7))
     assert found.ok, found

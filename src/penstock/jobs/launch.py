@@ -29,7 +29,7 @@ from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error, headline
 from penstock.spark.jvm.java import use_java
-from penstock.spark.jvm.warm import warm_workers
+from penstock.spark.jvm.warm import rehearse, warm_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from penstock.spark.live.live import LiveRun
 
 Tell = Callable[[str], None]
+
+
+REHEARSAL = 30.0
+"""How many seconds a driver that takes over waits for its rehearsal to end, at most: the two would only be in each other's way."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Launch:
         event("starting", flow=self.graph.name, mode=self.spec.mode)
         try:
             spark = self._start()
-            if not self._stopping.is_set() and self._has_turn():
+            if not self._stopping.is_set() and self._has_turn(spark):
                 self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
         finally:
             self._release()
@@ -131,12 +135,14 @@ class Launch:
         elif not self.spec.standby:
             self._hold = self._seeker(self._checkpoint).take()
 
-    def _has_turn(self) -> bool:
+    def _has_turn(self, spark: SparkSession) -> bool:
         """Whether this driver may run: one that stands by waits for it, with Spark at hand."""
         if not self.spec.standby or isinstance(self._checkpoint, Path):
             return True
         self.phase = "standing by"
+        rehearsal = rehearse(spark)
         self._hold = self._seeker(self._checkpoint).wait()
+        rehearsal.join(REHEARSAL)
         if self._hold is None:
             return False
         self.phase = "running"

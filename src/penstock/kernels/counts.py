@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.kernels.errors.guard import DeadLetter
@@ -46,7 +46,7 @@ class StepCounts:
 
 @dataclass
 class PassCounts:
-    """What a pass, or several together, counted: the counts by step, and the dead letters.
+    """What a pass, or several together, counted: the counts by step, the dead letters, and what tasks note of their state.
 
     >>> both = PassCounts({"a": StepCounts(taken=1)}) + PassCounts({"a": StepCounts(taken=2), "b": StepCounts(late=1)})
     >>> both.taken(), both.late()
@@ -55,13 +55,21 @@ class PassCounts:
 
     steps: dict[str, StepCounts] = field(default_factory=dict)
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    notes: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    """What each task has written of the state of a step, by the folder of the step's files in this batch and the number of the task."""
 
     def __add__(self, other: PassCounts) -> PassCounts:
         """Two passes together; a dead letter of a task that ran twice counts once."""
-        steps = dict(self.steps)
+        return PassCounts(dict(self.steps), list(self.dead_letters), dict(self.notes)).add(other)
+
+    def add(self, other: PassCounts) -> PassCounts:
+        """Adds another pass to this one, which it returns. Thousands of tasks are added one by one, so nothing is copied."""
         for name, counts in other.steps.items():
-            steps[name] = steps[name] + counts if name in steps else counts
-        return PassCounts(steps, _once([*self.dead_letters, *other.dead_letters]))
+            self.steps[name] = self.steps[name] + counts if name in self.steps else counts
+        if other.dead_letters:
+            self.dead_letters = _once([*self.dead_letters, *other.dead_letters])
+        self.notes.update(other.notes)
+        return self
 
     def of(self, step: str) -> StepCounts:
         """The counts of a step, to be changed by the caller."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -24,13 +24,15 @@ from penstock.state.file import (
     write_file,
 )
 from penstock.state.file_list import FileList
-from penstock.state.notes import TaskWakes, put_note, wake_note
+from penstock.state.notes import TaskWakes, wake_note
 from penstock.state.ranges import KeyRanges, numbered_ranges, ranges_of
 from penstock.state.time_index import is_index, with_index
 from penstock.storage import Storage
 
 Settled = tuple[StateFile | None, list[StateFile]]
 """The file that was written, if one was, and those that it replaces."""
+TaskNote = dict[str, Any]
+"""What a task notes of the state of a step: the file that it wrote, the older ones that it replaces, and when it next has work."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class StepFiles:
     tasks: int
     groups: int = KEY_GROUPS
     by_number: bool = False
+    notes: dict[int, TaskNote] = field(default_factory=dict, compare=False, repr=False)
+    """What tasks have noted, by their number. Those of another process come by `StateStore.report`."""
 
     def ranges(self, task: int) -> KeyRanges:
         """The keys that a task owns."""
@@ -74,15 +78,15 @@ class FileChain:
         """Writes what changed, if anything did, and forgets that it did."""
         raise NotImplementedError
 
-    def save(self, wakes: TaskWakes | None = None) -> None:
-        """Writes what changed, and the note that tells the driver that the task is done, and when it next has work."""
+    def save(self, wakes: TaskWakes | None = None) -> TaskNote:
+        """Writes what changed; returns the note that tells the driver that the task is done, and when it next has work."""
         file, older = self._settle()
-        note = {
+        note = self.files.notes[self.task] = {
             "file": None if file is None else file.to_json(),
             "older": [f.path for f in older],
             **wake_note(wakes),
         }
-        put_note(self.files.storage, f"{self.files.folder}/{self.task}.json", note)
+        return note
 
     def snapshot(self) -> bytes:
         """Writes what changed, and names the files of the task."""

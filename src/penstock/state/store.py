@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.location import Address, Location
-from penstock.state.chain import StepFiles
+from penstock.state.chain import StepFiles, TaskNote
 from penstock.state.file import StateFile
 from penstock.state.file_list import FileList
 from penstock.state.notes import put_note, read_note, swap_note
@@ -26,9 +25,7 @@ from penstock.state.ranges import KeyRanges, Span
 from penstock.storage import CachedStorage, LocalStorage, NotFound, Storage, object_name, open_storage
 
 FORGET_EVERY = 10
-"""How many versions are forgotten at once where that takes requests over a network."""
-AT_ONCE = 32
-"""How many notes are read at once over a network."""
+"""How many versions are forgotten at once where that takes requests over a network; half of those that are kept, if these are few."""
 
 
 def state_storage(folder: Address) -> Storage:
@@ -142,6 +139,13 @@ class StateStore:
         }
         return self.staged
 
+    def report(self, notes: Mapping[tuple[str, int], TaskNote]) -> None:
+        """Takes the notes of tasks, by the folder of a step's files in this batch and the number of the task; those of another batch are left out."""
+        by_folder = {files.folder: files.notes for files in self.staged.values()}
+        for (folder, task), note in notes.items():
+            if folder in by_folder:
+                by_folder[folder][task] = note
+
     def publish(self, version: int, time: StoredTimes | None = None) -> Wakes:
         """Makes a version real: every task must have reported, then the manifest is written."""
         notes = {step: self._notes(step, files) for step, files in self.staged.items()}
@@ -161,38 +165,36 @@ class StateStore:
             put_note(self.storage, self.manifest(version), made)
         self._published = (version, files)
         self._named[version] = {f.path for each in files.values() for f in each}
-        if not self.epoch or version % FORGET_EVERY == 0:
+        if not self.epoch or version % max(1, min(FORGET_EVERY, self.keep // 2)) == 0:
             self._forget(version - max(2, self.keep))
         return wakes
 
     def _notes(self, step: str, files: StepFiles) -> dict[int, Any]:
         """What each task has noted of its state; all must have."""
-        there = {e.name: e.size for e in self.storage.list(f"{files.folder}/")}
-        done = dict(sorted((_number(name), name) for name in there if name.endswith(".json")))
-        strays = sorted(t for t in done if t >= files.tasks)
+        notes = dict(sorted(files.notes.items()))
+        strays = [t for t in notes if t >= files.tasks]
         if strays:
             raise StateError(
                 f"step {step!r} has {files.tasks} tasks, but {len(strays)} more wrote state; nothing is kept of this batch"
             )
-        silent = [t for t in range(files.tasks) if t not in done]
+        silent = [t for t in range(files.tasks) if t not in notes]
         if silent:
             raise StateError(
                 f"step {step!r}: tasks {silent} of {files.tasks} did not report their state; the batch is not complete"
             )
-        notes = dict(zip(done, self._read_notes(list(done.values())), strict=True))
-        for path, size in ((n["file"]["path"], n["file"]["size"]) for n in notes.values() if n["file"] is not None):
+        self._check_files(step, files, {n["file"]["path"]: n["file"]["size"] for n in notes.values() if n["file"]})
+        return notes
+
+    def _check_files(self, step: str, files: StepFiles, written: dict[str, int]) -> None:
+        """Looks whether files are as tasks have noted; not where that takes a request, since a store has answered that it keeps each."""
+        if isinstance(self.storage, CachedStorage) or not written:
+            return
+        there = {e.name: e.size for e in self.storage.list(f"{files.folder}/")}
+        for path, size in written.items():
             if there.get(path) != size:
                 raise StateError(
                     f"step {step!r}: {self.where}/{path} should have {size} bytes and has {there.get(path)}; nothing is kept of this batch"
                 )
-        return notes
-
-    def _read_notes(self, names: list[str]) -> list[dict[str, Any]]:
-        """Notes of tasks; many at once where each is asked for over a network."""
-        if len(names) < 2 or self.storage.local_path(names[0]) is not None:
-            return [read_note(self.storage, name) for name in names]
-        with ThreadPoolExecutor(min(len(names), AT_ONCE)) as pool:
-            return list(pool.map(lambda name: read_note(self.storage, name), names))
 
     def _forget(self, last: int) -> None:
         """Drops the versions up to one, and the files that only they needed."""

@@ -120,9 +120,17 @@ class FileTable(FileChain):
         here = hashes[(file.ranges & self.ranges).mask(hashes)]
         if not len(here):
             return None
-        rows = self.whole(file)
-        found = picked(rows, rows_at(key_hashes_of(rows), here))
+        found = self._rows_of(file, here)
         return None if found is None else self._shown(some(found, within(times_of(found), begin, end)))
+
+    def _rows_of(self, file: StateFile, hashes: IntArray) -> pa.Table | None:
+        """The rows of some key hashes in a file; only the regions are read in which they stand. An earlier version wrote files without an index."""
+        opened = open_file(self.files.storage, file)
+        at = opened.rows_of(hashes)
+        if at is not None:
+            return taken(opened, at)
+        rows = self.whole(file)
+        return picked(rows, rows_at(key_hashes_of(rows), hashes))
 
     def _shown(self, rows: pa.Table | None, file: StateFile | None = None) -> pa.Table | None:
         """Of these rows those that count: of the keys for which the file counts, and not forgotten."""

@@ -2,6 +2,8 @@
 
 All processes of a machine and a user share the copies. What a process writes it also keeps, so the worker that reads it next finds it. The directory is bounded: the copies that were used longest ago go
 first. A copy that turns out to be damaged is discarded, and the object is read again.
+
+An object that another machine has written is not read as a whole: `partial` is a copy that has the parts that were asked for.
 """
 
 from __future__ import annotations
@@ -9,14 +11,17 @@ from __future__ import annotations
 import builtins
 import hashlib
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from penstock.storage.base import Data, Entry, Storage, Version, joined
+from penstock.storage.partial import PartialCopy
 from penstock.storage.private import make_private, open_private
 
 MOST = 4 << 30
@@ -61,7 +66,7 @@ class CachedStorage:
         content = joined(data)
         self.storage.write(name, content)
         with suppress(OSError):
-            self._keep(self._copy_of(name), content)
+            self._keep(self.copy_of(name), content)
 
     def put_if_absent(self, name: str, data: Data) -> bool:
         """Writes an object unless there is one of this name."""
@@ -95,7 +100,7 @@ class CachedStorage:
         """
         if not self.is_fixed(name):
             return self.storage.local_path(name)
-        copy = self._copy_of(name)
+        copy = self.copy_of(name)
         if copy.is_file():
             with suppress(OSError):
                 os.utime(copy)
@@ -107,12 +112,42 @@ class CachedStorage:
             return None
         return copy
 
+    def complete(self, name: str) -> Path | None:
+        """The copy of an object, if all of it is here; nothing is read for it."""
+        copy = self.copy_of(name)
+        return copy if copy.is_file() else None
+
+    def partial(self, name: str, size: int) -> PartialCopy:
+        """Parts of an object that never changes and has `size` bytes; in memory where no file of that size can be kept."""
+        read, path = partial(self.storage.read, name), self._partial_of(name)
+        try:
+            self._check_room(path.parent, size)
+            return PartialCopy.in_file(path, size, read, self._make_room)
+        except (OSError, ValueError):  # a disk that is full, a directory of another user; nothing to map
+            return PartialCopy.in_memory(size, read)
+
     def discard(self, name: str) -> None:
         """Removes the copy of an object, because it is damaged."""
-        with suppress(OSError):
-            self._copy_of(name).unlink()
+        for copy in (self.copy_of(name), self._partial_of(name)):
+            with suppress(OSError):
+                copy.unlink()
 
-    def _copy_of(self, name: str) -> Path:
+    def _partial_of(self, name: str) -> Path:
+        copy = self.copy_of(name)
+        return copy.with_name(f"{copy.name}.part")
+
+    def _check_room(self, directory: Path, size: int) -> None:
+        """Refuses what cannot be kept in the directory of copies, which is made if it is not there."""
+        if size > self.most // 2:
+            raise OSError("too large to keep")
+        make_private(directory)
+        if directory.stat().st_uid != os.getuid():
+            raise PermissionError("the directory belongs to another user")
+        if shutil.disk_usage(directory).free < 2 * size:
+            raise OSError("the disk is nearly full")
+
+    def copy_of(self, name: str) -> Path:
+        """Where the copy of an object is, or would be."""
         digest = hashlib.sha256(f"{self.storage!r} {name}".encode()).hexdigest()
         return self._directory / digest
 
@@ -123,11 +158,7 @@ class CachedStorage:
 
     def _keep(self, copy: Path, content: bytes) -> None:
         """Makes a copy in one step; it need not survive the machine."""
-        if len(content) > self.most // 2:
-            raise OSError("too large to keep")
-        make_private(copy.parent)
-        if copy.parent.stat().st_uid != os.getuid():
-            raise PermissionError("the directory belongs to another user")
+        self._check_room(copy.parent, len(content))
         aside = copy.with_name(f".{uuid.uuid4().hex}")
         try:
             with open_private(aside) as file:
@@ -153,4 +184,4 @@ def _stats(directory: Path) -> Iterator[tuple[float, int, Path]]:
     for each in directory.iterdir():
         with suppress(FileNotFoundError):
             about = each.stat()
-            yield about.st_mtime, about.st_size, each
+            yield about.st_mtime, min(about.st_size, about.st_blocks * 512), each  # a partial copy has holes

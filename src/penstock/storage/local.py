@@ -14,9 +14,11 @@ import errno
 import os
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from penstock.storage.base import (
@@ -35,6 +37,8 @@ from penstock.storage.swap import Swap, private, sync_directory
 
 ABANDONED = 3600.0
 """After how many seconds a temporary file is taken to be of a process that died."""
+_MANY = 16
+"""Of so many files it is cheaper to list their directory than to try for a checksum beside each."""
 _TEMPORARY = ".tmp"
 _SWAPS = ".swap"
 
@@ -154,7 +158,8 @@ class LocalStorage:
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """The objects whose names begin with a prefix, in order of their names."""
         above = prefix.rpartition("/")[0]
-        return iter(sorted(e for e in self._under(check_name(above) if above else "") if e.name.startswith(prefix)))
+        found = (e for e in self._under(check_name(above) if above else "") if e.name.startswith(prefix))
+        return iter(sorted(found, key=attrgetter("name")))
 
     def children(self, prefix: str = "") -> builtins.list[str]:
         """The parts that follow a prefix in the names of objects, in order; of directories those that are not empty."""
@@ -163,14 +168,14 @@ class LocalStorage:
 
     def delete(self, *names: str) -> None:
         """Deletes objects, and directories that are empty then."""
-        directories = set[str]()
+        by_directory = defaultdict[str, builtins.list[str]](list)
         for name in map(check_name, names):
             directory, _, last = f"{self.root}/{name}".rpartition("/")
-            directories.add(directory)
-            for each in (f".{last}.crc", last):
+            by_directory[directory].append(last)
+        for directory, mine in by_directory.items():
+            for each in (*_checksums(directory, mine), *mine):
                 with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                     os.unlink(f"{directory}/{each}")  # noqa: PTH108 - thousands of them in a batch: half the time of a Path
-        for directory in directories:
             self._tidy(Path(directory))
 
     def local_path(self, name: str) -> Path | None:
@@ -269,7 +274,25 @@ def _visible(directory: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _holds_files(directory: Path) -> bool:
-    return any(not each.is_dir() or _holds_files(Path(each)) for each in _visible(directory))
+    """Whether there is a file below a directory; looks no further than the first."""
+    try:
+        with os.scandir(directory) as scanned:
+            visible = (each for each in scanned if not each.name.startswith("."))
+            return any(not each.is_dir() or _holds_files(Path(each)) for each in visible)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _checksums(directory: str, names: list[str]) -> list[str]:
+    """What may be the checksums of some files of a directory; of many, those that are there."""
+    beside = [f".{name}.crc" for name in names]
+    if len(beside) < _MANY:
+        return beside
+    try:
+        there = set(os.listdir(directory))  # noqa: PTH208 - names, not paths
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [name for name in beside if name in there]
 
 
 def _checksum_of(path: Path) -> Path:

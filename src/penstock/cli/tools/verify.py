@@ -18,12 +18,15 @@ from penstock.version import __version__
 
 def verify(
     sink: Annotated[
-        str, typer.Argument(help="log, files, postgres, redis, kafka, or a target of your own as module:Class.")
+        str,
+        typer.Argument(help="log, files, s3, hdfs, postgres, redis, kafka, or a target of your own as module:Class."),
     ],
     records: Annotated[int, option(min=1, help="How many records go through.")] = 100_000,
     kills: Annotated[int, option(min=0, help="How often the driver is killed; 11 or more hit every window.")] = 20,
     seed: Annotated[int, option(help="Decides the order and the moments of the kills.")] = 0,
-    url: Annotated[str, option(help="A server of your own (postgres, redis) or its bootstrap servers (kafka).")] = "",
+    url: Annotated[
+        str, option(help="A server of your own (postgres, redis, s3, hdfs) or its bootstrap servers (kafka).")
+    ] = "",
     window: Annotated[
         list[str] | None, option(help="A crash window, F1 to F11; may be given again. All by default.")
     ] = None,

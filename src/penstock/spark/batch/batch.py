@@ -189,7 +189,11 @@ class BatchRunner:
         """Makes the new state real, with the times of the batch; returns the number of bad records by step, and when steps have work."""
         found = {step: observed(observation) for step, observation in at.observed.items()}
         stored = self.time.finish(batch, {step: highs for step, (highs, _) in found.items()})
-        wakes = self.store.publish(batch, stored) if self.store is not None else Wakes()
+        if self.store is None:
+            wakes = Wakes()
+        else:
+            self.store.report(at.counts.value.notes)
+            wakes = self.store.publish(batch, stored)
         return {step: bad for step, (_, bad) in found.items() if bad}, wakes
 
     def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged], now: int) -> None:

@@ -21,7 +21,7 @@ from penstock.graph.nodes.policy import FAIL
 from penstock.live.answering import NotAnswered, SinkWatch
 from penstock.location import Address
 from penstock.spark.checkpoint.offsets import OffsetLog
-from penstock.storage import NotFound, Storage, exists, open_storage
+from penstock.storage import Conflict, Storage, Version, exists, open_storage, read_if_present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,6 +48,8 @@ class Sinks:
     contexts: dict[str, SinkContext] = field(default_factory=dict)
     watch: SinkWatch = field(default_factory=SinkWatch)
     _noted: set[str] = field(default_factory=set)
+    _claims: dict[str, tuple[int, Version | None]] = field(default_factory=dict)
+    """The last batch that each at-most-once sink has claimed, and the version of the note."""
     _batch: tuple[int, str, str] = (-1, "", "")
 
     def __post_init__(self) -> None:
@@ -178,16 +180,30 @@ class Sinks:
         return context.delivery == AT_LEAST_ONCE
 
     def _claimed(self, sink: str) -> int:
+        """The last batch that a sink has begun to show; read once, since whoever changes it otherwise is found out by `_claim`."""
         if self.claims is None:
             return -1
-        try:
-            return int(open_storage(self.claims).read(sink))
-        except NotFound:
-            return -1
+        if sink not in self._claims:
+            found = read_if_present(open_storage(self.claims), sink)
+            self._claims[sink] = (-1, None) if found is None else (int(found[0]), found[1])
+        return self._claims[sink][0]
 
     def _claim(self, sink: str, number: int) -> None:
-        if self.claims is not None:
-            open_storage(self.claims).write(sink, str(number).encode())
+        """Notes that a batch is about to be shown, in one step with the check that nobody has noted it: of two drivers one writes it.
+
+        Raises:
+            DeliveryError: another driver has claimed the batch.
+        """
+        if self.claims is None:
+            return
+        self._claimed(sink)
+        try:
+            version = open_storage(self.claims).compare_and_swap(sink, self._claims[sink][1], str(number).encode())
+        except Conflict:
+            raise DeliveryError(
+                f"sink {sink!r}, at most once: another driver has begun to write batch {number} or a later one; this one does not write it again"
+            ) from None
+        self._claims[sink] = (number, version)
 
     def close(self) -> None:
         """Closes the connectors."""

@@ -16,4 +16,4 @@ class CountsParam(AccumulatorParam[PassCounts]):
 
     def addInPlace(self, value1: PassCounts, value2: PassCounts) -> PassCounts:  # noqa: N802 - Spark's name
         """Two reports together."""
-        return value1 + value2
+        return value1.add(value2)

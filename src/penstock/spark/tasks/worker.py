@@ -36,7 +36,7 @@ from penstock.kernels.records.arrow import arrow_schema, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
-from penstock.state.chain import StepFiles
+from penstock.state.chain import StepFiles, TaskNote
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.notes import TaskWakes
@@ -168,9 +168,11 @@ class _Task:
             self.seen += batch.num_rows
         yield from map(self._out, self.pipeline.barrier())
         self.pipeline.close()
-        for store in self.stage.states:
-            self._save(store, self._wakes(store))
-        self.stage.counts.add(replace(self.pipeline.counts(), dead_letters=self._dead_letters()))
+        notes = {
+            (files.folder, self.partition): self._save(store, self._wakes(store))
+            for store, files in self.stage.states.items()
+        }
+        self.stage.counts.add(replace(self.pipeline.counts(), dead_letters=self._dead_letters(), notes=notes))
 
     def _replayed(self) -> Iterator[pa.RecordBatch]:
         for step, rows in self.stage.replays.items():
@@ -192,13 +194,15 @@ class _Task:
         kernel = next((k for k in self.pipeline.kernels if store in k.node.stores), None)
         return {} if kernel is None else {clock: kernel.wake(clock) for clock in CLOCKS}
 
-    def _save(self, step: str, wakes: TaskWakes) -> None:
+    def _save(self, step: str, wakes: TaskWakes) -> TaskNote:
+        """Writes what changed in a state; returns what the driver must know of it."""
         from pyspark import cloudpickle
 
         state = self.states[step]
         try:
             with quiet():
-                state.save(wakes)
+                note: TaskNote = state.save(wakes)
+                return note
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.by_name.get(step), Bolt):
                 raise

@@ -19,6 +19,7 @@ from penstock.graph.logic.cells import value
 from penstock.graph.logic.process import Process
 from penstock.graph.nodes import Endpoint
 from penstock.graph.run import RunSpec
+from penstock.location import Address, Location
 from penstock.testing.verify.targets import target_of
 
 TOPIC = "numbers"
@@ -47,6 +48,11 @@ def flow_of(folder: Path, sink: Endpoint) -> Flow:
     return flow
 
 
+def checkpoint_of(folder: Path, address: dict[str, Any]) -> Address:
+    """Where the flow keeps its checkpoint: in the folder, unless the sink has a place for it."""
+    return Location(address["checkpoint"]) if "checkpoint" in address else folder / "checkpoint"
+
+
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
     from penstock.spark.jvm.session import session
@@ -57,7 +63,11 @@ def main(folder: Path) -> None:
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
     options = RunSpec(
-        checkpoint=folder / "checkpoint", mode="once", max_rows=most, batch_seconds=600.0, keep_versions=2
+        checkpoint=checkpoint_of(folder, spec["address"]),
+        mode="once",
+        max_rows=most,
+        batch_seconds=600.0,
+        keep_versions=2,
     )
     run = run_live(graph, spark, options)
     sys.stdout.write(f"{STARTED}\n")

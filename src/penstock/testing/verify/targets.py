@@ -380,13 +380,17 @@ TARGETS: dict[str, type[Target]] = {
     "redis": RedisTarget,
     "kafka": KafkaTarget,
 }
+STORES = {name: f"penstock.testing.verify.store_targets:{name.title()}Target" for name in ("s3", "hdfs")}
+"""Targets that need the libraries of stores."""
 
 
 def target_of(name: str) -> Target:
     """A target by its name, or of the user's own by `module:Class`."""
+    name = STORES.get(name, name)
     if ":" not in name:
         if name not in TARGETS:
-            raise UnknownName(f"no sink {name!r} to verify; {nearest(name, TARGETS)}. Your own is module:Class")
+            known = [*TARGETS, *STORES]
+            raise UnknownName(f"no sink {name!r} to verify; {nearest(name, known)}. Your own is module:Class")
         return TARGETS[name]()
     module, _, attribute = name.partition(":")
     try:

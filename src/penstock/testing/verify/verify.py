@@ -22,7 +22,7 @@ from penstock.faults import SETTING
 from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
 from penstock.spark.checkpoint.offsets import OffsetLog
-from penstock.testing.verify.program import STARTED, TOPIC
+from penstock.testing.verify.program import STARTED, TOPIC, checkpoint_of
 from penstock.testing.verify.tally import Glances, Sent, Tally, tally
 from penstock.testing.verify.targets import Reader, Target, target_of
 from penstock.testing.verify.windows import Kill, schedule
@@ -151,7 +151,7 @@ class Verification:
 
     def _ends(self) -> list[list[int]]:
         """The offsets at which each batch ended, by partition."""
-        log = OffsetLog(self.folder / "checkpoint" / "spark")
+        log = OffsetLog(checkpoint_of(self.folder, self.address) / "spark")
         found = [json.loads(log.offsets(batch)[0]) for batch in range(log.last() + 1)]
         return [[int(each.get(str(p), 0)) for p in range(SOURCES)] for each in found]
 
