@@ -23,7 +23,7 @@ import penstock.testing
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.stream import Branches
 from penstock.frontends.streams.windows import WindowedStream
-from penstock.frontends.topology.declare import BoltDeclared
+from penstock.frontends.topology.declare import BoltDeclaration
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
 SECTIONS = ("Args", "Returns", "Yields", "Raises")
@@ -31,7 +31,7 @@ RETURNED = {
     "KeyedStream": KeyedStream,
     "WindowedStream": WindowedStream,
     "Branches": Branches,
-    "BoltDeclared": BoltDeclared,
+    "BoltDeclaration": BoltDeclaration,
 }
 """Classes that have no public name, because users get them from methods."""
 NOT_MADE = (
@@ -39,7 +39,7 @@ NOT_MADE = (
     "KeyedStream",
     "WindowedStream",
     "Branches",
-    "BoltDeclared",
+    "BoltDeclaration",
     "Row",
     "Tuple",
     "Expr",
@@ -95,7 +95,7 @@ PAGES = (
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
          ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
-         ("Topology", "BoltDeclared", "Spout", "Bolt", "Tuple", "END")),
+         ("Topology", "BoltDeclaration", "Spout", "Bolt", "Tuple", "END")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
          ("run_local", "run_spark", "Driver", "Results", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.bridge import HttpBridge
 from penstock.bridge.guard import Guard
-from penstock.bridge.http import Taking
+from penstock.bridge.http import RequestFormat
 from penstock.bridge.limits import Limits
 from penstock.errors import SetupError
 from penstock.log import Log, UnknownTopic
@@ -27,7 +27,7 @@ JSON = "application/json"
 
 
 def http(log: Log, topic: str = "t", limits: Limits | None = None, guard: Guard | None = None, **taking: Any) -> Any:
-    return serving(lambda: HttpBridge(log, topic, taking=Taking(**taking), guard=guard, limits=limits))
+    return serving(lambda: HttpBridge(log, topic, taking=RequestFormat(**taking), guard=guard, limits=limits))
 
 
 def test_a_body_is_a_record_and_the_answer_says_where_it_is(log: Log) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bridge.answers import Refused
+from penstock.bridge.answers import Refusal
 from penstock.bridge.records import BadInput, pieces
 from penstock.bridge.request import Head, read_head
 from penstock.bridge.seen import Known, KnownKeys
@@ -59,7 +59,7 @@ def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
 def _head_or_status(data: bytes) -> Head | int:
     try:
         return read_head(data)
-    except Refused as error:
+    except Refusal as error:
         return error.status
 
 

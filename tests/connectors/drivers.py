@@ -70,7 +70,7 @@ def files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
 
 
 def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
-    from penstock.connectors.files.parts import Written
+    from penstock.connectors.files.parts import WrittenFile
     from penstock.connectors.files.sink import StagedFiles
     from penstock.storage import storage_at
 
@@ -78,7 +78,7 @@ def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
     lines = "".join(f"{json.dumps({'id': n})}\n" for n in ids)
     storage_at(batch.options["path"]).write(f"{aside}/part-00000.json", lines.encode())
     staged = StagedFiles(batch.options["path"], aside, batch, sink.fence)
-    staged.take([Written("part-00000.json", len(ids))])
+    staged.take([WrittenFile("part-00000.json", len(ids))])
     return staged
 
 

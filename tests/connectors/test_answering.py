@@ -16,7 +16,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
 from penstock.connectors.delivery import LedgerSink
-from penstock.connectors.http.sink import HttpSink, Posting
+from penstock.connectors.http.sink import HttpSink, RequestSender
 from penstock.connectors.kafka.writer import KafkaWriter
 from penstock.connectors.redis.sink import RedisSink
 from penstock.errors import RunError
@@ -195,7 +195,7 @@ def test_http_requests_are_broken_off(silence: Silence) -> None:
 def test_http_requests_that_begin_while_others_are_broken_off_end_too(silence: Silence) -> None:
     """A connection that is made just then has no socket yet when the others are shut down."""
     options = dict(write_http(f"http://127.0.0.1:{silence.port}/x", timeout=LONG, retries=0).options)
-    posting = Posting(Batch(0, "out", options, "life"))
+    posting = RequestSender(Batch(0, "out", options, "life"))
     connected = posting._connection
 
     def interrupted() -> http.client.HTTPConnection:

@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.connectors.base import Batch, SinkConnector, Staged
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
 from penstock.connectors.files.disk import LocalDisk
-from penstock.connectors.files.manifests import Manifests, Named, committed_by_folder, committed_files, entry_of
+from penstock.connectors.files.manifests import BatchFile, Manifests, committed_by_folder, committed_files, entry_of
 from penstock.errors import DeliveryError, FlowError
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.checkpoint.offsets import OffsetLog
@@ -117,7 +117,7 @@ def test_a_manifest_appears_once_and_its_files_are_moved_later(tmp_path: Path) -
     manifests = Manifests(LocalDisk(), str(tmp_path), "out", "life")
     (tmp_path / "_penstock" / "try").mkdir(parents=True)
     (tmp_path / "_penstock" / "try" / "part-0").write_text("rows")
-    file = Named("out-0.txt", "_penstock/try/part-0", 4, "")
+    file = BatchFile("out-0.txt", "_penstock/try/part-0", 4, "")
     tail = manifests.tail()
     assert manifests.put(tail, Entry(0, "f", 1, 2), [file])
     assert not manifests.put(tail, Entry(0, "g", 1, 2), [])
@@ -135,7 +135,7 @@ def test_files_by_value_are_moved_into_their_folders(tmp_path: Path) -> None:
     aside = tmp_path / "_penstock" / "try" / "k=1" / "part-0"
     aside.parent.mkdir(parents=True)
     aside.write_text("rows")
-    named = Named("k=1/out-0.txt", "_penstock/try/k=1/part-0", 4, "")
+    named = BatchFile("k=1/out-0.txt", "_penstock/try/k=1/part-0", 4, "")
     assert manifests.put(manifests.tail(), Entry(0, "f", 1, 2), [named])
     assert committed_by_folder(str(tmp_path)) == {str(tmp_path / "_penstock/try"): [str(aside)]}
     manifests.settle(manifests.tail().manifest or {})

@@ -19,7 +19,7 @@ from penstock.connectors.base import Batch
 from penstock.connectors.files import parts
 from penstock.connectors.files.listing import Listing, stored_files
 from penstock.connectors.files.local import split_lines
-from penstock.connectors.files.parts import Written
+from penstock.connectors.files.parts import WrittenFile
 from penstock.connectors.files.sink import StagedFiles
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.files.stored import LISTS, StoredRanges
@@ -304,7 +304,7 @@ def test_a_sink_leaves_what_another_has_staged_whose_name_begins_as_its_own(url:
             out, f"_penstock/{name}-5-1-{'ab' * 4}", sinks_batch(name, out, 5), 1 if name == "out-2" else 7
         )
         storage_at(out).write(f"{made.folder}/part-1.json", b"{}")
-        made.take([Written("part-1.json", 1)])
+        made.take([WrittenFile("part-1.json", 1)])
         staged.append(made)
     for made in staged:
         made.commit()

@@ -17,7 +17,7 @@ from penstock.errors import (
     StepError,
     UnknownName,
 )
-from penstock.frontends.topology.declare import BoltDeclared
+from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.logic.components import END, Bolt, Spout, TaskContext
 from penstock.graph.nodes import Bolt as BoltNode
@@ -78,7 +78,7 @@ def words() -> Topology:
     return top
 
 
-def dealt(subscribe: Callable[[BoltDeclared], Any], given: list[str], tasks: int = 3) -> list[tuple[str, int]]:
+def dealt(subscribe: Callable[[BoltDeclaration], Any], given: list[str], tasks: int = 3) -> list[tuple[str, int]]:
     top = words()
     subscribe(top.bolt("where", Where, parallelism=tasks))
     top.sink("out", ps.console(), from_="where")

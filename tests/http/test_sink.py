@@ -11,7 +11,7 @@ import pytest
 
 import penstock as ps
 from penstock.connectors.base import Batch, Capabilities, Refusal, RowSink, Staged, rows_of
-from penstock.connectors.http.sink import HttpSink, Posting
+from penstock.connectors.http.sink import HttpSink, RequestSender
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
 from penstock.graph.row import row_class
@@ -134,7 +134,7 @@ def refusing(desk: Desk, *bad: str) -> None:
 @pytest.mark.parametrize("per_request", [1, 4])
 def test_rows_that_the_server_refuses_are_told_and_the_rest_arrives(desk: Desk, per_request: int) -> None:
     refusing(desk, "bad", "worse")
-    posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=per_request).options), "life"))
+    posting = RequestSender(Batch(0, "out", dict(write_http(desk.url, per_request=per_request).options), "life"))
     given = list(enumerate(rows((1, "a"), (2, "bad"), (3, "c"), (4, "worse"))))
     reported = [one for at in range(0, 4, per_request) for one in posting.stage_rows(given[at : at + per_request])]
     assert [(number, row[1]) for number, row, _ in reported] == [(1, "bad"), (3, "worse")]
@@ -147,7 +147,7 @@ def test_rows_that_the_server_refuses_are_told_and_the_rest_arrives(desk: Desk, 
 
 def test_equal_rows_of_halves_keep_keys_of_their_own(desk: Desk) -> None:
     refusing(desk, "bad")
-    posting = Posting(Batch(0, "out", dict(write_http(desk.url, per_request=2).options), "life"))
+    posting = RequestSender(Batch(0, "out", dict(write_http(desk.url, per_request=2).options), "life"))
     for some in (rows((1, "a"), (2, "bad")), rows((1, "a"), (3, "bad"))):
         posting.stage_rows(list(enumerate(some)))
     keys = [key for key, body in zip(desk.keys, desk.bodies, strict=True) if body == [{"id": 1, "word": "a"}]]
@@ -156,7 +156,7 @@ def test_equal_rows_of_halves_keep_keys_of_their_own(desk: Desk) -> None:
 
 def test_a_wrong_address_is_no_refusal_of_a_row(desk: Desk) -> None:
     desk.answers = [(404, {})]
-    posting = Posting(Batch(0, "out", dict(write_http(desk.url).options), "life"))
+    posting = RequestSender(Batch(0, "out", dict(write_http(desk.url).options), "life"))
     with pytest.raises(RunError, match="answered 404"):
         posting.stage_rows(list(enumerate(rows((1, "a")))))
 

@@ -15,7 +15,7 @@ import pytest
 import penstock as ps
 from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka import wire
-from penstock.connectors.kafka.schema_registry import Registered, Registry
+from penstock.connectors.kafka.schema_registry import RegisteredSchema, Registry
 from penstock.connectors.kafka.source import fields
 from penstock.connectors.malformed import MALFORMED
 from penstock.errors import RunError
@@ -42,11 +42,11 @@ AVRO = {
 class Schemas(Registry):
     """A registry that has one schema, of id 7."""
 
-    def __init__(self, only: Registered) -> None:
+    def __init__(self, only: RegisteredSchema) -> None:
         super().__init__("http://none")
         self.only = only
 
-    def schema(self, number: int, form: str = "") -> Registered:
+    def schema(self, number: int, form: str = "") -> RegisteredSchema:
         if number != 7:
             raise RunError(f"no schema with the id {number}")
         return self.only
@@ -67,7 +67,7 @@ def avro_values() -> list[bytes]:
     return [*made, far.getvalue(), wire.front(7) + b"\x02\x00\x02\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"]
 
 
-def protobuf_schema() -> tuple[Registered, list[bytes]]:
+def protobuf_schema() -> tuple[RegisteredSchema, list[bytes]]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="event.proto", syntax="proto3")
@@ -81,12 +81,12 @@ def protobuf_schema() -> tuple[Registered, list[bytes]]:
     pool.Add(file)
     event: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName("Event"))
     texts = [event(id=n, s="word", xs=[1, n], ts=n).SerializeToString() for n in (0, 5, 2**62)]
-    return Registered("PROTOBUF", base64.b64encode(file.SerializeToString()).decode()), [
+    return RegisteredSchema("PROTOBUF", base64.b64encode(file.SerializeToString()).decode()), [
         wire.front(7) + b"\0" + text for text in texts
     ]
 
 
-def reported(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
+def reported(form: str, registered: RegisteredSchema, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(wire, "registry_at", lambda *_: Schemas(registered))
     endpoint = ps.kafka("t", SCHEMA, format=form, registry="http://none")
     assert endpoint.schema is not None
@@ -97,11 +97,13 @@ def reported(form: str, registered: Registered, values: list[bytes], monkeypatch
     return pa.Table.from_batches(list(reading(iter([rows]))))
 
 
-def values_of(form: str) -> tuple[Registered, list[bytes]]:
+def values_of(form: str) -> tuple[RegisteredSchema, list[bytes]]:
     """Generated values of a format, those that once stopped a flow among them."""
     if form == "json":
-        return Registered("JSON", "{}"), [t.encode() for t in json_texts(MANY, 6)]
-    registered, good = (Registered("AVRO", json.dumps(AVRO)), avro_values()) if form == "avro" else protobuf_schema()
+        return RegisteredSchema("JSON", "{}"), [t.encode() for t in json_texts(MANY, 6)]
+    registered, good = (
+        (RegisteredSchema("AVRO", json.dumps(AVRO)), avro_values()) if form == "avro" else protobuf_schema()
+    )
     return registered, [*good, b"", b"\0", wire.front(8) + b"x", *raw_values(MANY, good)]
 
 
@@ -135,7 +137,9 @@ def test_generated_values_are_read_the_same_way_on_spark(
     assert len(found) == len(values)
 
 
-def good_ones(form: str, registered: Registered, values: list[bytes], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def good_ones(
+    form: str, registered: RegisteredSchema, values: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
     """The numbers of the values that are read without Spark."""
     if form == "json":
         schema = schema_of(JSON_SCHEMA)

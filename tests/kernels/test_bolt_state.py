@@ -11,7 +11,7 @@ import penstock as ps
 from penstock.errors import CaptureError, StateError, StepError
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.logic.components import Bolt, TaskContext
-from penstock.local.run import Committed, LocalRun
+from penstock.local.run import CommittedState, LocalRun
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 
 
@@ -85,7 +85,7 @@ def test_a_setting_that_never_changed_is_not_state() -> None:
     first.push("words", "a")
     first.barrier()
     second = weighted(10)
-    second.committed = Committed(states=first.committed.states)
+    second.committed = CommittedState(states=first.committed.states)
     second.crash()
     second.push("words", "a")
     second.barrier()
@@ -102,7 +102,7 @@ def parallel(bolt: type, tasks: int, states: dict[str, bytes] | None = None) -> 
     top = words()
     top.bolt("count", bolt, parallelism=tasks).custom("words", lambda v: ord(v.word) % tasks)
     top.sink("out", ps.console(), from_="count")
-    run = LocalRun(top.graph, lambda endpoint: [], committed=Committed(states) if states else None)
+    run = LocalRun(top.graph, lambda endpoint: [], committed=CommittedState(states) if states else None)
     for word in "abcd":
         run.push("words", word)
     run.barrier()

@@ -18,7 +18,7 @@ from penstock.graph.windows import SessionWindow, TimeWindow
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.windows.window import Folding, gap_getter
+from penstock.kernels.windows.window import WindowFold, gap_getter
 from penstock.state.memory import MemoryState, MemoryTable
 from penstock.state.memory_timers import MemoryTimers
 
@@ -75,7 +75,7 @@ def parts(graph: Graph, records: list[Any]) -> Chunk:
     """What Spark makes of records before the shuffle."""
     of: Window = graph.node("w@parts").of  # type: ignore[attr-defined]  # the half that the compiler made
     schema = graph.output(graph.node("w@parts").inputs[0]).schema
-    folding = Folding(replace(of, parts=False), schema)
+    folding = WindowFold(replace(of, parts=False), schema)
     groups: dict[Any, list[Any]] = {}
     for values in records:
         groups.setdefault((values[0], *_pane(of, values, schema)), []).append(values)
@@ -92,7 +92,7 @@ def _pane(of: Window, values: Any, schema: Any) -> tuple[int, ...]:
     return (time - time % gap, gap)
 
 
-def _row(of: Window, key: Any, mine: list[Any], folding: Folding) -> Any:
+def _row(of: Window, key: Any, mine: list[Any], folding: WindowFold) -> Any:
     merged = None
     for values in mine:
         merged = folding.merge(merged, folding.begin(values, None))

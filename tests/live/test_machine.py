@@ -16,7 +16,7 @@ from penstock.live.machine import (
     Event,
     Machine,
     Phase,
-    Polled,
+    Poll,
     QueryEnded,
     QueryStarted,
     RefuseBatch,
@@ -45,7 +45,7 @@ def play(course: Course, table: Table) -> Machine:
 COURSES: dict[str, tuple[Course, Table]] = {
     "a run goes on": (
         Course(),
-        [(STARTED, (RunBatch(),)), (FINISHED, ()), (BatchReported(5), ()), (Polled(100.0, is_idle=True), ())],
+        [(STARTED, (RunBatch(),)), (FINISHED, ()), (BatchReported(5), ()), (Poll(100.0, is_idle=True), ())],
     ),
     "after so many batches, when the last is logged": (
         Course(batches=1),
@@ -73,28 +73,28 @@ COURSES: dict[str, tuple[Course, Table]] = {
     ),
     "at an event time": (
         Course(time=50),
-        [(Polled(1.0, is_idle=True, event_time=49), ()), (Polled(1.0, is_idle=True, event_time=50), (StopQuery(),))],
+        [(Poll(1.0, is_idle=True, event_time=49), ()), (Poll(1.0, is_idle=True, event_time=50), (StopQuery(),))],
     ),
     "the deadline does not end a run that has not asked its sources": (
         Course(duration=5.0),
         [
-            (Polled(60.0), ()),
+            (Poll(60.0), ()),
             (STARTED, (RunBatch(),)),
-            (Polled(90.0), ()),
+            (Poll(90.0), ()),
             (FINISHED, ()),
             (BatchReported(4000), (StopQuery(),)),
         ],
     ),
     "the deadline ends a run whose sources have nothing": (
         Course(duration=5.0),
-        [(Polled(60.0, is_idle=True), (StopQuery(),))],
+        [(Poll(60.0, is_idle=True), (StopQuery(),))],
     ),
     "a batch under way at the deadline finishes however long it takes": (
         Course(duration=5.0),
         [
             (STARTED, (RunBatch(),)),
-            (Polled(6.0), ()),
-            (Polled(600.0), ()),
+            (Poll(6.0), ()),
+            (Poll(600.0), ()),
             (BatchFinished(601.0), ()),
             (BatchReported(10), (StopQuery(),)),
         ],
@@ -102,57 +102,57 @@ COURSES: dict[str, tuple[Course, Table]] = {
     "idle is counted from when the sources answered that they have nothing": (
         Course(idle=3.0),
         [
-            (Polled(10.0), ()),
+            (Poll(10.0), ()),
             (STARTED, (RunBatch(),)),
-            (Polled(20.0), ()),
+            (Poll(20.0), ()),
             (FINISHED, ()),
             (BatchReported(4000), ()),
-            (Polled(30.0, is_idle=True), ()),
-            (Polled(32.9, is_idle=True), ()),
-            (Polled(33.0, is_idle=True), (StopQuery(),)),
+            (Poll(30.0, is_idle=True), ()),
+            (Poll(32.9, is_idle=True), ()),
+            (Poll(33.0, is_idle=True), (StopQuery(),)),
         ],
     ),
     "batches without records do not end the quiet": (
         Course(idle=3.0, has_ticks=True),
         [
-            (Polled(0.0, is_idle=True, is_due=True), (RunTick(),)),
+            (Poll(0.0, is_idle=True, is_due=True), (RunTick(),)),
             (STARTED, (RunBatch(),)),
-            (Polled(2.0), ()),
+            (Poll(2.0), ()),
             (FINISHED, ()),
-            (Polled(3.0, is_idle=True), ()),
+            (Poll(3.0, is_idle=True), ()),
             (BatchReported(0), ()),
-            (Polled(3.0), ()),
-            (Polled(3.1, is_idle=True), (StopQuery(),)),
+            (Poll(3.0), ()),
+            (Poll(3.1, is_idle=True), (StopQuery(),)),
         ],
     ),
     "records end the quiet": (
         Course(idle=3.0),
         [
-            (Polled(0.0, is_idle=True), ()),
+            (Poll(0.0, is_idle=True), ()),
             (STARTED, (RunBatch(),)),
             (FINISHED, ()),
             (BatchReported(1), ()),
-            (Polled(4.0, is_idle=True), ()),
-            (Polled(6.9, is_idle=True), ()),
-            (Polled(7.0, is_idle=True), (StopQuery(),)),
+            (Poll(4.0, is_idle=True), ()),
+            (Poll(6.9, is_idle=True), ()),
+            (Poll(7.0, is_idle=True), (StopQuery(),)),
         ],
     ),
     "time that has work gets a batch, and one only": (
         Course(has_ticks=True),
         [
             (STARTED, (RunBatch(),)),
-            (Polled(1.0, is_due=True), ()),
+            (Poll(1.0, is_due=True), ()),
             (FINISHED, ()),
-            (Polled(1.0, is_due=True), (RunTick(),)),
-            (Polled(1.1, is_due=True), ()),
+            (Poll(1.0, is_due=True), (RunTick(),)),
+            (Poll(1.1, is_due=True), ()),
             (BatchStarted(1), (RunBatch(),)),
             (BatchFinished(2.0), ()),
-            (Polled(2.0, is_due=True), (RunTick(),)),
+            (Poll(2.0, is_due=True), (RunTick(),)),
         ],
     ),
     "dead letters that wait get a batch of their own": (
         Course(has_ticks=True),
-        [(Polled(1.0, is_idle=True, has_replays=True), (RunTick(),)), (STARTED, (RunBatch(),))],
+        [(Poll(1.0, is_idle=True, has_replays=True), (RunTick(),)), (STARTED, (RunBatch(),))],
     ),
     "at the end all time passes, in one batch": (
         Course(batches=1, drains=True, has_ticks=True),
@@ -205,7 +205,7 @@ COURSES: dict[str, tuple[Course, Table]] = {
         [
             (STARTED, (RunBatch(),)),
             (StopRequested(5.0), ()),
-            (Polled(9.0), ()),
+            (Poll(9.0), ()),
             (FINISHED, ()),
             (BatchReported(1), (StopQuery(),)),
         ],
@@ -215,8 +215,8 @@ COURSES: dict[str, tuple[Course, Table]] = {
         [
             (STARTED, (RunBatch(),)),
             (StopRequested(5.0), ()),
-            (Polled(11.9), ()),
-            (Polled(12.0), (StopQuery(abandons=True),)),
+            (Poll(11.9), ()),
+            (Poll(12.0), (StopQuery(abandons=True),)),
         ],
     ),
     "a forced stop has no last batch": (Course(drains=True, has_ticks=True), [(StopForced(1.0), (StopQuery(),))]),
@@ -238,7 +238,7 @@ def test_course(name: str) -> None:
 
 def test_what_was_lost_is_known() -> None:
     machine = play(
-        Course(), [(STARTED, (RunBatch(),)), (StopRequested(0.0), ()), (Polled(8.0), (StopQuery(abandons=True),))]
+        Course(), [(STARTED, (RunBatch(),)), (StopRequested(0.0), ()), (Poll(8.0), (StopQuery(abandons=True),))]
     )
     assert (machine.has_abandoned, machine.ran) == (True, 0)
     machine.handle(QueryEnded())
@@ -307,7 +307,7 @@ class Spark:
             self.obey(machine.handle(QueryEnded()))
         elif isinstance(event, tuple) and self.is_active:
             self.now += event[0]
-            self.obey(machine.handle(Polled(self.now, event[1] and machine.batch is None, event[2], event[3])))
+            self.obey(machine.handle(Poll(self.now, event[1] and machine.batch is None, event[2], event[3])))
         elif event in ("source", "stop", "force"):
             made: dict[object, Event] = {
                 "source": SourceFailed(),

@@ -13,7 +13,7 @@ from penstock.connectors import delivery
 from penstock.connectors.base import Batch
 from penstock.connectors.delivery import WRITE, Entry, verdict
 from penstock.connectors.file_ledger import FileLedger, LedgerState
-from penstock.connectors.files.manifests import Manifests, Named, Tail
+from penstock.connectors.files.manifests import BatchFile, Manifests, Tail
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.storage import Conflict, LocalStorage, Version, swap
 from penstock.storage.swap import Swap
@@ -53,7 +53,7 @@ def claims_left(claim: Path) -> None:
     """A swap leaves the claims of others, so one that wakes still has its own."""
 
 
-def manifest_without_a_look(self: Manifests, tail: Tail, entry: Entry, files: list[Named]) -> bool:
+def manifest_without_a_look(self: Manifests, tail: Tail, entry: Entry, files: list[BatchFile]) -> bool:
     """The manifest gets the position after the last, whoever has taken over meanwhile."""
     return self._add(self.tail(), asdict(entry) | {"files": [asdict(f) for f in files]})
 

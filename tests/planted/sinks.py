@@ -13,7 +13,7 @@ from penstock.connectors.files.sink import FilesSink
 from penstock.connectors.log.sink import StagedRecords
 from penstock.spark.batch.sinks import reconcile
 from penstock.spark.lower.python import mapped
-from penstock.testing.connectors import Opened
+from penstock.testing.connectors import OpenSink
 from tests.planted.ledger import no_reconcile
 from tests.planted.plant import Bug, Check, Room, function, method
 from tests.spark import test_dead_letters, test_log_connector, test_reconcile
@@ -52,7 +52,7 @@ def contract(test: str) -> Check:
 
     def check(room: Room) -> None:
         asked, endpoint = TestFiles(), ps.write_files(room.path / "out")
-        opened = Opened(asked, endpoint, room.spark, asked.schema)
+        opened = OpenSink(asked, endpoint, room.spark, asked.schema)
         getattr(asked, test)(opened, endpoint)
 
     return check

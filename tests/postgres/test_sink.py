@@ -20,7 +20,7 @@ from penstock.graph.picture.describe import describe_graph
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.spark.run import run_bounded, run_live
-from penstock.testing.connectors import Opened, SinkContract
+from penstock.testing.connectors import OpenSink, SinkContract
 from penstock.testing.servers import Server, postgres_server
 from tests.postgres.proxy import Proxy
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 spark = pytest.mark.spark
 
 
-def opened(endpoint: Endpoint, session: Any, schema: str = "id bigint, word string") -> Opened:
-    return Opened(SinkContract(), endpoint, session, schema)
+def opened(endpoint: Endpoint, session: Any, schema: str = "id bigint, word string") -> OpenSink:
+    return OpenSink(SinkContract(), endpoint, session, schema)
 
 
 def rows(db: Database, query: str = "select * from rows order by 1") -> list[tuple[Any, ...]]:

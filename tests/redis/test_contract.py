@@ -49,9 +49,9 @@ class TestHashes(SinkContract):
 
     def test_values_come_back_as_they_went(self, endpoint: Endpoint, penstock_spark: Any) -> None:
         """A hash of nulls alone is no hash; so that row is not looked for."""
-        from penstock.testing.connectors import Opened
+        from penstock.testing.connectors import OpenSink
 
-        made = Opened(self, endpoint, penstock_spark, self.kinds)
+        made = OpenSink(self, endpoint, penstock_spark, self.kinds)
         made.write(0, [(1, 'a "b" é\n', 2.5, True), (3, "", -0.5, False)])
         self.same(endpoint, [(1, 'a "b" é\n', 2.5, True), (3, "", -0.5, False)])
         made.write(1, [(1, None, 7.0, None)])

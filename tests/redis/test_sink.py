@@ -19,14 +19,14 @@ from penstock.graph.run import RunSpec
 from penstock.graph.schema import schema_of
 from penstock.log import Log
 from penstock.spark.run import run_live
-from penstock.testing.connectors import Opened, SinkContract
+from penstock.testing.connectors import OpenSink, SinkContract
 from penstock.testing.servers import redis_server
 
 spark = pytest.mark.spark
 
 
-def opened(endpoint: Endpoint, session: Any, schema: str = "id bigint, word string") -> Opened:
-    return Opened(SinkContract(), endpoint, session, schema)
+def opened(endpoint: Endpoint, session: Any, schema: str = "id bigint, word string") -> OpenSink:
+    return OpenSink(SinkContract(), endpoint, session, schema)
 
 
 def refusal(endpoint: Endpoint, delivery: str = "exactly_once") -> str:

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import StateError, StepError
-from penstock.frontends.topology.declare import BoltDeclared
+from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.logic.components import END, Bolt, Spout, TaskContext
 from penstock.graph.types import STRING
@@ -401,7 +401,7 @@ def test_an_error_names_the_bolt_and_the_tuple(same: Case) -> None:
 def counting(tasks: int, bolt: type[Bolt] = Count) -> Topology:
     top = Topology("parallel")
     top.spout("words", ps.items([], "word string"))
-    counts: BoltDeclared = top.bolt("count", bolt, parallelism=tasks)
+    counts: BoltDeclaration = top.bolt("count", bolt, parallelism=tasks)
     counts.custom("words", lambda values: ord(values.word) % tasks)
     top.sink("out", ps.console(), from_="count")
     return top

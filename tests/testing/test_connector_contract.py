@@ -14,7 +14,7 @@ from penstock.connectors.base import Batch, Staged
 from penstock.connectors.delivery import LedgerSink
 from penstock.connectors.files.manifests import committed_files
 from penstock.graph.nodes import Endpoint
-from penstock.testing.connectors import Opened, SinkContract, SourceContract
+from penstock.testing.connectors import OpenSink, SinkContract, SourceContract
 
 pytestmark = pytest.mark.spark
 
@@ -74,6 +74,6 @@ def test_a_sink_without_a_ledger_is_caught(test: str, penstock_spark: Any) -> No
             return shown
 
     contract, endpoint = Contract(), ps.connector(Naive(shown))
-    opened = Opened(contract, endpoint, penstock_spark, contract.schema)
+    opened = OpenSink(contract, endpoint, penstock_spark, contract.schema)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         getattr(contract, test)(opened, endpoint)

@@ -22,7 +22,7 @@ from penstock.graph.nodes import Endpoint
 from penstock.storage import MemoryStorage
 from penstock.testing.verify import (
     WINDOWS,
-    Following,
+    FollowingReader,
     Glance,
     Plan,
     Reader,
@@ -154,7 +154,7 @@ class ForgetfulTarget(Target):
         return _Lines(Path(options["path"]))
 
 
-class _Lines(Following):
+class _Lines(FollowingReader):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.lines = path.open()

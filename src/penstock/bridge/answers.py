@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """Ends a request with a status; `close` ends the connection too."""
 
     def __init__(

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from penstock.bridge.answers import Refused, answer
+from penstock.bridge.answers import Refusal, answer
 from penstock.bridge.guard import Guard
 from penstock.bridge.intake import Closing
 from penstock.bridge.limits import Limits
 from penstock.bridge.records import BadInput, Keys, Submission, pieces
 from penstock.bridge.request import Head, read_head
 from penstock.bridge.server import Reader, Server, Writer, complain
-from penstock.bridge.sorting import KeyReused, Stored
+from penstock.bridge.sorting import KeyReused, StoredRecords
 from penstock.log import Log
 
 _CHUNK = 64 << 10
@@ -28,7 +28,7 @@ _LATER = {"Retry-After": "1"}
 
 
 @dataclass(frozen=True)
-class Taking:
+class RequestFormat:
     """How requests become records: where their keys are, and which of their headers are kept."""
 
     key_header: str = ""
@@ -80,12 +80,12 @@ class HttpBridge(Server):
         log: Log,
         topic: str,
         *,
-        taking: Taking | None = None,
+        taking: RequestFormat | None = None,
         guard: Guard | None = None,
         limits: Limits | None = None,
     ) -> None:
         super().__init__(log, topic, limits)
-        self.taking, self.guard = taking or Taking(), guard or Guard()
+        self.taking, self.guard = taking or RequestFormat(), guard or Guard()
         self.path = f"/topics/{topic}"
 
     def refusal(self) -> bytes:
@@ -97,7 +97,7 @@ class HttpBridge(Server):
         while first := await self.more(reader, writer, 1):
             try:
                 keep = await self._exchange(first, reader, writer)
-            except Refused as error:
+            except Refusal as error:
                 keep = not error.close
                 await self.send(writer, answer(error.status, {"error": error.text}, keep=keep, headers=error.headers))
             if not keep or self.stopping:
@@ -114,7 +114,7 @@ class HttpBridge(Server):
             return head.keep
         try:
             self._admit(head)
-        except Refused as error:
+        except Refusal as error:
             await self._pass_over(head, error, reader)
             raise
         body = await self._body(head, reader, writer)
@@ -129,9 +129,9 @@ class HttpBridge(Server):
             async with asyncio.timeout(self.limits.head_seconds):
                 return read_head(first + await reader.readuntil(b"\r\n\r\n"))
         except TimeoutError:
-            raise Refused(408, "the head of the request did not come in time", close=True) from None
+            raise Refusal(408, "the head of the request did not come in time", close=True) from None
         except asyncio.LimitOverrunError:
-            raise Refused(431, f"the head of a request has at most {self.stream_limit} bytes", close=True) from None
+            raise Refusal(431, f"the head of a request has at most {self.stream_limit} bytes", close=True) from None
 
     def _health(self) -> tuple[int, dict[str, str]]:
         if self.stopping:
@@ -142,30 +142,30 @@ class HttpBridge(Server):
 
     def _only(self, head: Head, method: str) -> None:
         if head.method != method:
-            raise Refused(405, f"{head.path} takes {method}", close=True, headers={"Allow": method})
+            raise Refusal(405, f"{head.path} takes {method}", close=True, headers={"Allow": method})
 
     def _admit(self, head: Head) -> None:
         """Refuse, before its body is read, a request that will not be taken."""
         self._trust(head)
         if head.path != self.path:
-            raise Refused(404, f"records go to POST {self.path}")
+            raise Refusal(404, f"records go to POST {self.path}")
         self._only(head, "POST")
         head.length(self.limits.body)
         if head.headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refused(415, "bodies are taken as they are, without Content-Encoding")
+            raise Refusal(415, "bodies are taken as they are, without Content-Encoding")
         if self.stopping:
-            raise Refused(503, "the bridge is stopping", close=True, headers=_LATER)
+            raise Refusal(503, "the bridge is stopping", close=True, headers=_LATER)
         if self.intake.room.full:
             raise _too_much()
 
     def _trust(self, head: Head) -> None:
         kind, _, token = head.headers.get("authorization", "").partition(" ")
         if self.guard.asks and not (kind.lower() == "bearer" and self.guard.knows(token.strip())):
-            raise Refused(401, "a token is needed: Authorization: Bearer TOKEN", headers={"WWW-Authenticate": "Bearer"})
+            raise Refusal(401, "a token is needed: Authorization: Bearer TOKEN", headers={"WWW-Authenticate": "Bearer"})
         if "origin" in head.headers or not self.guard.trusts_host(head.headers.get("host", "localhost")):
-            raise Refused(403, "records are not taken from web pages", close=True)
+            raise Refusal(403, "records are not taken from web pages", close=True)
 
-    async def _pass_over(self, head: Head, error: Refused, reader: Reader) -> None:
+    async def _pass_over(self, head: Head, error: Refusal, reader: Reader) -> None:
         """Read a short body that nobody wants, so that the connection can go on; a long one ends it."""
         text = head.headers.get("content-length", "0")
         small = "transfer-encoding" not in head.headers and len(text) < 9 and text.isdecimal() and int(text) <= _CHUNK
@@ -192,12 +192,12 @@ class HttpBridge(Server):
                     if room.full and length:
                         raise _too_much(close=True)
         except TimeoutError:
-            raise Refused(408, "the body did not come in time", close=True) from None
+            raise Refusal(408, "the body did not come in time", close=True) from None
         finally:
             room.give(0, sum(map(len, parts)))
         return b"".join(parts)
 
-    async def _store(self, head: Head, body: bytes) -> list[Stored]:
+    async def _store(self, head: Head, body: bytes) -> list[StoredRecords]:
         close = not head.keep
         try:
             given = self.taking.given(head, body)
@@ -205,16 +205,16 @@ class HttpBridge(Server):
                 raise _too_much(close=close)
             return await self.intake.put(given)
         except BadInput as error:
-            raise Refused(400, str(error), close=close) from None
+            raise Refusal(400, str(error), close=close) from None
         except KeyReused as error:
-            raise Refused(422, str(error), close=close) from None
+            raise Refusal(422, str(error), close=close) from None
         except Closing:
-            raise Refused(503, "the bridge is stopping", close=True, headers=_LATER) from None
-        except Refused:
+            raise Refusal(503, "the bridge is stopping", close=True, headers=_LATER) from None
+        except Refusal:
             raise
         except Exception as error:
             complain(f"{self.topic} cannot be written: {error}")
-            raise Refused(503, "the log cannot be written now", close=close, headers=_LATER) from None
+            raise Refusal(503, "the log cannot be written now", close=close, headers=_LATER) from None
 
     async def _drain(self, reader: Reader, writer: Writer) -> None:
         """Let the client read the answer: closing over what it still sends would take the answer away from it."""
@@ -225,11 +225,11 @@ class HttpBridge(Server):
                     pass
 
 
-def _too_much(*, close: bool = False) -> Refused:
-    return Refused(429, "too much waits for the disk; try again", close=close, headers=_LATER)
+def _too_much(*, close: bool = False) -> Refusal:
+    return Refusal(429, "too much waits for the disk; try again", close=close, headers=_LATER)
 
 
-def positions_of(stored: list[Stored]) -> dict[str, object]:
+def positions_of(stored: list[StoredRecords]) -> dict[str, object]:
     """The positions of the records of a request, for the client."""
     positions = [{"partition": s.partition, "offset": s.offset, "records": len(s.rows)} for s in stored]
     return {"records": sum(len(s.rows) for s in stored), "positions": positions}

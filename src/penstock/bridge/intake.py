@@ -13,7 +13,7 @@ from itertools import count
 from penstock.bridge.limits import Limits, Room
 from penstock.bridge.records import BadInput, Submission
 from penstock.bridge.seen import Known, KnownKeys
-from penstock.bridge.sorting import PendingBatch, Sorting, Stored, Waiting
+from penstock.bridge.sorting import PendingBatch, RequestSorter, StoredRecords, WaitingRequest
 from penstock.log import Log
 
 _GROUP_BYTES = 8 << 20
@@ -36,20 +36,20 @@ class Intake:
         self._seen.load(log, topic)
         self._producer = log.producer()
         self._turn = count()
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[WaitingRequest] = deque()
         self._change = threading.Condition()
         self._closing = False
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="penstock-bridge", daemon=True).start()
 
-    async def put(self, given: Submission) -> list[Stored]:
+    async def put(self, given: Submission) -> list[StoredRecords]:
         """Store a request; on disk on return."""
         if self._closing:
             raise Closing
         if self.compacted and (given.keys is None or None in given.keys):
             raise BadInput(f"topic {self.topic!r} is compacted, so every record needs a key")
-        waiting = Waiting(given, self._loop.create_future())
+        waiting = WaitingRequest(given, self._loop.create_future())
         self.room.take(1, given.size)
         with self._change:
             self._queue.append(waiting)
@@ -75,26 +75,26 @@ class Intake:
         with suppress(RuntimeError):  # the loop has gone, and with it everybody who waits
             self._loop.call_soon_threadsafe(what)
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[WaitingRequest]:
         """What waits, up to a fair amount; nothing when all is done and the bridge ends."""
         with self._change:
             self._change.wait_for(lambda: self._queue or self._closing)
-            group: list[Waiting] = []
+            group: list[WaitingRequest] = []
             size = 0
             while self._queue and size < _GROUP_BYTES:
                 group.append(self._queue.popleft())
                 size += group[-1].given.size
             return group
 
-    def _settle(self, group: list[Waiting]) -> None:
+    def _settle(self, group: list[WaitingRequest]) -> None:
         for waiting in group:
             self.room.give(1, waiting.given.size)
             waiting.settle()
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[WaitingRequest]) -> None:
         """Append what the requests of a group brought; each partition is one batch, of which all is there or nothing."""
         try:
-            sorting = Sorting(self._seen, self._partitions, next(self._turn) % self._partitions)
+            sorting = RequestSorter(self._seen, self._partitions, next(self._turn) % self._partitions)
             for waiting in group:
                 sorting.add(waiting)
             for partition, batch in sorted(sorting.pending.items()):

@@ -16,7 +16,7 @@ class KeyReused(Exception):
     """An idempotency key was used before, for another request."""
 
 
-class Stored(NamedTuple):
+class StoredRecords(NamedTuple):
     """Where records of a request are: its `rows`, from `offset` on. `again` says that they were there already."""
 
     partition: int
@@ -36,20 +36,20 @@ class Share:
     error: Exception | None = None
     twin: Share | None = None
 
-    def stored(self) -> Stored:
+    def stored(self) -> StoredRecords:
         """Where it is now, or what went wrong."""
         done = self.twin or self
         if done.error is not None:
             raise done.error
-        return Stored(self.partition, done.offset, self.rows, self.again)
+        return StoredRecords(self.partition, done.offset, self.rows, self.again)
 
 
 @dataclass
-class Waiting:
+class WaitingRequest:
     """A request that waits to be stored."""
 
     given: Submission
-    answer: asyncio.Future[list[Stored]]
+    answer: asyncio.Future[list[StoredRecords]]
     shares: list[Share] = field(default_factory=list)
     error: Exception | None = None
 
@@ -83,7 +83,7 @@ class PendingBatch:
         self.headers += [given.headers] * (len(share.rows) - 1)
 
 
-class Sorting:
+class RequestSorter:
     """Spreads the requests of a group over the partitions; what is stored already is only looked up."""
 
     def __init__(self, seen: KnownKeys, partitions: int, turn: int) -> None:
@@ -91,7 +91,7 @@ class Sorting:
         self._pending: dict[bytes, tuple[bytes, dict[int, Share]]] = {}
         self.pending: dict[int, PendingBatch] = {}
 
-    def add(self, waiting: Waiting) -> None:
+    def add(self, waiting: WaitingRequest) -> None:
         """Sort a request in."""
         given = waiting.given
         if given.ident and self._reused(given):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import SourceContext
-from penstock.connectors.parsing import PARSED, Reading, literal
+from penstock.connectors.parsing import PARSED, TextReading, literal
 from penstock.errors import Failure
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -45,7 +45,7 @@ def read_values(
     frame: DataFrame,
     context: SourceContext,
     schema: Schema,
-    reading: Reading,
+    reading: TextReading,
     position: str,
     beside: Sequence[str] = (),
     *wrong: str,

@@ -39,7 +39,7 @@ JSON = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextReading:
     """How Spark reads a text, in SQL: the column `__parsed`, the struct of fields in it, and whether the text is no record."""
 
     parse: str
@@ -57,7 +57,7 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def json_reading(text: str, schema: Schema) -> Reading:
+def json_reading(text: str, schema: Schema) -> TextReading:
     """How a text, given as SQL, is read as one JSON object of a schema."""
     wide = _with(t.Struct(schema.fields), {t.TINYINT: t.SMALLINT})
     parse = _from_json(text, schema, wide)
@@ -72,7 +72,7 @@ def json_reading(text: str, schema: Schema) -> Reading:
         *unfit(value, schema.fields),
         *_overflowed(value, again, text, schema.fields),
     ]
-    return Reading(parse, _narrow(value, schema, wide), " or ".join(bad))
+    return TextReading(parse, _narrow(value, schema, wide), " or ".join(bad))
 
 
 def _from_json(text: str, schema: Schema, kind: t.Struct) -> str:
@@ -101,13 +101,13 @@ def _narrow(value: str, schema: Schema, wide: t.Struct) -> str:
     return f"struct({', '.join(parts)})"
 
 
-def csv_reading(text: str, schema: Schema) -> Reading:
+def csv_reading(text: str, schema: Schema) -> TextReading:
     """How a text, given as SQL, is read as a line of CSV."""
     ddl = csv_ddl(schema)
     parse = f"from_csv({text}, {literal(ddl)}, {_options(CSV)})"
     cells = ", ".join(f"{sql} as {quote(name)}" for name, sql in csv_cells(PARSED, schema).items())
     bad = [f"{PARSED} is null", f"{PARSED}.{TEXT} is not null", *csv_unfit(PARSED, schema)]
-    return Reading(parse, f"struct({cells})", " or ".join(bad))
+    return TextReading(parse, f"struct({cells})", " or ".join(bad))
 
 
 def csv_ddl(schema: Schema) -> str:

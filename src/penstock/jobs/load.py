@@ -30,7 +30,7 @@ _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedFlow:
     """A flow, and its module."""
 
     graph: Graph
@@ -44,7 +44,7 @@ class Loaded:
         return self.path.parent if self.path is not None else Path.cwd()
 
 
-def load_flow(target: str) -> Loaded:
+def load_flow(target: str) -> LoadedFlow:
     """The flow that `FILE.py[:name]` or `package.module[:name]` stands for."""
     where, name = _split(target)
     with _loading():
@@ -53,7 +53,7 @@ def load_flow(target: str) -> Loaded:
         graph = _graph(flow)
     assert graph is not None
     file = getattr(module, "__file__", None)
-    return Loaded(graph, module.__name__, Path(file).absolute() if file else None, flow)
+    return LoadedFlow(graph, module.__name__, Path(file).absolute() if file else None, flow)
 
 
 def _split(target: str) -> tuple[str, str]:

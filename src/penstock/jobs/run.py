@@ -12,7 +12,7 @@ from penstock.errors import FlowError, OptionError
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.launch import Launch, Watchers
-from penstock.jobs.load import Loaded
+from penstock.jobs.load import LoadedFlow
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def start(spec: RunSpec, flow: object, watchers: Watchers | None = None) -> Run:
     """
     graph, folder = graph_of(flow), _folder_of(flow)
     use_py_files(spec.py_files)
-    spec = replace(spec, by_value=(*spec.by_value, flow.module)) if isinstance(flow, Loaded) and flow.module else spec
+    spec = (
+        replace(spec, by_value=(*spec.by_value, flow.module)) if isinstance(flow, LoadedFlow) and flow.module else spec
+    )
     launch = Launch(graph, spec, watchers, folder=folder)
     launch.check()
     return Run(launch)
@@ -109,7 +111,7 @@ def use_py_files(files: Iterable[str]) -> None:
 
 def _folder_of(flow: object) -> Path | None:
     """Where the user's modules are: beside the file of the flow, or beside the program itself."""
-    if isinstance(flow, Loaded):
+    if isinstance(flow, LoadedFlow):
         return flow.folder
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return Path(file).absolute().parent if file else None

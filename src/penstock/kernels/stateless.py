@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
-from penstock.graph.logic.tagged import Tagged
+from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Node, Select, Where, WithColumns
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out, RecordFailed
@@ -157,7 +157,7 @@ def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]
     """Records with their tags, parted by output."""
     parts: dict[str, list[Any]] = {o.name: [] for o in kernel.node.outputs}
     for record in records:
-        if isinstance(record, Tagged):
+        if isinstance(record, TaggedRecord):
             _part(kernel.node, parts, record.output).append(record.record)
         else:
             parts["out"].append(record)

@@ -85,7 +85,7 @@ class BatchReported:
 
 
 @dataclass(frozen=True)
-class Polled:
+class Poll:
     """What there is to see between events.
 
     Attributes:
@@ -137,7 +137,7 @@ Event = (
     | BatchFinished
     | BatchFailed
     | BatchReported
-    | Polled
+    | Poll
     | QueryEnded
     | SourceFailed
     | StopRequested
@@ -217,7 +217,7 @@ class Machine:
 
     def handle(self, event: Event) -> tuple[Command, ...]:
         """Takes in what has happened; returns what is to be done, in this order."""
-        if isinstance(event, Polled):
+        if isinstance(event, Poll):
             return self._polled(event)
         if isinstance(event, BatchStarted | BatchFinished | BatchReported | BatchFailed):
             return self._batch_event(event)
@@ -274,7 +274,7 @@ class Machine:
             self._end()
         return self._settled()
 
-    def _polled(self, event: Polled) -> tuple[Command, ...]:
+    def _polled(self, event: Poll) -> tuple[Command, ...]:
         if event.is_idle and self.batch is None:
             self.has_answered = True
             self._idle_since = event.now if self._idle_since is None else self._idle_since
@@ -284,7 +284,7 @@ class Machine:
             return self._stop(abandons=self.batch is not None)
         return self._settled() or self._ticked_if(event.is_due or event.has_replays)
 
-    def _is_reached(self, event: Polled) -> bool:
+    def _is_reached(self, event: Poll) -> bool:
         """Whether a condition of the run's end holds. None does before the sources were asked, so that work that waits is seen."""
         course, began = self.course, event.now if self._began is None else self._began
         if not self.has_answered:

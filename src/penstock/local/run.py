@@ -60,7 +60,7 @@ ROUNDS = 10_000
 
 
 @dataclass
-class Committed:
+class CommittedState:
     """What a barrier made safe: the state of every step, how far each source was read, what each sink holds."""
 
     states: Snapshots = field(default_factory=dict)
@@ -82,13 +82,13 @@ class LocalRun:
         graph: Graph,
         tables: Tables,
         clock: Callable[[], float] | None = None,
-        committed: Committed | None = None,
+        committed: CommittedState | None = None,
         program: Callable[[Graph], Program] = compiled,
     ) -> None:
         check_capture(graph)
         self.graph, self.tables = graph, tables
         self.clock = clock or Clock()
-        self.committed = committed or Committed()
+        self.committed = committed or CommittedState()
         self.program = program(graph)
         self.timeline = Timeline(self.program.graph)
         self.keeper = Timekeeper(self.timeline.inputs)
@@ -316,7 +316,7 @@ class LocalRun:
     def _located(self, step: str) -> str:
         """The position of the record on which a step failed at the end of a batch: the oracle takes the pending ones one by one."""
         if self.program.chunk > 1 and not isinstance(self.graph.by_name.get(step), MapAsync):
-            before = Committed(offsets=dict(self.committed.offsets))
+            before = CommittedState(offsets=dict(self.committed.offsets))
             oracle = LocalRun(self.graph, self.tables, self.clock, before, direct)
             try:
                 for source, records in self.pending:
@@ -353,7 +353,7 @@ class LocalRun:
         states = {step: self._snapshot(step, state) for step, state in self.states.items()}
         tables = {name: table.snapshot() for name, table in self.tables_kept.items()}
         timers = {step: each.snapshot() for step, each in self.timers.items()}
-        self.committed = Committed(states, dict(self.offsets), done, tables, self.times, timers)
+        self.committed = CommittedState(states, dict(self.offsets), done, tables, self.times, timers)
         self.results = {s: [] for s in self.results}
         self.pending = []
 

@@ -23,14 +23,14 @@ from penstock.log.errors import (
 )
 from penstock.log.produce.buffer import Ack
 from penstock.log.produce.producer import Producer
-from penstock.log.record import Appended, Record, TopicPartition
+from penstock.log.record import AppendResult, Record, TopicPartition
 from penstock.log.storage.quarantine import Skip
 from penstock.log.store import Log, PartitionInfo, TopicInfo
 from penstock.log.topic import TopicConfig
 
 __all__ = [
     "Ack",
-    "Appended",
+    "AppendResult",
     "BadPredicate",
     "BadRecord",
     "BadSetting",

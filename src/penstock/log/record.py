@@ -38,7 +38,7 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where an append went: offsets `offset` to `offset + records` (not included).
 
     `duplicate` says that the batch was in the log already, from an earlier try; `offset` is then -1 when it is too long ago.

@@ -16,7 +16,7 @@ from penstock.log.errors import Damage, LogDamaged, LogError, OffsetOutOfRange
 from penstock.log.partition import Partition
 from penstock.log.produce.identity import anonymous, register
 from penstock.log.produce.producer import Producer, check_keys, now_ms
-from penstock.log.record import Appended, Record, TopicPartition
+from penstock.log.record import AppendResult, Record, TopicPartition
 from penstock.log.storage import quarantine
 from penstock.log.storage.batch import body_of
 from penstock.log.storage.compaction import compact
@@ -172,7 +172,7 @@ class Log:
         batches = self._partition(topic, partition).batches(offset, end, max_bytes)
         return arrow.table(batches, topic, partition, end)
 
-    def append_arrow(self, topic: str, partition: int, data: pa.Table | pa.RecordBatch) -> Appended:
+    def append_arrow(self, topic: str, partition: int, data: pa.Table | pa.RecordBatch) -> AppendResult:
         """Append a table with `value` and perhaps `key`, `timestamp`, `headers` as one batch: all of it or nothing."""
         from penstock.log import arrow
 

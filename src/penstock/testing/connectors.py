@@ -79,7 +79,7 @@ VALUES: list[tuple[Any, ...]] = [
 """A row of every kind of value, one of nothing but nulls, and one of empty values."""
 
 
-class Opened:
+class OpenSink:
     """A sink that was opened by a driver, with batches of its own making."""
 
     def __init__(self, contract: SinkContract, endpoint: Endpoint, spark: SparkSession, schema: str) -> None:
@@ -145,16 +145,16 @@ class SinkContract:
         return [(i, f"word {i}") for i in range(first, first + many)]
 
     @pytest.fixture
-    def opened(self, endpoint: Endpoint, penstock_spark: SparkSession) -> Iterator[Opened]:
+    def opened(self, endpoint: Endpoint, penstock_spark: SparkSession) -> Iterator[OpenSink]:
         """The sink, opened by a first driver."""
-        made = Opened(self, endpoint, penstock_spark, self.schema)
+        made = OpenSink(self, endpoint, penstock_spark, self.schema)
         yield made
         made.connector.close()
 
     @contextmanager
-    def another(self, opened: Opened, endpoint: Endpoint) -> Iterator[Opened]:
+    def another(self, opened: OpenSink, endpoint: Endpoint) -> Iterator[OpenSink]:
         """A second driver of the same flow and life."""
-        made = Opened(self, endpoint, opened.spark, opened.schema)
+        made = OpenSink(self, endpoint, opened.spark, opened.schema)
         try:
             yield made
         finally:
@@ -167,14 +167,14 @@ class SinkContract:
         assert not missing, f"{len(missing)} rows are missing, such as {missing[0]}"
         assert not extra, f"{len(extra)} rows are too many, such as {extra[0]}"
 
-    def test_what_is_staged_is_not_shown(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_what_is_staged_is_not_shown(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """A reader sees nothing of a batch that is not committed."""
         staged = opened.stage(0, self.rows(0, 20))
         self.same(endpoint, [])
         staged.commit()
         self.same(endpoint, self.rows(0, 20))
 
-    def test_an_aborted_batch_leaves_nothing(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_an_aborted_batch_leaves_nothing(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """What is aborted is never shown, and nothing of it stays aside."""
         opened.stage(0, self.rows(0, 20)).abort()
         self.same(endpoint, [])
@@ -182,7 +182,7 @@ class SinkContract:
         opened.write(0, self.rows(0, 5))
         self.same(endpoint, self.rows(0, 5))
 
-    def test_batches_add_up(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_batches_add_up(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """Every batch is shown, also an empty one in between, and nothing is left aside."""
         opened.write(0, self.rows(0, 7))
         opened.write(1, [])
@@ -190,11 +190,11 @@ class SinkContract:
         self.same(endpoint, self.rows(0, 12))
         assert self.left_aside(endpoint) == 0
 
-    def test_the_number_of_rows_is_told(self, opened: Opened) -> None:
+    def test_the_number_of_rows_is_told(self, opened: OpenSink) -> None:
         """A staged batch knows how many rows it has, if the sink can tell."""
         assert opened.stage(0, self.rows(0, 13)).rows in (13, None)
 
-    def test_a_failed_task_leaves_nothing(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_failed_task_leaves_nothing(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """When a batch breaks half-way while it is staged, no part of it is shown."""
         broken = opened.frame(self.rows(0, 50)).where("id < 40 or raise_error('broken') is null")
         with pytest.raises(Exception, match="broken"):
@@ -207,12 +207,12 @@ class SinkContract:
         wanted = [names.index(n) for n in schema_of(self.kinds).names]
         rows = [tuple(row[i] for i in wanted) for row in VALUES]
         target = self.for_kinds(endpoint)
-        made = Opened(self, target, penstock_spark, self.kinds)
+        made = OpenSink(self, target, penstock_spark, self.kinds)
         made.write(0, rows)
         made.connector.close()
         self.same(target, rows)
 
-    def test_a_batch_that_comes_again_is_shown_once(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_batch_that_comes_again_is_shown_once(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """A replay shows nothing twice, whatever its partitions."""
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 20), parts=2)
@@ -222,7 +222,7 @@ class SinkContract:
         self.same(endpoint, self.rows(0, 25))
         assert self.left_aside(endpoint) == 0
 
-    def test_a_batch_of_other_offsets_is_refused(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_batch_of_other_offsets_is_refused(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """The same number with another fingerprint means that the checkpoint is another: fail closed."""
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 5))
@@ -231,7 +231,7 @@ class SinkContract:
             staged.commit()
         self.same(endpoint, self.rows(0, 5))
 
-    def test_a_batch_going_backwards_is_refused(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_batch_going_backwards_is_refused(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """An older batch means that the checkpoint is older than the sink."""
         _needs_ledger(opened)
         for number in range(3):
@@ -241,7 +241,7 @@ class SinkContract:
             staged.commit()
         self.same(endpoint, self.rows(0, 15))
 
-    def test_a_gap_is_refused(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_gap_is_refused(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """A batch that is not the next means that the sink is older than the checkpoint."""
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 5))
@@ -250,7 +250,7 @@ class SinkContract:
             staged.commit()
         self.same(endpoint, self.rows(0, 5))
 
-    def test_a_driver_that_was_replaced_is_refused(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_driver_that_was_replaced_is_refused(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """When a second driver opens the sink the first can commit no more, not even what it has staged."""
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 5))
@@ -264,7 +264,7 @@ class SinkContract:
             second.write(2, self.rows(10, 5))
         self.same(endpoint, self.rows(0, 15))
 
-    def test_a_driver_that_starts_first_is_refused_before_any_batch(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_driver_that_starts_first_is_refused_before_any_batch(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """The fence holds from the moment a sink is opened, not only once something is written."""
         _needs_ledger(opened)
         staged = opened.stage(0, self.rows(0, 5))
@@ -274,7 +274,7 @@ class SinkContract:
             second.write(0, self.rows(0, 5))
         self.same(endpoint, self.rows(0, 5))
 
-    def test_a_driver_that_starts_again_finds_the_last_entry(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_driver_that_starts_again_finds_the_last_entry(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """The ledger tells the batch, its fingerprint, its rows and the text of its offsets."""
         _needs_ledger(opened)
         assert opened.entry is None
@@ -286,7 +286,7 @@ class SinkContract:
         assert (found.batch, found.fingerprint, found.rows) == (1, "print of 1", 3)
         assert found.offsets == "offsets of 1"
 
-    def test_what_a_dead_driver_staged_is_removed(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_what_a_dead_driver_staged_is_removed(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """A driver that takes over clears what the one before it has left, and shows none of it."""
         _needs_ledger(opened)
         opened.stage(0, self.rows(0, 5))
@@ -295,7 +295,7 @@ class SinkContract:
             assert self.left_aside(endpoint) == 0
         self.same(endpoint, self.rows(0, 5))
 
-    def test_lives_do_not_meet(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_lives_do_not_meet(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """The ledger of one lineage says nothing of another."""
         _needs_ledger(opened)
         opened.write(0, self.rows(0, 5))
@@ -304,7 +304,7 @@ class SinkContract:
         made.close()
         assert found is None
 
-    def test_a_reader_sees_whole_batches_only(self, opened: Opened, endpoint: Endpoint) -> None:
+    def test_a_reader_sees_whole_batches_only(self, opened: OpenSink, endpoint: Endpoint) -> None:
         """Whoever reads while batches are written sees each as a whole or not at all, and never less than before."""
         _needs_ledger(opened)
         size, batches = 400, 4
@@ -328,7 +328,7 @@ class SinkContract:
         self.same(endpoint, self.rows(0, size * batches))
 
 
-def _needs_ledger(opened: Opened) -> None:
+def _needs_ledger(opened: OpenSink) -> None:
     if opened.delivery != EXACTLY_ONCE:
         pytest.skip("the sink does not hold exactly_once")
 

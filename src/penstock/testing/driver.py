@@ -19,7 +19,7 @@ from penstock.kernels.changes.rows import Bag, frozen
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
-from penstock.local.run import Committed, LocalRun
+from penstock.local.run import CommittedState, LocalRun
 
 Record: TypeAlias = object
 """A record of a user may be anything that fits the schema."""
@@ -154,10 +154,10 @@ class Driver:
         self.program = direct if oracle else compiled
         self.run = self._run(self.graph, self._bootstrapped())
 
-    def _run(self, graph: Graph, committed: Committed | None = None) -> LocalRun:
+    def _run(self, graph: Graph, committed: CommittedState | None = None) -> LocalRun:
         return LocalRun(graph, self._table, self.clock, committed, self.program)
 
-    def _bootstrapped(self) -> Committed | None:
+    def _bootstrapped(self) -> CommittedState | None:
         """What the flow's bootstraps leave in its steps; None when it has none."""
         if not self.graph.bootstraps:
             return None
@@ -167,7 +167,7 @@ class Driver:
         past.history()
         past.close()
         made = past.committed
-        return Committed(states=made.states, tables=made.tables, timers=made.timers)
+        return CommittedState(states=made.states, tables=made.tables, timers=made.timers)
 
     def _table(self, endpoint: Endpoint) -> Iterable[Record]:
         """The rows of a static table: those the test gave for a join, else those of the endpoint."""

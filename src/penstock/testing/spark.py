@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Collected:
+class CollectedRows:
     """Sinks that keep what they get, a batch that runs again replaces its first run."""
 
     def __init__(self, graph: Graph) -> None:
@@ -82,7 +82,7 @@ def run_spark(
     from penstock.spark.run import run_bounded, run_live
 
     graph: Graph = flow if isinstance(flow, Graph) else flow.graph
-    collected = Collected(graph)
+    collected = CollectedRows(graph)
     nodes = tuple(_tested(n, inputs or {}, tables or {}, cuts, collected) for n in graph.nodes)
     changed = Graph(graph.name, nodes, graph.bootstraps)
     if cuts is None:
@@ -99,7 +99,7 @@ def _tested(
     inputs: Records,
     tables: Records,
     cuts: int | Mapping[str, list[int]] | None,
-    collected: Collected,
+    collected: CollectedRows,
 ) -> Node:
     if isinstance(node, Source) and node.name in inputs:
         mine: Any = cuts.get(node.name, 1) if isinstance(cuts, Mapping) else cuts or 1

@@ -13,7 +13,7 @@ import typer
 
 from penstock.bridge import HttpBridge, Limits, SocketBridge
 from penstock.bridge.guard import Guard
-from penstock.bridge.http import Taking
+from penstock.bridge.http import RequestFormat
 from penstock.bridge.records import Keys
 from penstock.bridge.server import Server
 from penstock.cli.duration import seconds
@@ -72,7 +72,7 @@ def http(  # noqa: PLR0913 - each is an option of the command
     if key_header and key_field:
         raise typer.BadParameter("--key-header and --key-field exclude each other: one says where the key is")
     guard = _guard(host, token_env, token_file, anyone)
-    taking = Taking(key_header, key_field, tuple(keep_header or ()))
+    taking = RequestFormat(key_header, key_field, tuple(keep_header or ()))
     limits = _limits(max_body, max_waiting, max_connections)
 
     def made(found: Log) -> Server:

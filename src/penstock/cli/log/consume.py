@@ -68,7 +68,7 @@ class Start:
 
 
 @dataclass
-class Reading:
+class RecordOutput:
     """Writes records out, and commits what was written out: at most once a second, and at the end."""
 
     out: BinaryIO
@@ -203,7 +203,7 @@ def consume(  # noqa: PLR0913 - each is an option of the command
     start = Start(from_beginning, tuple(offset or ()), from_time, tuple(partition or ()), follow)
     with opened(log, debug=debug) as found, stop_signals(lambda: None) as stop:
         ends = None if follow else {p: end for p, (_, end) in found.offsets(topic).items()}
-        reading = Reading(sys.stdout.buffer, json_line if format == "json" else shape, most, skip_damage)
+        reading = RecordOutput(sys.stdout.buffer, json_line if format == "json" else shape, most, skip_damage)
         reading.consumer = _consumer(found, topic, group or None, where or None, start, reading.revoked)
         with reading.consumer:
             _say_what_is_shown(topic, group, start)

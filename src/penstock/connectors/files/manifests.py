@@ -21,7 +21,7 @@ FOLDER = "_penstock/manifests"
 
 
 @dataclass(frozen=True)
-class Named:
+class BatchFile:
     """A file of a batch: its name in the folder, where it waits until it is there, its size and checksum."""
 
     name: str
@@ -63,7 +63,7 @@ class Manifests:
                 return Tail(position, fence, link)
         return Tail(position, fence)
 
-    def put(self, tail: Tail, entry: Entry, files: list[Named]) -> bool:
+    def put(self, tail: Tail, entry: Entry, files: list[BatchFile]) -> bool:
         """Makes a batch real; false when another link was added after the tail meanwhile."""
         return self._add(tail, asdict(entry) | {"files": [asdict(f) for f in files]})
 
@@ -76,7 +76,7 @@ class Manifests:
 
     def settle(self, manifest: Link) -> None:
         """Moves the files of a batch that are not at their final paths yet; another driver may do the same just now."""
-        for file in (Named(**f) for f in manifest["files"]):
+        for file in (BatchFile(**f) for f in manifest["files"]):
             final, aside = f"{self.path}/{file.name}", f"{self.path}/{file.aside}"
             if not self.disk.exists(final) and self.disk.exists(aside):
                 self._move(aside, final)
@@ -130,7 +130,7 @@ def committed_by_folder(path: str) -> dict[str, list[str]]:
     folder = Path(plain_path(path))
     made: dict[str, list[str]] = {}
     for _, manifest in manifests_of(folder) if "://" not in str(folder) else ():
-        for file in (Named(**f) for f in manifest["files"]):
+        for file in (BatchFile(**f) for f in manifest["files"]):
             final = folder / file.name
             found = final if final.exists() else folder / file.aside
             made.setdefault(str(found.parents[file.name.count("/")]), []).append(str(found))

@@ -32,14 +32,14 @@ _FOLDER = "__folder_"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """A file that a task has written: its name below the folder, and how many rows it has."""
 
     name: str
     rows: int
 
 
-def write_parts(frame: DataFrame, kind: str, by: tuple[str, ...], storage: Storage, folder: str) -> list[Written]:
+def write_parts(frame: DataFrame, kind: str, by: tuple[str, ...], storage: Storage, folder: str) -> list[WrittenFile]:
     """Writes the rows of a frame to files in a folder of a storage; by the values of some fields into folders of that."""
     inside = [name for name in frame.columns if name not in by]
     header = _csv_header(inside) if kind == "csv" else b""
@@ -47,7 +47,7 @@ def write_parts(frame: DataFrame, kind: str, by: tuple[str, ...], storage: Stora
     values = [f"cast({quote(name)} as string) as {_FOLDER}{at}" for at, name in enumerate(by)]
     prepared = frame.selectExpr(*values, *_contents(frame, kind, inside))
     found = prepared.mapInArrow(task, "name string, rows bigint").collect()
-    return [Written(row["name"], row["rows"]) for row in found]
+    return [WrittenFile(row["name"], row["rows"]) for row in found]
 
 
 def _contents(frame: DataFrame, kind: str, inside: list[str]) -> list[str]:
@@ -80,7 +80,7 @@ class PartTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes the files of a task; yields their names and numbers of rows."""
-        made: list[Written] = []
+        made: list[WrittenFile] = []
         files: dict[str, PartFile] = {}
         with ExitStack() as opened:
             for batch in batches:
@@ -93,7 +93,7 @@ class PartTask:
         names, rows = [each.name for each in made], [each.rows for each in made]
         yield pa.RecordBatch.from_arrays([pa.array(names, pa.string()), pa.array(rows, pa.int64())], ["name", "rows"])
 
-    def _send(self, file: PartFile) -> Written:
+    def _send(self, file: PartFile) -> WrittenFile:
         with file.file:
             return file.send(self.storage, self.folder)
 
@@ -183,9 +183,9 @@ class PartFile:
         self.part.add(rows)
         self.rows += rows.num_rows
 
-    def send(self, storage: Storage, folder: str) -> Written:
+    def send(self, storage: Storage, folder: str) -> WrittenFile:
         """Writes it to the store, as a whole."""
         self.part.finish()
         self.file.seek(0)
         storage.write(f"{folder}/{self.name}", iter(lambda: self.file.read(_PART), b""))
-        return Written(self.name, self.rows)
+        return WrittenFile(self.name, self.rows)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.base import Batch, SinkContext, Staged
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
-from penstock.connectors.files.manifests import Manifests, Named, entry_of
+from penstock.connectors.files.manifests import BatchFile, Manifests, entry_of
 from penstock.connectors.files.store import StoreDisk, check_conditions, check_shared
 from penstock.errors import RunError
 from penstock.faults import passing
@@ -18,7 +18,7 @@ from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from penstock.connectors.files.parts import Written
+    from penstock.connectors.files.parts import WrittenFile
 
 _ASIDE = re.compile(r"(\d+)-(\d+)-[0-9a-f]{8}")
 """What follows the sink in the name of a folder aside: the batch, the fence and a random part. The name of another sink may begin as this one's does."""
@@ -91,7 +91,7 @@ class StagedFiles(Staged):
         self.aside = f"{self.path}/{aside}"
         self.written: list[str] | None = None
 
-    def take(self, written: list[Written]) -> None:
+    def take(self, written: list[WrittenFile]) -> None:
         """Counts the files that tasks have written; what else lies aside is of attempts that failed."""
         self.rows, self.written = sum(each.rows for each in written), [each.name for each in written]
 
@@ -119,7 +119,7 @@ class StagedFiles(Staged):
 
     def _commit_once(self) -> None:
         manifests = Manifests(self.disk, self.path, self.batch.sink, self.batch.lineage)
-        files: list[Named] | None = None
+        files: list[BatchFile] | None = None
         while True:
             tail = manifests.tail()
             if tail.fence > self.fence:
@@ -132,8 +132,8 @@ class StagedFiles(Staged):
                 passing("after sink commit", self.batch.id)
         manifests.settle(tail.manifest or {"files": []})
 
-    def _named(self, name: str, final: str) -> Named:
-        return Named(final, f"{self.folder}/{name}", *self.disk.settle(f"{self.aside}/{name}"))
+    def _named(self, name: str, final: str) -> BatchFile:
+        return BatchFile(final, f"{self.folder}/{name}", *self.disk.settle(f"{self.aside}/{name}"))
 
     def _moves(self) -> list[tuple[str, str]]:
         """The files aside and the names they get."""

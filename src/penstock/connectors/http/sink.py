@@ -36,7 +36,7 @@ Numbered = Sequence[tuple[int, Any]]
 """Rows, each with its index in the batch."""
 
 
-class Refused(RunError):
+class RequestRefused(RunError):
     """The server does not take what a request holds."""
 
 
@@ -45,7 +45,7 @@ class HttpSink(RowSink):
 
     def __init__(self) -> None:
         self.is_closed = False
-        self.posting: Posting | None = None
+        self.posting: RequestSender | None = None
 
     def open(self, context: SinkContext) -> Entry | None:
         """Nothing to prepare."""
@@ -64,8 +64,8 @@ class HttpSink(RowSink):
         if self.posting is not None:
             self.posting.ended.set()
 
-    def _posting(self, batch: Batch) -> Posting:
-        self.posting = Posting(batch)
+    def _posting(self, batch: Batch) -> RequestSender:
+        self.posting = RequestSender(batch)
         if self.is_closed:
             self.posting.ended.set()
         return self.posting
@@ -108,7 +108,7 @@ class Request:
     body: bytes
 
 
-class Posting:
+class RequestSender:
     """Sends the requests of a batch, with one connection for each thread that is kept open."""
 
     def __init__(self, batch: Batch, ended: threading.Event | None = None) -> None:
@@ -125,7 +125,7 @@ class Posting:
         try:
             self.send(rows)
             return []
-        except Refused as error:
+        except RequestRefused as error:
             if len(rows) == 1:
                 return [Refusal(*rows[0], str(error))]
         half = len(rows) // 2
@@ -139,7 +139,7 @@ class Posting:
             if not said:
                 return
             if wait is None or left == 0 or self._paused(wait, pause):
-                kind = Refused if status in OF_THE_RECORD else RunError
+                kind = RequestRefused if status in OF_THE_RECORD else RunError
                 raise kind(
                     f"sink {self.batch.sink!r}: {self.options['host']} {said} (batch {self.batch.id}, Idempotency-Key {request.key})"
                 )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.kafka.schema_registry import Registered, Registry
+from penstock.connectors.kafka.schema_registry import RegisteredSchema, Registry
 from penstock.errors import RunError, SetupError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class AvroReader:
         return parsed(found)
 
 
-def parsed(found: Registered, known: dict[str, Any] | None = None) -> object:
+def parsed(found: RegisteredSchema, known: dict[str, Any] | None = None) -> object:
     """A schema ready for use; those it refers to are read first, so that their names are known."""
     known = {} if known is None else known
     for _, other in found.references:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.kafka.schema_registry import Registered, Registry
+from penstock.connectors.kafka.schema_registry import RegisteredSchema, Registry
 from penstock.errors import FlowError, RunError, SetupError
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
@@ -81,12 +81,12 @@ class ProtobufReader:
         return made
 
 
-def _file(found: Registered) -> FileDescriptor:
+def _file(found: RegisteredSchema) -> FileDescriptor:
     """The descriptor of a file, with those it imports in a pool of their own."""
     lib = protobuf()
     pool = lib.descriptor_pool.DescriptorPool()
 
-    def add(name: str, each: Registered) -> str:
+    def add(name: str, each: RegisteredSchema) -> str:
         proto = lib.descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(each.text))
         proto.name = name or proto.name or "value.proto"
         for other, registered in each.references:

@@ -48,7 +48,7 @@ _ARROW = pa.schema(
 
 
 @dataclass(frozen=True)
-class Reading:
+class TopicReading:
     """What the tasks need to know. It travels inside the data source, not as options, which Spark shows."""
 
     servers: str
@@ -75,10 +75,10 @@ class Reading:
         return f"Reading({', '.join(self.topics)})"
 
 
-def reading_of(context: SourceContext) -> Reading:
+def reading_of(context: SourceContext) -> TopicReading:
     """What the options of a source say."""
     given = context.options
-    return Reading(
+    return TopicReading(
         servers=given["servers"],
         client=dict(given["client"]),
         topics=tuple(given["topics"]),
@@ -110,7 +110,7 @@ class PythonKafka:
         return self.spark.read.format(self.name).load()
 
 
-def _source_class(called: str, reading: Reading) -> type[DataSource]:
+def _source_class(called: str, reading: TopicReading) -> type[DataSource]:
     """A data source for one reading; made here, so that it travels by value and with all it knows."""
 
     class KafkaInPython(DataSource):
@@ -141,7 +141,7 @@ class Range(InputPartition):
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches, and reads them."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: TopicReading) -> None:
         self.reading = reading
         self._planner: Planner | None = None
         self._goal: Offsets | None = None
@@ -190,7 +190,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 class BoundedReader(DataSourceReader):
     """Reads what is there."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: TopicReading) -> None:
         self.reading = reading
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -221,7 +221,7 @@ def limited(start: Offsets, latest: Offsets, most: int | None) -> Offsets:
 class Planner:
     """Finds offsets."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: TopicReading) -> None:
         self.reading = reading
         self.cluster = Cluster(reading.servers, reading.client)
         kafka = confluent()
@@ -278,7 +278,7 @@ class Planner:
         return int(low)
 
 
-def read_range(reading: Reading, part: Range) -> Iterator[Any]:
+def read_range(reading: TopicReading, part: Range) -> Iterator[Any]:
     """The records of a range as Arrow batches. Offsets may have gaps: compacted records, marks of transactions."""
     kafka = confluent()
     level = "read_committed" if reading.read_committed else "read_uncommitted"

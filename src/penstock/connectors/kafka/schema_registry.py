@@ -24,12 +24,12 @@ class RegistryDown(RunError):
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredSchema:
     """A schema as the registry has it, with those it refers to, by name."""
 
     kind: str
     text: str
-    references: tuple[tuple[str, Registered], ...] = ()
+    references: tuple[tuple[str, RegisteredSchema], ...] = ()
 
 
 @dataclass
@@ -39,10 +39,10 @@ class Registry:
     url: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     patience: float = 10.0
-    _by_id: dict[tuple[int, str], Registered] = field(default_factory=dict, repr=False)
+    _by_id: dict[tuple[int, str], RegisteredSchema] = field(default_factory=dict, repr=False)
     _ids: dict[tuple[str, str], int] = field(default_factory=dict, repr=False)
 
-    def schema(self, number: int, form: str = "") -> Registered:
+    def schema(self, number: int, form: str = "") -> RegisteredSchema:
         """The schema of an id; `form` asks for another form of it, such as `serialized`."""
         if (number, form) not in self._by_id:
             found = self._ask(f"/schemas/ids/{number}{_query(form)}")
@@ -54,13 +54,13 @@ class Registry:
             self._by_id[number, form] = self._registered(found, form)
         return self._by_id[number, form]
 
-    def _registered(self, found: dict[str, Any], form: str) -> Registered:
+    def _registered(self, found: dict[str, Any], form: str) -> RegisteredSchema:
         others = tuple(
             (r["name"], self._version(r["subject"], r["version"], form)) for r in found.get("references", ())
         )
-        return Registered(found.get("schemaType", "AVRO"), found["schema"], others)
+        return RegisteredSchema(found.get("schemaType", "AVRO"), found["schema"], others)
 
-    def _version(self, subject: str, version: int, form: str) -> Registered:
+    def _version(self, subject: str, version: int, form: str) -> RegisteredSchema:
         found = self._ask(f"/subjects/{quote(subject, safe='')}/versions/{version}{_query(form)}")
         if found is None:
             raise RunError(

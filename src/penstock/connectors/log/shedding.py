@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.graph.endpoints.shedding import Shed
+from penstock.graph.endpoints.shedding import ShedRule
 from penstock.log import Log
 
 SHED = "shed"
@@ -36,7 +36,9 @@ def records_shed(start: Offsets | None, end: Offsets | None) -> int:
     return sum(left["records"] for left in end.get(SHED, {}).values())
 
 
-def left_out(shed: Shed, log: Log, topic: str, start: dict[str, int], ends: dict[str, int], now: int) -> dict[str, Any]:
+def left_out(
+    shed: ShedRule, log: Log, topic: str, start: dict[str, int], ends: dict[str, int], now: int
+) -> dict[str, Any]:
     """What a batch that begins at `start` leaves out: up to where in each partition, and how many records."""
     firsts = {str(p): first for p, (first, _) in log.offsets(topic).items()}
     begin = {p: max(start.get(p, 0), firsts.get(p, 0)) for p in ends}
@@ -46,7 +48,7 @@ def left_out(shed: Shed, log: Log, topic: str, start: dict[str, int], ends: dict
 
 
 def _not_older(
-    shed: Shed, log: Log, topic: str, begin: dict[str, int], ends: dict[str, int], now: int
+    shed: ShedRule, log: Log, topic: str, begin: dict[str, int], ends: dict[str, int], now: int
 ) -> dict[str, int]:
     if not shed.older:
         return begin

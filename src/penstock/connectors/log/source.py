@@ -17,7 +17,7 @@ from penstock.connectors.log.shedding import SHED, Offsets, begins, left_out, pl
 from penstock.connectors.malformed import not_text, position_in, raw_rows, read_texts, read_values
 from penstock.connectors.parsing import json_reading, literal
 from penstock.connectors.sharing import shares
-from penstock.graph.endpoints.shedding import Shed
+from penstock.graph.endpoints.shedding import ShedRule
 from penstock.graph.types import quote
 from penstock.kernels.records.arrow import known_times
 from penstock.log import Log, TopicPartition
@@ -155,7 +155,7 @@ class _Reading:
     def __init__(self, options: dict[str, str]) -> None:
         self.path, self.topic, self.start = options["path"], options["topic"], options["start"]
         self.step, self.pace = options["step"], Path(options["pace"])
-        self.shed = Shed(**json.loads(options["shed"])) if "shed" in options else None
+        self.shed = ShedRule(**json.loads(options["shed"])) if "shed" in options else None
 
     def ends(self) -> dict[int, tuple[int, int]]:
         """The first and the next offset of each partition."""

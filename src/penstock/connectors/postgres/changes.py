@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from penstock.connectors.base import SourceConnector, SourceContext
-from penstock.connectors.postgres.pgoutput import Change, Decoding
+from penstock.connectors.postgres.pgoutput import Change, ChangeDecoder
 from penstock.connectors.postgres.wire import Address, Link, qualified
 from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
 from penstock.connectors.texts import from_text
@@ -179,7 +179,7 @@ class Changes(Ranges):
         """The changes of the transactions whose commit lies in between, in order."""
         low, high = int(part.low["lsn"]), int(part.high["lsn"])
         self._check_position(low)
-        changes = Decoding(self.named, low, high).changes(self._messages(high))
+        changes = ChangeDecoder(self.named, low, high).changes(self._messages(high))
         while some := list(itertools.islice(changes, ROWS)):
             yield self._batch(some)
 

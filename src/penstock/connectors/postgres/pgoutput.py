@@ -80,7 +80,7 @@ class Reader:
         return row, same
 
 
-class Decoding:
+class ChangeDecoder:
     """Turns messages into changes of the transactions whose commit lies in a range of the server's log.
 
     It knows the relations that were described so far, also by transactions before the range.

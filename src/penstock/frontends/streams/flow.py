@@ -14,7 +14,7 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose import add_dead_letters, add_source
 from penstock.graph.duration import Span
 from penstock.graph.endpoints.kafka import partition_of
-from penstock.graph.endpoints.shedding import Shed, shedding
+from penstock.graph.endpoints.shedding import ShedRule, shedding
 from penstock.graph.expr import Expr, ScalarFunction
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, EventTime, Feedback, Sink, Source, on_error_of
@@ -75,7 +75,7 @@ class Flow:
         *,
         event_time: str | Expr | None = None,
         on_error: Policy | None = None,
-        shed: Shed | None = None,
+        shed: ShedRule | None = None,
         **timing: TimeOption,
     ) -> Stream:
         """Records from outside.

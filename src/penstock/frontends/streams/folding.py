@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.process import Updating
+from penstock.graph.logic.process import StateUpdate
 from penstock.graph.nodes import Fold
 from penstock.graph.schema import Form, schema_of
 
@@ -87,4 +87,4 @@ class Folding:
         [Row(word='a', nth=1), Row(word='a', nth=2)]
         """
         check_function(name, function, user_line(), arguments=2)
-        return cast("KeyedStream", self).process(name, Updating(function), schema, side=side)
+        return cast("KeyedStream", self).process(name, StateUpdate(function), schema, side=side)

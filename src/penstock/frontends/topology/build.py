@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.frontends.topology.declare import (
-    BoltDeclared,
+    BoltDeclaration,
     Declared,
-    SinkDeclared,
-    SpoutDeclared,
+    SinkDeclaration,
+    SpoutDeclaration,
     Subscription,
 )
 from penstock.graph.builder import GraphBuilder
@@ -42,21 +42,21 @@ class _Components:
 
     def __init__(self, declared: Mapping[str, Declared]) -> None:
         self.declared = declared
-        self.producers = {n: d for n, d in declared.items() if not isinstance(d, SinkDeclared)}
+        self.producers = {n: d for n, d in declared.items() if not isinstance(d, SinkDeclaration)}
         self.peers = tuple((n, d.tasks) for n, d in self.producers.items())
         for each in self._subscriptions():
             self._check(*each)
         self.rooted = self._rooted()
 
-    def _subscriptions(self) -> Iterator[tuple[BoltDeclared | SinkDeclared, Subscription]]:
+    def _subscriptions(self) -> Iterator[tuple[BoltDeclaration | SinkDeclaration, Subscription]]:
         for declared in self.declared.values():
-            if isinstance(declared, SinkDeclared):
+            if isinstance(declared, SinkDeclaration):
                 yield declared, declared.reads
-            elif isinstance(declared, BoltDeclared):
+            elif isinstance(declared, BoltDeclaration):
                 yield from ((declared, s) for s in declared.inputs)
 
-    def _check(self, reader: BoltDeclared | SinkDeclared, wanted: Subscription) -> None:
-        where = f"{'sink' if isinstance(reader, SinkDeclared) else 'bolt'} {reader.name!r} ({wanted.line})"
+    def _check(self, reader: BoltDeclaration | SinkDeclaration, wanted: Subscription) -> None:
+        where = f"{'sink' if isinstance(reader, SinkDeclaration) else 'bolt'} {reader.name!r} ({wanted.line})"
         if wanted.component not in self.producers:
             raise UnknownName(
                 f"{where} reads {wanted.component!r}, which is no spout or bolt of this topology; "
@@ -70,20 +70,20 @@ class _Components:
 
     def _rooted(self) -> frozenset[str]:
         """The components whose tuples carry root ids: reliable spouts, and all that stems from them."""
-        found = {n for n, d in self.producers.items() if isinstance(d, SpoutDeclared) and _reliable(d)}
+        found = {n for n, d in self.producers.items() if isinstance(d, SpoutDeclaration) and _reliable(d)}
         grown = -1
         while grown != len(found):
             grown = len(found)
-            found |= {n for n, d in self.producers.items() if isinstance(d, BoltDeclared) and _reads_any(d, found)}
+            found |= {n for n, d in self.producers.items() if isinstance(d, BoltDeclaration) and _reads_any(d, found)}
         return frozenset(found)
 
     def nodes(self) -> Iterator[Node]:
         """All steps, each component's together."""
         read = {s.component for _, s in self._subscriptions()}
         for declared in self.declared.values():
-            if isinstance(declared, SpoutDeclared):
+            if isinstance(declared, SpoutDeclaration):
                 yield from _spout(declared)
-            elif isinstance(declared, BoltDeclared):
+            elif isinstance(declared, BoltDeclaration):
                 yield from self._bolt(declared)
                 if declared.name not in read:
                     yield self._end(declared)
@@ -93,7 +93,7 @@ class _Components:
     def _schema(self, component: str, stream: str) -> Schema:
         """The fields of a stream, with what it carries beside them; a loop begins before its producer is there."""
         declared = self.producers[component]
-        logic = declared.bolt if isinstance(declared, BoltDeclared) else declared.spout
+        logic = declared.bolt if isinstance(declared, BoltDeclaration) else declared.spout
         if isinstance(logic, Endpoint):
             return declared.streams[stream]
         beside = [SEQUENCE] if isinstance(logic, Spout) else []
@@ -102,11 +102,11 @@ class _Components:
 
     def _port(self, component: str, stream: str) -> Port:
         declared = self.producers[component]
-        if isinstance(declared, SpoutDeclared) and list(declared.streams) != [DEFAULT]:
+        if isinstance(declared, SpoutDeclaration) and list(declared.streams) != [DEFAULT]:
             return Port(child(component, stream))
         return Port(component, _output(stream))
 
-    def _bolt(self, declared: BoltDeclared) -> Iterator[Node]:
+    def _bolt(self, declared: BoltDeclaration) -> Iterator[Node]:
         ports: list[Port] = []
         for wanted in declared.inputs:
             port = self._port(wanted.component, wanted.stream)
@@ -119,7 +119,7 @@ class _Components:
         own = {"line": declared.line, "parallelism": declared.tasks}
         yield Bolt(declared.name, tuple(ports), declared.bolt, groupings, origins, self.peers, **own)  # type: ignore[arg-type]  # by name
 
-    def _way(self, bolt: BoltDeclared, wanted: Subscription, port: Port) -> Iterator[Node]:
+    def _way(self, bolt: BoltDeclaration, wanted: Subscription, port: Port) -> Iterator[Node]:
         """The steps between a producer and a bolt: the beginning of a loop, and a choice that only Python can make."""
         path = (wanted.component,) if wanted.stream == DEFAULT else (wanted.component, wanted.stream)
         if wanted.feedback:
@@ -131,12 +131,12 @@ class _Components:
             name = child(bolt.name, "from", *path)
             yield Route(name, (port,), wanted.grouping, bolt.tasks, origin, line=wanted.line)
 
-    def _end(self, declared: BoltDeclared) -> Node:
+    def _end(self, declared: BoltDeclaration) -> Node:
         """A bolt that nobody reads runs all the same."""
         port = self._port(declared.name, next(iter(declared.streams), DEFAULT))
         return Sink(child(declared.name, "end"), (port,), nothing(), line=declared.line)
 
-    def _sink(self, declared: SinkDeclared) -> Iterator[Node]:
+    def _sink(self, declared: SinkDeclaration) -> Iterator[Node]:
         wanted = declared.reads
         port, schema = self._port(wanted.component, wanted.stream), self._schema(wanted.component, wanted.stream)
         plain = visible(schema)
@@ -151,15 +151,15 @@ def _output(stream: str) -> str:
     return OUT if stream == DEFAULT else stream
 
 
-def _spout(declared: SpoutDeclared) -> list[Node]:
+def _spout(declared: SpoutDeclaration) -> list[Node]:
     if isinstance(declared.spout, Endpoint):
         return [Source(declared.name, (), declared.spout, line=declared.line)]
     return spout_nodes(declared.name, declared.spout, declared.tasks, declared.limit, declared.line)
 
 
-def _reliable(declared: SpoutDeclared) -> bool:
+def _reliable(declared: SpoutDeclaration) -> bool:
     return isinstance(declared.spout, Spout) and declared.spout.reliable
 
 
-def _reads_any(declared: BoltDeclared, names: set[str]) -> bool:
+def _reads_any(declared: BoltDeclaration, names: set[str]) -> bool:
     return any(s.component in names for s in declared.inputs)

@@ -26,7 +26,7 @@ class Subscription:
 
 
 @dataclass(frozen=True)
-class SpoutDeclared:
+class SpoutDeclaration:
     """A spout: the user's instance, or an endpoint."""
 
     name: str
@@ -38,7 +38,7 @@ class SpoutDeclared:
 
 
 @dataclass
-class BoltDeclared:
+class BoltDeclaration:
     """A bolt under construction, as `Topology.bolt` returns it. Each method subscribes it to a stream of a component and returns the bolt.
 
     Components may be declared in any order: names are looked up when the graph is asked for.
@@ -60,7 +60,7 @@ class BoltDeclared:
     line: str = ""
     inputs: list[Subscription] = field(default_factory=list)
 
-    def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Tuples in turn to every task: each emitter deals its own round.
 
         Args:
@@ -76,7 +76,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("shuffle"), component, stream, feedback)
 
-    def fields(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def fields(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Equal values of the fields to equal tasks.
 
         Args:
@@ -93,7 +93,9 @@ class BoltDeclared:
         """
         return self._to(Grouping("fields", self._some("fields", fields)), component, stream, feedback)
 
-    def partial_key(self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def partial_key(
+        self, component: str, *fields: str, stream: str = DEFAULT, feedback: bool = False
+    ) -> BoltDeclaration:
         """Equal values to one of two tasks, the one with less to do: for keys of very different weight.
 
         Args:
@@ -110,7 +112,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("partial_key", self._some("partial_key", fields)), component, stream, feedback)
 
-    def all(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def all(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Each tuple to every task.
 
         Args:
@@ -126,7 +128,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("all"), component, stream, feedback)
 
-    def global_(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def global_(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Every tuple to task 0.
 
         Args:
@@ -142,7 +144,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("global"), component, stream, feedback)
 
-    def none(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def none(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Any task, as good as at random.
 
         Args:
@@ -158,7 +160,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("none"), component, stream, feedback)
 
-    def direct(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def direct(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """The task that the producer names: `self.emit(record, task=3)`. The stream must be declared direct.
 
         Args:
@@ -174,7 +176,7 @@ class BoltDeclared:
         """
         return self._to(Grouping("direct"), component, stream, feedback)
 
-    def local_or_shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclared:
+    def local_or_shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """From task to task of the same number without a move, when both have as many tasks; a shuffle otherwise.
 
         Args:
@@ -192,7 +194,7 @@ class BoltDeclared:
 
     def custom(
         self, component: str, chooser: Chooser | Callable[..., object], *, stream: str = DEFAULT, feedback: bool = False
-    ) -> BoltDeclared:
+    ) -> BoltDeclaration:
         """Your own choice.
 
         Args:
@@ -217,7 +219,7 @@ class BoltDeclared:
             raise FlowError(f"bolt {self.name!r} ({user_line()}): {what} needs at least one field, such as 'word'")
         return fields
 
-    def _to(self, grouping: Grouping, component: str, stream: str, feedback: bool) -> BoltDeclared:
+    def _to(self, grouping: Grouping, component: str, stream: str, feedback: bool) -> BoltDeclaration:
         if any((s.component, s.stream) == (component, stream) for s in self.inputs):
             raise FlowError(
                 f"bolt {self.name!r} ({user_line()}) has subscribed to stream {stream!r} of {component!r} already; "
@@ -228,7 +230,7 @@ class BoltDeclared:
 
 
 @dataclass(frozen=True)
-class SinkDeclared:
+class SinkDeclaration:
     """A sink: an endpoint and the stream that goes there."""
 
     name: str
@@ -237,4 +239,4 @@ class SinkDeclared:
     line: str = ""
 
 
-Declared = SpoutDeclared | BoltDeclared | SinkDeclared
+Declared = SpoutDeclaration | BoltDeclaration | SinkDeclaration

@@ -5,10 +5,10 @@ from __future__ import annotations
 from penstock.errors import FlowError, NameTaken, SchemaError
 from penstock.frontends.topology.build import build_graph
 from penstock.frontends.topology.declare import (
-    BoltDeclared,
+    BoltDeclaration,
     Declared,
-    SinkDeclared,
-    SpoutDeclared,
+    SinkDeclaration,
+    SpoutDeclaration,
     Subscription,
 )
 from penstock.graph.binding import naming
@@ -74,7 +74,7 @@ class Topology:
         """
         line, tasks = user_line(), _tasks(name, parallelism)
         if isinstance(spout, Endpoint):
-            self._add(SpoutDeclared(name, spout, tasks, {DEFAULT: _endpoint_schema(name, spout)}, limit, line))
+            self._add(SpoutDeclaration(name, spout, tasks, {DEFAULT: _endpoint_schema(name, spout)}, limit, line))
             return
         made: Spout = check_component(name, spout, Spout, line)
         streams = _streams(name, made, line)
@@ -82,9 +82,9 @@ class Topology:
             raise SchemaError(
                 f"spout {name!r} ({line}) must say what it emits: outputs = 'sentence string' in its class"
             )
-        self._add(SpoutDeclared(name, made, tasks, streams, limit, line))
+        self._add(SpoutDeclaration(name, made, tasks, streams, limit, line))
 
-    def bolt(self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1) -> BoltDeclared:
+    def bolt(self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1) -> BoltDeclaration:
         """A step of yours. What it reads is said on what this returns: `.shuffle("lines")`.
 
         Args:
@@ -110,7 +110,7 @@ class Topology:
         line, tasks = user_line(), _tasks(name, parallelism)
         made: Bolt = check_component(name, bolt, Bolt, line)
         check_function(name, type(made).process, line, arguments=2)
-        declared = BoltDeclared(name, made, tasks, _streams(name, made, line), line)
+        declared = BoltDeclaration(name, made, tasks, _streams(name, made, line), line)
         self._add(declared)
         return declared
 
@@ -134,7 +134,7 @@ class Topology:
         if not isinstance(endpoint, Endpoint):
             raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(), got {endpoint!r}")
         reads = Subscription(from_, stream, Grouping("local_or_shuffle"), line=line)
-        self._add(SinkDeclared(name, endpoint, reads, line))
+        self._add(SinkDeclaration(name, endpoint, reads, line))
 
     def _add(self, declared: Declared) -> None:
         name = _checked(declared.name, "a component")

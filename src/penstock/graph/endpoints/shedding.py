@@ -10,10 +10,10 @@ from penstock.graph.nodes.endpoint import Endpoint
 
 
 @dataclass(frozen=True, repr=False)
-class Shed:
+class ShedRule:
     """How far behind is too far: so many records, or records so much older than now (in microseconds); 0 for either is no limit.
 
-    >>> Shed(behind=1000)
+    >>> ShedRule(behind=1000)
     more than 1,000 records behind
     """
 
@@ -26,7 +26,7 @@ class Shed:
         return ", or ".join(parts)
 
 
-def shed(*, behind: int = 0, older: Span | None = None) -> Shed:
+def shed(*, behind: int = 0, older: Span | None = None) -> ShedRule:
     """Has a topic leave out its oldest records when the flow has fallen too far behind: a declared loss.
 
     What is left out is counted for each batch and source, and never comes back.
@@ -53,14 +53,14 @@ def shed(*, behind: int = 0, older: Span | None = None) -> Shed:
     age = 0 if older is None else micros(older, "the age from which shed leaves records out")
     if older is not None and age <= 0:
         raise FlowError(f"shed: older is a time such as '30s', got {older!r}")
-    return Shed(behind, age)
+    return ShedRule(behind, age)
 
 
 def shedding(where: str, endpoint: Endpoint, given: object) -> Endpoint:
     """The endpoint of a source that may shed, checked: only the log knows what it leaves out, and can count it."""
     if given is None:
         return endpoint
-    if not isinstance(given, Shed):
+    if not isinstance(given, ShedRule):
         raise FlowError(f"{where}: shed is ps.shed(behind=1000) or ps.shed(older='30s'), got {given!r}")
     if not endpoint.capabilities.can_shed:
         raise FlowError(

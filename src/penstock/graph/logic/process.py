@@ -268,7 +268,7 @@ def instance_of(step: str, logic: object, base: type, method: str) -> Any:
     return logic
 
 
-class Updating(Process):
+class StateUpdate(Process):
     """What `update_state` runs: a function of the record and of what was kept, which returns what to keep and records."""
 
     state = value(object)

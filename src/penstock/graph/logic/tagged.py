@@ -7,14 +7,14 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedRecord:
     """What `to` makes: a record and its output."""
 
     output: str
     record: Any
 
 
-def to(output: str, record: object) -> Tagged:
+def to(output: str, record: object) -> TaggedRecord:
     """Sends a record of a `flat_map`, `process` or `update_state` to a side output.
 
     Args:
@@ -35,4 +35,4 @@ def to(output: str, record: object) -> Tagged:
     >>> run_local(texts.flow)
     {'numbers': [Row(n=7)], 'odd': [Row(text='x')]}
     """
-    return Tagged(output, record)
+    return TaggedRecord(output, record)

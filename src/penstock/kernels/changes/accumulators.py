@@ -197,7 +197,7 @@ def _two_sum(one: float, other: float) -> tuple[float, float]:
     return total, (one - (total - back)) + (other - back)
 
 
-class Ordered:
+class OrderedValues:
     """Aggregates that need what is below their answer: the values of the argument, sorted, with counts."""
 
     width = 2
@@ -341,4 +341,4 @@ def accumulator_of(aggregate: Aggregate, schema: Schema) -> Accumulator:
         return Count(aggregate, schema)
     if aggregate.call == "avg" or (aggregate.call == "sum" and aggregate.type == t.DOUBLE):
         return FloatSum(aggregate, schema)
-    return Sum(aggregate, schema) if aggregate.call == "sum" else Ordered(aggregate, schema)
+    return Sum(aggregate, schema) if aggregate.call == "sum" else OrderedValues(aggregate, schema)

@@ -21,7 +21,7 @@ from penstock.kernels.changes.columns import added_up, is_plain, signed_batch
 from penstock.kernels.changes.join import LEFT, RIGHT, TableJoinKernel, TableSide
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.keyed.column_kernel import ColumnKernel, GatheredChunks
-from penstock.kernels.keyed.key_columns import Numbered, numbered
+from penstock.kernels.keyed.key_columns import NumberedKeys, numbered
 from penstock.kernels.keyed.signed_change import signed_change
 from penstock.kernels.records.chunk import Chunk
 
@@ -90,7 +90,7 @@ class SingleJoinKernel(ColumnKernel, TableJoinKernel):
         return None if found is None else self._with_kept(left, right, keys, found)
 
     def _with_kept(
-        self, left: pa.RecordBatch, right: pa.RecordBatch, keys: list[pa.Array], found: Numbered
+        self, left: pa.RecordBatch, right: pa.RecordBatch, keys: list[pa.Array], found: NumberedKeys
     ) -> Out | None:
         unique = pa.RecordBatch.from_arrays([key.take(pa.array(found.first)) for key in keys], list(self.node.keys))
         known = self.state.read_columns(unique, found.hashes)
@@ -132,7 +132,7 @@ def table_join_kernel(node: TableJoin, graph: Graph) -> Kernel:
 
 
 def _side(
-    side: TableSide, change: pa.RecordBatch, keys: Numbered, ids: IntArray, kept: list[pa.Array]
+    side: TableSide, change: pa.RecordBatch, keys: NumberedKeys, ids: IntArray, kept: list[pa.Array]
 ) -> SideChange | None:
     """A side before and after a change; None where the change does not fit one row for each key."""
     counts = change.column(COUNT).to_numpy()

@@ -30,7 +30,7 @@ from penstock.kernels.keyed.keyed import Key
 from penstock.kernels.ordering.order import in_order
 from penstock.kernels.records.chunk import shape_of
 from penstock.kernels.stateless import shaped
-from penstock.kernels.windows.window import Folding, Reducing, overlap, spans_of
+from penstock.kernels.windows.window import WindowFold, WindowReduce, overlap, spans_of
 
 Windows = dict[Span, Bag]
 """Windows, each with its rows."""
@@ -213,11 +213,11 @@ def _equal(one: Bag | None, other: Bag | None) -> bool:
     return len(one) == len(other) and all(other.count(row) == count for row, count in one)
 
 
-def _folding_of(window: Window, schema: Schema) -> Folding | None:
+def _folding_of(window: Window, schema: Schema) -> WindowFold | None:
     """How rows are folded one by one, where they are: by a function, or into the first of an order."""
     if window.function is not None:
-        return Reducing(window, schema)
-    return Folding(window, schema) if window.ranked is not None else None
+        return WindowReduce(window, schema)
+    return WindowFold(window, schema) if window.ranked is not None else None
 
 
 class WindowResults:

@@ -18,7 +18,7 @@ from penstock.kernels.records.chunk import Chunk
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Joined:
+class JoinOutput:
     """Makes the records of the result."""
 
     def __init__(self, node: StreamJoin) -> None:

@@ -9,7 +9,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import LATE, LATE_RIGHT, StreamJoin
 from penstock.graph.nodes.join import LEFT, RIGHT, without_computed
 from penstock.kernels.base import Context, Kernel, Out
-from penstock.kernels.joins.output import Joined
+from penstock.kernels.joins.output import JoinOutput
 from penstock.kernels.joins.sides import Fresh, Side
 from penstock.kernels.records.chunk import Chunk
 
@@ -22,7 +22,7 @@ class StreamJoinKernel(Kernel):
     def __init__(self, node: StreamJoin, graph: Graph) -> None:
         super().__init__(node)
         self.schemas = [graph.output(p).schema for p in node.inputs]
-        self.joined = Joined(node)
+        self.joined = JoinOutput(node)
 
     def open(self, context: Context) -> None:
         """Finds what is kept of each side."""

@@ -17,7 +17,7 @@ from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.keyed.column_kernel import ColumnKernel, GatheredChunks
-from penstock.kernels.keyed.key_columns import Numbered, numbered
+from penstock.kernels.keyed.key_columns import NumberedKeys, numbered
 from penstock.kernels.keyed.keyed import AggregateKernel, MergeKernel, MergePickledKernel
 from penstock.kernels.keyed.signed_change import signed_change
 
@@ -75,7 +75,7 @@ class ColumnMergeKernel(ColumnKernel, MergeKernel):
             self.counters.native += pc.sum(table.column(ROWS)).as_py()
         return made
 
-    def _merged(self, rows: pa.Table, found: Numbered) -> Out | None:
+    def _merged(self, rows: pa.Table, found: NumberedKeys) -> Out | None:
         """Keeps the totals and returns what they emit; whatever may fail comes before they are kept, or rows would add them once more."""
         keys = pa.RecordBatch.from_arrays(
             [_array(rows, c.name).cast(c.type) for c in self.key_columns], list(self.of.keys)

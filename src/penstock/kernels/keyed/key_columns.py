@@ -16,7 +16,7 @@ MANY = 64
 
 
 @dataclass(frozen=True)
-class Numbered:
+class NumberedKeys:
     """Keys with a number each.
 
     Attributes:
@@ -40,12 +40,12 @@ class Numbered:
         return rows if np.count_nonzero(rows >= 0) == len(marked) else None
 
 
-def numbered(keys: Sequence[pa.Array], hashes: IntArray) -> Numbered | None:
+def numbered(keys: Sequence[pa.Array], hashes: IntArray) -> NumberedKeys | None:
     """Numbers the keys of some rows by their hashes; None when two keys have the same hash."""
     encoded = pa.array(hashes).dictionary_encode()
     ids, first = encoded.indices.to_numpy(), np.empty(len(encoded.dictionary), np.int64)
     first[ids[::-1]] = np.arange(len(ids))[::-1]
-    made = Numbered(encoded.dictionary.to_numpy(), first, ids)
+    made = NumberedKeys(encoded.dictionary.to_numpy(), first, ids)
     return made if all(_are_equal(key, key.take(pa.array(first[ids]))) for key in keys) else None
 
 

@@ -81,7 +81,7 @@ class KeyedKernel(Kernel):
         return keys
 
 
-class Running(KeyedKernel):
+class RunningTotals(KeyedKernel):
     """The base of running totals: what changed is emitted when the host advances, once per key."""
 
     def __init__(self, node: Keyed, schema: Schema) -> None:
@@ -131,7 +131,7 @@ class Running(KeyedKernel):
         return made
 
 
-class MergeKernel(Running):
+class MergeKernel(RunningTotals):
     """Running totals from parts that were made before the shuffle: (keys, parts of each aggregate)."""
 
     node: AggregateBy

@@ -9,12 +9,12 @@ from penstock.graph.nodes import Fold, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import Context, Out, RecordFailed
-from penstock.kernels.keyed.keyed import Key, Running
+from penstock.kernels.keyed.keyed import Key, RunningTotals
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk, shape_of
 
 
-class ReduceKernel(Running):
+class ReduceKernel(RunningTotals):
     """A function of two records."""
 
     node: Reduce
@@ -53,7 +53,7 @@ class ReduceKernel(Running):
         return kept
 
 
-class FoldKernel(Running):
+class FoldKernel(RunningTotals):
     """A function of what stands and of a record."""
 
     node: Fold

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from penstock.errors import nearest
-from penstock.graph.logic.tagged import Tagged
+from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 from penstock.kernels.records.values import BadValue, Checker, checker_of
@@ -85,7 +85,7 @@ class Shape:
                 return self._from_dicts(records)
             if self.single and not hasattr(kind, self.names[0]) and not hasattr(kind, "__dataclass_fields__"):
                 return [records]
-            if self.schema.record is kind or (hasattr(kind, "__dataclass_fields__") and kind is not Tagged):
+            if self.schema.record is kind or (hasattr(kind, "__dataclass_fields__") and kind is not TaggedRecord):
                 return self._from_objects(records)
         return [list(c) for c in zip(*(self.values(r, i) for i, r in enumerate(records)), strict=True)]
 
@@ -115,7 +115,7 @@ class Shape:
 
     def values(self, record: object, at: int = 0) -> tuple[Any, ...]:
         """The values of one record, in the order of the fields."""
-        if isinstance(record, Tagged):
+        if isinstance(record, TaggedRecord):
             raise BadRecord(f"the step has no output {record.output!r}; name it with side=...", at)
         if isinstance(record, tuple):
             return tuple(c[0] for c in self._at(at, self._from_tuples, record))

@@ -10,7 +10,7 @@ from penstock.errors import CaptureError, StateError
 from penstock.graph.graph import Graph
 from penstock.graph.logic.components import DEFAULT, Collector, TaskContext, Tuple, kept_attributes, task_of
 from penstock.graph.logic.components import Bolt as BoltLogic
-from penstock.graph.logic.tagged import Tagged
+from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.nodes import Bolt, Output, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
 from penstock.graph.row import row_class
@@ -174,7 +174,7 @@ class Task:
             made = process(seen.tup)
             if made is not None:
                 for record in made:
-                    if type(record) is Tagged:
+                    if type(record) is TaggedRecord:
                         add(record.record, record.output, None, None)
                     else:
                         append(record)
@@ -187,7 +187,7 @@ class Task:
             made = process(seen.tup)
             if made is not None:
                 for record in made:
-                    if type(record) is Tagged:
+                    if type(record) is TaggedRecord:
                         add(record.record, record.output, None, None)
                     else:
                         add(record, DEFAULT, None, None)

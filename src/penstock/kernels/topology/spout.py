@@ -18,7 +18,7 @@ from penstock.graph.logic.components import (
     streams_of,
     task_of,
 )
-from penstock.graph.logic.tagged import Tagged
+from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.nodes import Source
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK
 from penstock.graph.schema import Schema
@@ -37,7 +37,7 @@ class SpoutRecord(tuple[Any, ...]):
     emitter: int = 0
 
 
-class Emitted(NamedTuple):
+class EmittedTuples(NamedTuple):
     """What a task gave on a stream: the records, and beside them, where the stream carries them, tasks and roots."""
 
     stream: str
@@ -56,7 +56,7 @@ class SpoutShape:
         self.names = node.output().schema.names
         self.tagged = STREAM in self.names
 
-    def full(self, emitted: Emitted, number: int) -> list[SpoutRecord]:
+    def full(self, emitted: EmittedTuples, number: int) -> list[SpoutRecord]:
         """The records of a stream, checked, complete, and numbered from `number` on."""
         if emitted.stream not in self.streams:
             raise UnknownName(f"no stream {emitted.stream!r}; {nearest(emitted.stream, self.streams)}")
@@ -83,8 +83,8 @@ def completed(node: Source, record: object, number: int) -> SpoutRecord:
     """
     if isinstance(record, SpoutRecord):
         return record
-    tagged = record if isinstance(record, Tagged) else Tagged(DEFAULT, record)
-    return SpoutShape(node).full(Emitted(tagged.output, [tagged.record]), number)[0]
+    tagged = record if isinstance(record, TaggedRecord) else TaggedRecord(DEFAULT, record)
+    return SpoutShape(node).full(EmittedTuples(tagged.output, [tagged.record]), number)[0]
 
 
 class SpoutTasks:
@@ -165,7 +165,7 @@ class SpoutTasks:
     def _give(self, task: Spout, record: object) -> bool:
         if record is END:
             return True
-        tagged = record if isinstance(record, Tagged) else Tagged(DEFAULT, record)
+        tagged = record if isinstance(record, TaggedRecord) else TaggedRecord(DEFAULT, record)
         task.emit(tagged.record, tagged.output)
         return False
 
@@ -175,12 +175,12 @@ class SpoutTasks:
         made: list[SpoutRecord] = []
         for stream in self.shape.streams:
             if collector.records[stream]:
-                made += self._full(Emitted(stream, *collector.taken(stream)))
+                made += self._full(EmittedTuples(stream, *collector.taken(stream)))
         for record in made if at else ():
             record.emitter = at
         return made
 
-    def _full(self, emitted: Emitted) -> list[SpoutRecord]:
+    def _full(self, emitted: EmittedTuples) -> list[SpoutRecord]:
         try:
             made = self.shape.full(emitted, self.number)[: self.left]
         except BadRecord as error:

@@ -14,7 +14,7 @@ from penstock.kernels.base import Out, RecordFailed
 from penstock.kernels.keyed.keyed import Key, KeyedKernel
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import shaped
-from penstock.kernels.windows.window import Folding, Parts, Reducing
+from penstock.kernels.windows.window import Parts, WindowFold, WindowReduce
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class CountWindowKernel(KeyedKernel):
         super().__init__(node, schema)
         assert isinstance(node.spec, CountWindow), "window_kernel chooses by the kind of window"
         self.spec = node.spec
-        self.folding = (Reducing if node.function is not None else Folding)(node, schema)
+        self.folding = (WindowReduce if node.function is not None else WindowFold)(node, schema)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The windows that these records fill."""

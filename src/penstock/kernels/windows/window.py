@@ -50,7 +50,7 @@ class OpenWindow:
     given: bool = False
 
 
-class Folding:
+class WindowFold:
     """How the parts of a window step are made of records, go together, and become the fields of a result."""
 
     def __init__(self, node: Window, schema: Schema) -> None:
@@ -81,7 +81,7 @@ class Folding:
         return [None] * len(self.aggregates)
 
 
-class Reducing(Folding):
+class WindowReduce(WindowFold):
     """The same for a function of two records."""
 
     def __init__(self, node: Window, schema: Schema) -> None:
@@ -122,7 +122,7 @@ class WindowKernel(KeyedKernel):
     def __init__(self, node: Window, graph: Graph) -> None:
         schema = graph.output(node.inputs[0]).schema
         super().__init__(node, schema)
-        self.folding = (Reducing if node.function is not None else Folding)(node, schema)
+        self.folding = (WindowReduce if node.function is not None else WindowFold)(node, schema)
         self.cache: dict[Key, dict[Span, OpenWindow]] = {}
         self.back: list[tuple[Key, Span, Parts | None]] = []
         self.spans_of = spans_of(node, schema)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from penstock.log.produce.partitioner import partition_for
-from penstock.log.record import Appended
+from penstock.log.record import AppendResult
 from penstock.log.storage.columns import Columns, columns
 
 HeaderList = Sequence[tuple[str, bytes | None]]
@@ -23,7 +23,7 @@ class PendingBatch:
         self.times: list[int] = []
         self.size = 0
         self.done = threading.Event()
-        self.result: Appended | None = None
+        self.result: AppendResult | None = None
         self.error: BaseException | None = None
 
     def add(self, value: bytes | None, key: bytes | None, headers: HeaderList, timestamp: int, size: int) -> Ack:
@@ -44,7 +44,7 @@ class PendingBatch:
         """The records as columns."""
         return columns(self.values, self.keys, self.headers, self.times)
 
-    def settle(self, result: Appended | None, error: BaseException | None = None) -> None:
+    def settle(self, result: AppendResult | None, error: BaseException | None = None) -> None:
         """Answer all acks."""
         self.result, self.error = result, error
         self.done.set()
@@ -63,7 +63,7 @@ class Ack:
         """Whether the record is on disk, or has failed."""
         return self._batch.done.is_set()
 
-    def result(self, timeout: float | None = None) -> Appended:
+    def result(self, timeout: float | None = None) -> AppendResult:
         """Where the record is; raises what went wrong, or TimeoutError."""
         if not self._batch.done.wait(timeout):
             raise TimeoutError(f"the record was not acknowledged within {timeout} s")

@@ -18,7 +18,7 @@ from penstock.log.errors import BadRecord, LogClosed
 from penstock.log.produce.buffer import Ack, HeaderList, PendingBatch, spread
 from penstock.log.produce.identity import Identity
 from penstock.log.produce.partitioner import partition_for
-from penstock.log.record import Appended, TopicPartition
+from penstock.log.record import AppendResult, TopicPartition
 from penstock.log.storage.batch import Stamp, body_of
 from penstock.log.storage.columns import Columns, columns
 from penstock.log.topic import Topic, Topics
@@ -114,7 +114,7 @@ class Producer:
         timestamps: int | Sequence[int] | None = None,
         partition: int | None = None,
         sequence: int | None = None,
-    ) -> list[Appended]:
+    ) -> list[AppendResult]:
         """Append records at once; on disk on return. What goes to one partition is one batch: all of it or nothing.
 
         Without keys all go to one partition. `sequence` numbers the first record among all this producer sends to the
@@ -228,7 +228,7 @@ class Producer:
             self._buffered -= batch.size
             self._change.notify_all()
 
-    def _append(self, tp: TopicPartition, cols: Columns, sequence: int | None) -> Appended:
+    def _append(self, tp: TopicPartition, cols: Columns, sequence: int | None) -> AppendResult:
         body = body_of(cols)
         with self._append_lock:
             topic = self._topics.get(tp.topic)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from penstock.log.errors import LogClosed, UnknownTopic
-from penstock.log.record import Appended
+from penstock.log.record import AppendResult
 from penstock.log.storage import index
 from penstock.log.storage.batch import EMPTY, NOBODY, BadBatch, Body, Header, Stamp, header_of, pack_header
 from penstock.log.storage.files import File, FileLock
@@ -27,10 +27,10 @@ class _Waiting:
     stamp: Stamp
     check: Check | None
     done: bool = False
-    result: Appended | None = None
+    result: AppendResult | None = None
     error: BaseException | None = None
 
-    def settle(self, result: Appended | None, error: BaseException | None = None) -> None:
+    def settle(self, result: AppendResult | None, error: BaseException | None = None) -> None:
         self.result, self.error, self.done = result, error, True
 
 
@@ -49,7 +49,7 @@ class Writer:
         self._commit_lock = threading.Lock()
         self._closed = False
 
-    def append(self, body: Body, stamp: Stamp = NOBODY, check: Check | None = None) -> Appended:
+    def append(self, body: Body, stamp: Stamp = NOBODY, check: Check | None = None) -> AppendResult:
         """Append a batch; on return it is on disk and readers see it, or an error says that it is not.
 
         `check` is called while the partition is locked, and may refuse.
@@ -196,7 +196,7 @@ class Writer:
     def _commit(self, tail: Tail, group: list[_Waiting]) -> None:
         """Write the batches of the group, sync once, publish, and only then answer."""
         end = tail.end
-        answers: list[tuple[_Waiting, Appended]] = []
+        answers: list[tuple[_Waiting, AppendResult]] = []
         headers: list[tuple[Header, bytes]] = []
         parts: list[bytes] = []
         for waiting in group:
@@ -215,7 +215,7 @@ class Writer:
         for waiting, appended in answers:
             waiting.settle(appended)
 
-    def _admit(self, tail: Tail, waiting: _Waiting, base: int) -> Header | Appended | None:
+    def _admit(self, tail: Tail, waiting: _Waiting, base: int) -> Header | AppendResult | None:
         """The header for a batch that may go in; where it is when it is there already; None when it was refused."""
         try:
             if waiting.check is not None:
@@ -230,8 +230,8 @@ class Writer:
         tail.sequences.note(header)
         return header
 
-    def _appended(self, offset: int, count: int, *, duplicate: bool = False) -> Appended:
-        return Appended(self.directory.topic, self.directory.partition, offset, count, duplicate)
+    def _appended(self, offset: int, count: int, *, duplicate: bool = False) -> AppendResult:
+        return AppendResult(self.directory.topic, self.directory.partition, offset, count, duplicate)
 
     def _write(self, tail: Tail, end: int, parts: list[bytes]) -> None:
         assert self._file is not None

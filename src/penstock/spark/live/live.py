@@ -239,7 +239,7 @@ class LiveRun:
                 self.runner.time.nothing_waits(now - round(self.spec.interval * 1_000_000))
             is_due = is_free and self.runner.time.is_due(now)
             event_time = self.runner.time.event_time(now) if is_free else self.runner.time.reached
-            self._tell(m.Polled(time.monotonic(), is_idle, is_due, self._has_replays, event_time))
+            self._tell(m.Poll(time.monotonic(), is_idle, is_due, self._has_replays, event_time))
 
     def _watch(self, now: float) -> None:
         """Looks every second whether the batch under way makes progress."""

@@ -6,14 +6,14 @@
 """
 
 from penstock.testing.verify.tally import Sent, Tally, tally
-from penstock.testing.verify.targets import TARGETS, Following, Glance, Reader, SinkRow, Target, target_of
+from penstock.testing.verify.targets import TARGETS, FollowingReader, Glance, Reader, SinkRow, Target, target_of
 from penstock.testing.verify.verify import Plan, verify
 from penstock.testing.verify.windows import WINDOWS, Kill, Window, schedule
 
 __all__ = [
     "TARGETS",
     "WINDOWS",
-    "Following",
+    "FollowingReader",
     "Glance",
     "Kill",
     "Plan",

@@ -28,7 +28,7 @@ STARTED = "started"
 """What the program says when its query runs."""
 
 
-class Numbered(Process):
+class RecordNumbers(Process):
     """Numbers the records of each key, so that the flow has a state to lose."""
 
     nth = value(int, default=0)
@@ -43,7 +43,7 @@ def flow_of(folder: Path, sink: Endpoint) -> Flow:
     """The flow into a sink."""
     flow = Flow("verify")
     numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))
-    numbered = numbers.key_by("key").process("number", Numbered, SCHEMA)
+    numbered = numbers.key_by("key").process("number", RecordNumbers, SCHEMA)
     numbered.sink("out", sink, delivery=EXACTLY_ONCE)
     return flow
 

@@ -97,7 +97,7 @@ class Reader:
 
 
 @dataclass
-class Following(Reader):
+class FollowingReader(Reader):
     """The base of readers that only ever read what is new."""
 
     found: dict[int, list[SinkRow]] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class LogTarget(Target):
         return LogReader(address["path"])
 
 
-class LogReader(Following):
+class LogReader(FollowingReader):
     """Reads to the end of each partition."""
 
     def __init__(self, path: str) -> None:
@@ -177,7 +177,7 @@ class FilesTarget(Target):
         return FilesReader(Path(address["path"]))
 
 
-class FilesReader(Following):
+class FilesReader(FollowingReader):
     """Reads the files of each new manifest."""
 
     def __init__(self, folder: Path) -> None:
@@ -282,7 +282,7 @@ class RedisTarget(Target):
         return RedisReader(address["url"], address["name"])
 
 
-class RedisReader(Following):
+class RedisReader(FollowingReader):
     """Reads what stands after the last entry seen, in one command."""
 
     def __init__(self, url: str, name: str) -> None:
@@ -332,7 +332,7 @@ class KafkaTarget(Target):
         return KafkaReader(address["servers"], address["topic"])
 
 
-class KafkaReader(Following):
+class KafkaReader(FollowingReader):
     """Reads to the last stable offset of each partition."""
 
     def __init__(self, servers: str, topic: str) -> None:
