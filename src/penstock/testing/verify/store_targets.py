@@ -16,7 +16,7 @@ from penstock.graph.endpoints.basic import write_files
 from penstock.graph.nodes import Endpoint
 from penstock.storage import NotFound, Storage, delete_under, names_under, storage_at
 from penstock.testing.stores import StoreServer, hdfs_server, s3_server
-from penstock.testing.verify.targets import Following, Reader, SinkRow, Target
+from penstock.testing.verify.targets import FollowingReader, Reader, SinkRow, Target
 
 
 class StoreTarget(Target):
@@ -64,7 +64,7 @@ class HdfsTarget(StoreTarget):
     start = staticmethod(hdfs_server)
 
 
-class StoredFilesReader(Following):
+class StoredFilesReader(FollowingReader):
     """Reads the files of each new manifest."""
 
     def __init__(self, storage: Storage) -> None:
