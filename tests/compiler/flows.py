@@ -276,6 +276,20 @@ def tables() -> ps.Flow:
 
 
 @kept
+def by_one_key() -> ps.Flow:
+    """Steps over tables that share their key: one pass, in which their rows stay where they are."""
+    flow = ps.Flow("by_one_key")
+    totals = flow.source("orders", ps.items([], "k string, n int")).key_by("k").aggregate("totals", many="count(*)")
+    limits = (
+        flow.source("limits", ps.items([], "name string, m int")).key_by("name").aggregate("limits-of", low="min(m)")
+    )
+    named = totals.where("some", "many > 1").select("named", "many", who="k")
+    named.join("known", limits, on={"who": "name"}).where("over", "many > low").sink("out", ps.console())
+    named.key_by("many").count("levels").sink("levels-out", ps.console())
+    return flow
+
+
+@kept
 def computed() -> ps.Flow:
     """Expressions over aggregates: the step keeps the aggregates, each once, and a native step makes the results."""
     flow = ps.Flow("computed")

@@ -18,6 +18,7 @@ from penstock.compiler.rewrites.carry_changes import carried, carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
+from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
@@ -38,6 +39,7 @@ RULES: dict[Callable[[Plan], Plan], str] = {
     assign_hosts: "native_between",
     prune_unused: "left_out",
     fuse_python: "branch_in_python",
+    fuse_keyed: "by_one_key",
     fuse_native: "all_native",
     share_streams: "shared_streams",
     share_behind_union: "shared_streams",
@@ -305,3 +307,51 @@ def test_nothing_dear_is_computed_twice(flow: ps.Flow, live: bool) -> None:
             assert all(times[s] <= 1 for s in stage.steps)
         elif stage.shuffle:
             assert times[stage.nodes[0].name] <= 1
+
+
+def pass_of(step: str, over: Callable[[ps.Stream, ps.Stream], ps.Stream]) -> frozenset[str]:
+    """The steps that run in one pass with a step over the totals `a` and `b` of two sources."""
+    flow = ps.Flow("f")
+    one, two = (flow.source(f"source-{n}", ps.items([], f"k string, {n} int, x double")).key_by("k") for n in "nm")
+    over(one.aggregate("a", n="count(*)", x="max(x)"), two.aggregate("b", m="count(*)")).sink("out", ps.console())
+    return compile_graph(flow.graph).stage_of(step).steps - {"out@rows"}
+
+
+def renamed(one: ps.Stream, two: ps.Stream, how: str) -> ps.Stream:
+    return one.select("s", "n", who="k").join("j", two, on={"who": "k"}, how=how, prefix="o_")
+
+
+def total(stream: ps.Stream, key: str, field: str) -> ps.Stream:
+    return stream.key_by(key).aggregate("c", z=f"sum({field})")
+
+
+def test_steps_over_totals_by_the_same_key_are_one_pass_with_them() -> None:
+    assert pass_of("j", lambda one, two: one.join("j", two, on="k")) == set("abj")
+    assert pass_of("j", lambda one, two: one.where("w", "n > 1 and x is not null").join("j", two, on="k")) == set(
+        "abwj"
+    )
+    assert pass_of("j", lambda one, two: renamed(one, two, "full")) == set("absj")
+    assert pass_of("c", lambda one, two: total(one.join("j", two, on="k"), "k", "m")) >= set("abjc")
+    assert pass_of("c", lambda one, two: total(renamed(one, two, "left"), "who", "o_m")) >= set("absjc")
+
+
+def test_steps_over_totals_move_rows_of_a_key_that_may_be_in_several_tasks() -> None:
+    assert pass_of("j", lambda one, two: one.join("j", two, on={"n": "m"}, prefix="o_")) == set("j")
+    assert pass_of("j", lambda one, two: one.with_columns("w", k="concat(k, 'x')").join("j", two, on="k")) == set("bj")
+    # The key of a row that only the right has is null.
+    assert pass_of("c", lambda one, two: total(renamed(one, two, "full"), "who", "o_m")) == set("c")
+
+
+def test_what_arrow_does_not_compute_as_spark_does_stays_native() -> None:
+    assert pass_of("j", lambda one, two: one.where("w", "x > 1").join("j", two, on="k")) == set("bj")
+    assert pass_of("j", lambda one, two: one.where("w", "upper(k) = 'A'").join("j", two, on="k")) == set("bj")
+
+
+def test_a_stage_that_would_wait_for_itself_is_not_made() -> None:
+    flow = ps.Flow("f")
+    totals = flow.source("one", ps.items([], "k string, n int")).key_by("k").aggregate("a", n="count(*)")
+    by_n = totals.key_by("n").aggregate("b", k="max(k)")
+    again = by_n.key_by("k").aggregate("c", m="count(*)")
+    totals.join("j", again, on="k").sink("out", ps.console())
+    plan = compile_graph(flow.graph)
+    assert [s.name for s in plan.stages if s.host == PYTHON] == ["a", "b", "c + j + out@rows"]

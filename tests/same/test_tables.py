@@ -153,3 +153,32 @@ def test_steps_that_wait_for_event_time_over_a_source_of_changes(same: Case) -> 
             "window-out": [(1, 1), (4, 1), (3, 1), (5, None), (7, 3)],
         },
     )  # fmt: skip
+
+
+def test_totals_by_one_key_are_joined_and_totalled_again_where_they_are(same: Case) -> None:
+    flow = ps.Flow("by-one-key")
+    orders = flow.source("orders", ps.items([], "k string, n int"))
+    limits = flow.source("limits", ps.items([], "name string, m int"))
+    totals = orders.key_by("k").aggregate("totals", many="count(*)", total="sum(n)")
+    lowest = limits.key_by("name").aggregate("lowest", low="min(m)", number="count(*)")
+    some = totals.where("some", "many > 1").select("named", "many", "total", who="k")
+    known = some.join("known", lowest, on={"who": "name"}, how="left", prefix="l_")
+    known.sink("joined", ps.console())
+    known.where("over", "total > l_low").key_by("who").aggregate("again", rows="count(*)").sink(
+        "again-out", ps.console()
+    )
+    some.key_by("many").count("levels").sink("levels-out", ps.console())
+    totals.join("all", lowest.select("l", "low", k="name"), on="k", how="full").sink("full", ps.console())
+    same.check(
+        flow,
+        {
+            "orders": [("a", 1), ("b", 5), ("a", 2), ("c", 1), ("b", 1), ("a", 4), (None, 3), ("c", 0), (None, 3)],
+            "limits": [("a", 9), ("d", 1), ("a", 3), ("c", 1), ("c", 5), (None, 0)],
+        },
+        {
+            "joined": [(3, 7, "a", "a", 3, 2), (2, 6, "b", None, None, None), (2, 1, "c", "c", 1, 2), (2, 6, None, None, None, None)],
+            "again-out": [("a", 1)],
+            "levels-out": [(3, 1), (2, 3)],
+            "full": [("a", 3, 7, 3), ("b", 2, 6, None), ("c", 2, 1, 1), (None, 2, 6, None), ("d", None, None, 1), (None, None, None, 0)],
+        },
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from penstock.compiler.rewrites.carry_changes import carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
 from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
+from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
@@ -35,6 +36,7 @@ BOTH: tuple[Rewrite, ...] = (
     assign_hosts,
     prune_unused,
     fuse_python,
+    fuse_keyed,
     fuse_native,
 )
 FIRST: tuple[Rewrite, ...] = (finish_aggregates, call_functions, carry_changes)

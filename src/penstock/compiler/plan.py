@@ -38,8 +38,13 @@ class Stage:
     @cached_property
     def inputs(self) -> tuple[Port, ...]:
         """The streams it reads from other stages."""
-        read = dict.fromkeys(p for n in self.nodes for p in n.inputs if p.step not in self.steps)
-        return tuple(read)
+        return tuple(dict.fromkeys(node.inputs[index] for node, index in self.reads))
+
+    @cached_property
+    def reads(self) -> tuple[tuple[Node, int], ...]:
+        """Its steps that read other stages, each with the number of that input."""
+        inputs = ((node, index, port) for node in self.nodes for index, port in enumerate(node.inputs))
+        return tuple((node, index) for node, index, port in inputs if port.step not in self.steps)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
+
+import pyarrow as pa
 
 from penstock.errors import UnknownName, nearest
 from penstock.graph.expr import Expr
@@ -12,13 +14,11 @@ from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.nodes import Branch, Explode, Filter, FlatMap, Map, MapBatches, Node, Select, Where, WithColumns
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out, RecordFailed
+from penstock.kernels.expr.arrays import compile_arrays
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PIECE = 10_000
 """Records that a step which makes many of one returns at a time."""
@@ -217,7 +217,7 @@ class _Columns:
 
 
 class SelectKernel(Kernel):
-    """Expressions, evaluated in Python; for hosts without a JVM."""
+    """Expressions, evaluated without a JVM: by columns where the records are such and Arrow can, else row by row."""
 
     node: Select | WithColumns
 
@@ -228,28 +228,59 @@ class SelectKernel(Kernel):
         self.names = list(dict.fromkeys((*kept, *made)))
         self.columns = _Columns(tuple(compile_expr(made[n], schema) for n in made))
         self.made = list(made)
+        self.arrays = {name: array for name in made if (array := compile_arrays(made[name], schema)) is not None}
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The new records."""
+        by_columns = self._by_columns(chunk.batch()) if chunk.is_arrow else None
+        yield "out", self._by_rows(chunk) if by_columns is None else by_columns
+
+    def _by_columns(self, batch: pa.RecordBatch) -> Chunk | None:
+        """The new records; None where an expression has to look at each row."""
+        if len(self.arrays) < len(self.made):
+            return None
+        schema = self.node.output().schema
+        wanted = arrow_schema(schema)
+        try:
+            known = {name: array(batch) for name, array in self.arrays.items()}
+        except pa.ArrowInvalid:
+            return None
+        arrays = [known[name] if name in known else batch.column(name) for name in self.names]
+        cast = [array.cast(field.type) for array, field in zip(arrays, wanted, strict=True)]
+        return Chunk(schema, batch=pa.RecordBatch.from_arrays(cast, schema=wanted))
+
+    def _by_rows(self, chunk: Chunk) -> Chunk:
         rows = [*chunk.values()]
         known = dict(zip(chunk.shape.names, chunk.columns(), strict=True))
         known |= dict(zip(self.made, self.columns.over(self.node, rows), strict=True))
-        schema = self.node.output().schema
-        yield "out", Chunk(schema, columns=[known[n] for n in self.names])
+        return Chunk(self.node.output().schema, columns=[known[n] for n in self.names])
 
 
 class WhereKernel(Kernel):
-    """A condition, evaluated in Python; for hosts without a JVM."""
+    """A condition, evaluated without a JVM: by columns where the records are such and Arrow can, else row by row."""
 
     node: Where
 
     def __init__(self, node: Where, schema: Schema) -> None:
         super().__init__(node)
         self.test = compile_expr(node.condition, schema)
+        self.array = compile_arrays(node.condition, schema)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records for which it is true; null is not true."""
-        yield "out", chunk.keep([f is True for f in evaluated(self.node, self.test, [*chunk.values()])])
+        by_columns = self._by_columns(chunk) if chunk.is_arrow else None
+        yield "out", self._by_rows(chunk) if by_columns is None else by_columns
+
+    def _by_columns(self, chunk: Chunk) -> Chunk | None:
+        """The records that pass; None where the condition has to look at each row."""
+        try:
+            passes = None if self.array is None else self.array(chunk.batch())
+        except pa.ArrowInvalid:
+            return None
+        return None if passes is None else Chunk(chunk.shape.schema, batch=chunk.batch().filter(passes))
+
+    def _by_rows(self, chunk: Chunk) -> Chunk:
+        return chunk.keep([f is True for f in evaluated(self.node, self.test, [*chunk.values()])])
 
 
 class ExplodeKernel(Kernel):

@@ -44,6 +44,11 @@ class AggregateChanges(Aggregating):
     python: ClassVar[bool] = True
 
     @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The key, which every result has."""
+        return self.keys
+
+    @property
     def keeps(self) -> str:
         """A row of sums, or the values of what cannot be subtracted."""
         ordered = [
@@ -74,6 +79,11 @@ class TopChanges(Keyed):
     into: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "top"
     python: ClassVar[bool] = True
+
+    @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The key, which every row has."""
+        return self.keys
 
     @property
     def keeps(self) -> str:
@@ -250,6 +260,11 @@ class TableJoin(StreamJoin):
         return self.ttl is not None
 
     @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The key of the left, where every row of the result has it."""
+        return self.keys if self.keys == self.right_keys or not self.outer(RIGHT) else ()
+
+    @property
     def keeps(self) -> str:
         """Both sides."""
         sides = f"the rows of both sides per {', '.join(self.keys)}"
@@ -309,6 +324,11 @@ class Retract(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """Signed rows."""
         return (Output(counted(visible(given[0].schema)), event_time=given[0].event_time),)
+
+    @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The key, which every row has."""
+        return self.keys
 
     @property
     def keeps(self) -> str:

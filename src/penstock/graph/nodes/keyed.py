@@ -56,6 +56,11 @@ class Keyed(Node):
         """The key."""
         return {"key": ", ".join(self.keys)}
 
+    @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The fields of what it emits that hold the key of the rows it was made of, as it was; empty where that is not sure."""
+        return ()
+
     def key_fields(self, given: Inputs) -> tuple[t.Field, ...]:
         """The fields of the key."""
         return given[0].schema.only(self.keys).fields if self.keys else ()
@@ -167,6 +172,11 @@ class AggregateBy(Aggregating):
         if self.counted:
             return (Output(counted(schema)),)
         return (self.finished(Output(schema, changes=Changes(self.keys, given[0].changes is not None))),)
+
+    @property
+    def carried_key(self) -> tuple[str, ...]:
+        """The key, which every total has."""
+        return self.keys
 
     @property
     def runs_python(self) -> bool:

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
 
 def apart(at: Lowering, stage: Stage, made: DataFrame) -> DataFrame:
     """What a stage emits, after a shuffle if it needs one. The records of a task stay together, in their order."""
-    if not any(store in at.states for n in stage.nodes for store in n.stores) or not united(at.plan, stage.outputs):
+    has_state = any(store in at.states for n in stage.nodes for store in n.stores)
+    if not has_state or not united(at.plan, stage.outputs, stage.steps):
         return made
     tasks = at.tasks_of(stage.nodes[0])
     return made.selectExpr("*", "spark_partition_id() as __part").repartitionById(tasks, "__part").drop("__part")
 
 
-def united(plan: Plan, ports: tuple[Port, ...]) -> bool:
-    """Whether some of these streams go into a union without a shuffle on the way."""
-    return any(_unites(plan, node) for port in ports for node in plan.graph.readers(port))
+def united(plan: Plan, ports: tuple[Port, ...], own: frozenset[str] = frozenset()) -> bool:
+    """Whether some of these streams go into a union without a shuffle on the way; the steps of their own stage are not on it."""
+    readers = (node for port in ports for node in plan.graph.readers(port) if node.name not in own)
+    return any(_unites(plan, node) for node in readers)
 
 
 def _unites(plan: Plan, node: Node) -> bool:

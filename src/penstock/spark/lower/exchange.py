@@ -69,13 +69,16 @@ def _is_exact(kind: t.DataType) -> bool:
     return isinstance(kind, t.Simple) and kind not in (t.FLOAT, t.DOUBLE)
 
 
-def several_by_key(at: Lowering, node: Node, inputs: list[KeyedInput]) -> DataFrame:
-    """The records of several inputs at the task that owns their key: `__input` says which, a struct holds each."""
-    packed = [_packed(inputs, number, node.ordered) for number in range(len(inputs))]
+def several_by_key(at: Lowering, node: Node, inputs: list[KeyedInput], *, ordered: bool) -> DataFrame:
+    """The records of several inputs at the task that owns their key: `__input` says which, a struct holds each.
+
+    Spark leaves the shuffle out where all inputs are there already, as the parts of aggregates by the same key are.
+    """
+    packed = [_packed(inputs, number, ordered) for number in range(len(inputs))]
     keys = tuple(f"__k{i}" for i in range(len(inputs[0].keys)))
     every = reduce(lambda one, other: one.unionByName(other), packed)
     moved = move_to_owner(every, keys, at.tasks_of(node), at.groups)
-    if node.ordered:
+    if ordered:
         moved = moved.sortWithinPartitions("__input", "__order")
     structs = [f"__i{i}" for i in range(len(inputs))]
     return moved.selectExpr("__input", *structs, key_hash_sql(keys))

@@ -29,7 +29,7 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     """Brings the records where the stage needs them, runs it, and parts its outputs."""
     first = stage.nodes[0]
     bolt = isinstance(first, Bolt)
-    frame = routed(at, first) if isinstance(first, Bolt) else _moved(at, first)
+    frame = routed(at, first) if isinstance(first, Bolt) else _moved(at, stage)
     digest, packed = at.packer.pack(at.plan, stage)
     states = {store: at.states[store] for n in stage.nodes for store in n.stores if store in at.states}
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
@@ -57,26 +57,39 @@ def mapped(
     return frame.mapInArrow(function, schema).unionByName(nothing.mapInArrow(replace(function, replays=inside), schema))
 
 
-def _moved(at: Lowering, first: Node) -> DataFrame:
+def _moved(at: Lowering, stage: Stage) -> DataFrame:
+    """The records of a stage where it needs them: those of its first step, or those of all its steps that read other stages."""
+    first, read = stage.nodes[0], stage.reads
+    if not isinstance(first, Keyed) or first.stays:
+        return at.input(first)
+    if len(read) == 1:
+        return _moved_alone(at, first)
+    ordered = any(node.ordered for node, _ in read)
+    return several_by_key(at, first, [_keyed_input(at, node, index) for node, index in read], ordered=ordered)
+
+
+def _moved_alone(at: Lowering, first: Keyed) -> DataFrame:
     frame = at.input(first)
     if isinstance(first, AggregateBy) and first.combined == "columns":
         return frame.selectExpr("*", key_hash_sql(first.keys))
-    if not isinstance(first, Keyed) or first.stays:
-        return frame
-    if len(first.inputs) > 1:
-        return several_by_key(at, first, [_keyed_input(at, first, i) for i in range(len(first.inputs))])
     names = at.plan.graph.output(first.inputs[0]).schema.names
-    if isinstance(first, AggregateChanges):
-        frame = added_up(frame, at.plan.graph.output(first.inputs[0]).schema, first.keys)
+    frame = _shortened(at, first, frame)
     if is_moved(at, first, frame):
         return frame.selectExpr(*map(quote, names), key_hash_sql(first.keys))
     return by_key(at, first, frame, names)
 
 
+def _shortened(at: Lowering, node: Node, frame: DataFrame) -> DataFrame:
+    """The input of a step, with rows that are added up anyway added up before they move."""
+    if not isinstance(node, AggregateChanges):
+        return frame
+    return added_up(frame, at.plan.graph.output(node.inputs[0]).schema, node.keys)
+
+
 def _keyed_input(at: Lowering, node: Node, input_index: int) -> KeyedInput:
     port = node.inputs[input_index]
     return KeyedInput(
-        at.input(node, input_index),
+        _shortened(at, node, at.input(node, input_index)),
         _struct(at, port),
         at.plan.graph.output(port).schema.names,
         node.keys_of(input_index),
