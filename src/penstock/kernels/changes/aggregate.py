@@ -19,7 +19,7 @@ from penstock.kernels.base import Out, RecordFailed
 from penstock.kernels.changes.accumulators import Accumulator, accumulator_of
 from penstock.kernels.changes.base import ChangesKernel, Signed, negative
 from penstock.kernels.changes.rows import NegativeCount, Row, consolidated
-from penstock.kernels.keyed.keyed import Key, key_getter
+from penstock.kernels.keyed.keyed import Key, key_getter, prefetch
 from penstock.kernels.ordering.ranking import same
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk, shape_of
@@ -59,7 +59,7 @@ class AggregateChangesKernel(ChangesKernel):
         """Adds what comes and takes back what goes."""
         rows, hashes = self._reduced(chunk)
         keys = [self.key_of(values) for values, _ in rows]
-        self.state.prefetch(keys, hashes)
+        prefetch(self.state, keys, hashes, self.key_columns)
         get, groups = self.state.get, dict[Key, list[Any]]()
         try:
             for at, (key, (values, count)) in enumerate(zip(keys, rows, strict=True)):

@@ -12,7 +12,7 @@ from penstock.kernels.base import Out
 from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
 from penstock.kernels.changes.base import ChangesKernel, Signed, signed_rows
 from penstock.kernels.changes.rows import Bag
-from penstock.kernels.keyed.keyed import Key, key_getter
+from penstock.kernels.keyed.keyed import Key, key_getter, prefetch
 from penstock.kernels.records.chunk import Chunk
 
 FOUND, CHANGED = 0, 1
@@ -38,7 +38,7 @@ class AnswersKernel(ChangesKernel):
         """Gathers what rows have found, and which rows come and go."""
         rows = list(signed_rows(chunk))
         keys = [self.keys_in[source](row) for row, _ in rows]
-        self.state.prefetch(keys, chunk.key_hashes)
+        prefetch(self.state, keys, chunk.key_hashes, self.key_columns)
         for key, (row, count) in zip(keys, rows, strict=True):
             self.new[source].setdefault(key, Bag(self.identity)).add(row, count)
         return ()

@@ -24,7 +24,7 @@ from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.changes.base import Signed, negative, repeated, signed_rows
 from penstock.kernels.changes.rows import Bag, Identity, NegativeCount, Row, identity_of
 from penstock.kernels.expr.evaluate import compile_expr
-from penstock.kernels.keyed.keyed import Key, hashes_of, key_getter
+from penstock.kernels.keyed.keyed import Key, hashes_of, key_getter, prefetch
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import Chunk
@@ -116,7 +116,7 @@ class TableJoinKernel(Kernel):
         side, new = self.sides[source], self.sides[source].new
         rows = list(signed_rows(chunk))
         keys = [side.key_of(row) for row, _ in rows]
-        self.state.prefetch(keys, chunk.key_hashes)
+        prefetch(self.state, keys, chunk.key_hashes, self.key_columns)
         for key, signed in zip(keys, rows, strict=True):
             if None in key:
                 made += self._alone(source, *signed)

@@ -41,6 +41,13 @@ def hashes_of(keys: list[Key], columns: tuple[Column, ...]) -> list[int]:
     return list(key_hashes(arrays, len(keys)).tolist())
 
 
+def prefetch(state: KeyedState, keys: list[Key], hashes: list[int] | None, columns: tuple[Column, ...]) -> None:
+    """Prefetches keys. Records of a step in the same pass have no hashes from the host; a state that needs them gets them from here."""
+    if hashes is None and state.is_columnar:
+        hashes = hashes_of(keys, columns) if keys else []
+    state.prefetch(keys, hashes)
+
+
 class KeyedKernel(Kernel):
     """The base of keyed kernels: finds the keys and their state."""
 
@@ -77,7 +84,7 @@ class KeyedKernel(Kernel):
         """The key of each record, prefetched."""
         columns = chunk.columns()
         keys: list[Key] = list(zip(*(columns[at] for at in self.key_indexes), strict=True)) or [()] * len(chunk)
-        self.state.prefetch(keys, chunk.key_hashes)
+        prefetch(self.state, keys, chunk.key_hashes, self.key_columns)
         return keys
 
 
