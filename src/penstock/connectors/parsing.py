@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -22,7 +23,8 @@ from penstock.kernels.records.json_text import LARGE_EXPONENT, LONE_SURROGATE, M
 PARSED = "__parsed"
 TEXT = "__text"
 """Where Spark puts a text that it could not read."""
-_MARK = f"m{secrets.token_hex(8)}"
+_MARK = "m" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(7))
+"""A name that nobody can guess, and short: Spark reads it twice with each record."""
 _BEFORE, _AFTER = f'{{"{_MARK}":[', f',{{"{_MARK}":true}}]}}'
 _ADDED_DEPTH = 2
 CSV = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": TEXT, "escape": '"'}
@@ -141,8 +143,8 @@ def _options(given: dict[str, str]) -> str:
 
 def _changed(text: str) -> list[str]:
     """Half a surrogate pair in an escape, for which Spark puts a question mark."""
-    found = " or ".join(f"contains({text}, {literal(start)})" for start in ("\\ud", "\\uD"))
-    return [f"(({found}) and {text} rlike {literal(LONE_SURROGATE)})"]
+    escape, lower, upper = (f"contains({text}, {literal(start)})" for start in ("\\u", "\\ud", "\\uD"))
+    return [f"({escape} and ({lower} or {upper}) and {text} rlike {literal(LONE_SURROGATE)})"]
 
 
 def unfit(struct: str, fields: Iterable[t.Field]) -> list[str]:
