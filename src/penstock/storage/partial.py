@@ -22,9 +22,9 @@ SPARE = 0.1
 """How much more than is needed may be read, as a share of it, so that parts with small gaps between them take one request."""
 WIDEST = 1 << 20
 """The largest gap that is read: a request to an object store takes as long as so many bytes or more."""
-LONGEST = 8 << 20
+LONGEST = 4 << 20
 """How many bytes a request asks for at most; more are asked for at the same time."""
-AT_ONCE = 8
+AT_ONCE = 16
 """How many requests are under way at once."""
 
 
