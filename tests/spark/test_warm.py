@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 PROGRAM = """
 import sys
+import tempfile
+from pathlib import Path
 from penstock.spark.jvm.session import session
-from penstock.spark.jvm.warm import _run_job
+from penstock.spark.jvm.warm import _run_job, _run_query
 spark = session("warm")
 before = set(sys.modules)
 _run_job(spark)
 print("imported:", sorted(set(sys.modules) - before))
+_run_query(spark)
+print("left:", len(spark.streams.active), [p.name for p in Path(tempfile.gettempdir()).glob("penstock-rehearsal-*")])
 spark.stop()
 """
 
 
 @pytest.mark.spark
-def test_warming_up_imports_nothing_in_the_driver() -> None:
+def test_warming_up_imports_nothing_in_the_driver_and_a_rehearsal_leaves_nothing(tmp_path: Path) -> None:
     """It runs in a thread beside the run: modules that import each other would be seen half made."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=environment)
     assert "imported: []" in done.stdout
+    assert "left: 0 []" in done.stdout
