@@ -64,6 +64,47 @@ def test_a_topic_that_the_flow_itself_writes_is_made_by_it(tmp_path: Path) -> No
     check_outside(flow.graph)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "change"),
+    [
+        (lambda path: reading(ps.topic("orders", "n bigint", path=path)), "ps.kafka('orders', ..., servers='HOST:9092')"),
+        (lambda path: writing(ps.write_topic("orders", path=path)), "ps.write_kafka('orders', ..., servers='HOST:9092')"),
+    ],
+    ids=["read", "written"],
+)
+def test_the_embedded_log_is_refused_on_a_cluster_with_the_change_to_kafka(
+    tmp_path: Path, endpoint: Any, change: str
+) -> None:
+    with Log(tmp_path / "log") as log:
+        log.create_topic("orders")
+    flow = endpoint(tmp_path / "log")
+    for master in ("spark://there:7077", "yarn", "k8s://https://there"):
+        with pytest.raises(SetupError) as refused:
+            check_outside(flow.graph, master)
+        assert change in str(refused.value)
+        assert master in str(refused.value)
+    for master in ("local", "local[4]", "local-cluster[2,1,512]"):
+        check_outside(flow.graph, master)
+
+
+def test_a_run_on_a_cluster_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    """However the master is said."""
+    (tmp_path / "flow.py").write_text(
+        f"import penstock as ps\nflow = ps.Flow('f')\n"
+        f"flow.source('in', ps.topic('t', 'n bigint', path={str(tmp_path / 'log')!r})).sink('out', ps.console())\n"
+    )
+    (tmp_path / "spark.conf").write_text("spark.master spark://there:7077\n")
+    for how in (
+        ["--master", "spark://there:7077"],
+        ["--conf", "spark.master=spark://there:7077"],
+        ["--properties-file", str(tmp_path / "spark.conf")],
+    ):
+        told = CliRunner().invoke(make_app(), ["run", str(tmp_path / "flow.py"), *how, "--checkpoint", str(tmp_path / "c")])
+        assert told.exit_code != 0
+        assert "On a cluster the log is Kafka" in " ".join(told.output.split())
+        assert not (tmp_path / "c" / "spark").exists()
+
+
 def test_missing_files_of_a_source_and_of_a_join_are_named(tmp_path: Path) -> None:
     (tmp_path / "users.csv").write_text("id,name\n")
     said = refusal(reading(ps.files(tmp_path / "user.csv", "csv", "id bigint, name string")))

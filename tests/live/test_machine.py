@@ -200,6 +200,15 @@ COURSES: dict[str, tuple[Course, Table]] = {
             (QueryEnded(), ()),
         ],
     ),
+    "once: what is due when the run starts is done though no record waits": (
+        Course(once=True, has_ticks=True),
+        [
+            (QueryEnded(is_due=True), (RunTick(), StartQuery())),
+            (STARTED, (RunBatch(),)),
+            (FINISHED, ()),
+            (QueryEnded(), ()),
+        ],
+    ),
     "a stop lets the batch under way finish": (
         Course(),
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,33 @@ def test_dead_letters_are_replayed_though_no_record_waits(penstock_spark: Any, t
     assert replays.done() == set(), "the list says yes only when a batch has taken it"
     assert run(parse_better) == [-1, -1]
     assert len(replays.done()) == 2
+
+
+def timed(got: list[Any]) -> ps.Flow:
+    """Windows, of which only a quiet source closes the last two."""
+    flow = ps.Flow("timed")
+    rows = [(datetime.datetime(2026, 1, 1, 0, 0, s, tzinfo=datetime.UTC), s % 2) for s in (1, 2, 3)]
+    events = flow.source("events", ps.items(rows, "ts timestamp, k bigint"), event_time="ts", lateness="0s", idle="1s")
+    counts = events.key_by("k").window(ps.tumbling("2s")).count("n")
+    counts.sink("out", ps.callback(lambda rows, _: got.extend((r.k, r.n) for r in rows)))
+    return flow
+
+
+def test_windows_that_become_due_by_idleness_fire_after_a_restart_without_new_records(
+    penstock_spark: Any, tmp_path: Path
+) -> None:
+    got: list[Any] = []
+    run_live(timed(got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", batches=1)).wait(pause=0.01)
+    assert not got, "all windows are open when the first run ends"
+    spec = RunSpec(checkpoint=tmp_path / "c", duration=30.0)
+    run_live(timed(got).graph, penstock_spark, spec, until=lambda report: len(got) == 3).wait(pause=0.01)
+    assert sorted(got) == [(0, 1), (1, 1), (1, 1)]
+
+
+def test_windows_that_were_due_when_a_driver_died_fire_in_a_run_that_takes_what_is_there(
+    penstock_spark: Any, tmp_path: Path
+) -> None:
+    got: list[Any] = []
+    run_live(timed(got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", batches=1)).wait(pause=0.01)
+    run_live(timed(got).graph, penstock_spark, RunSpec(checkpoint=tmp_path / "c", mode="once")).wait(pause=0.01)
+    assert got == [(1, 1)], "the window that ends at 2 s, which the record at 3 s has made due"

@@ -12,6 +12,7 @@ from penstock.graph.nodes import Endpoint, Sink
 
 PATIENCE = 10.0
 """Seconds that a server has to answer."""
+LOCAL = "local[*]"
 Options = Mapping[str, Any]
 
 
@@ -25,6 +26,7 @@ class Preflight:
         fields: Of a sink, the names of the fields that it writes.
         made: What sinks of the flow make themselves, as the connector's `makes` names it.
         patience: Seconds that a server has to answer.
+        master: Where Spark runs the tasks.
     """
 
     step: str
@@ -32,19 +34,30 @@ class Preflight:
     fields: tuple[str, ...] = ()
     made: frozenset[str] = frozenset()
     patience: float = PATIENCE
+    master: str = LOCAL
+
+    @property
+    def is_on_one_machine(self) -> bool:
+        """Whether tasks run on this machine, and see its files."""
+        return self.master.startswith("local")
 
 
 Check = Callable[[Preflight], object]
 Makes = Callable[[Options], str]
 
 
-def check_outside(graph: Graph) -> None:
-    """Raises SetupError for what is missing, with the step that needs it and the command that mends it."""
+def check_outside(graph: Graph, master: str = LOCAL) -> None:
+    """Raises SetupError for what is missing, with the step that needs it and the command that mends it.
+
+    Args:
+        graph: The flow.
+        master: Where Spark is to run its tasks.
+    """
     made = frozenset(_made(sink.endpoint) for sink in graph.sinks)
     for step, endpoint, fields in _endpoints(graph):
         check = _part(endpoint, "check")
         if check is not None:
-            cast("Check", check)(Preflight(step, endpoint.options, fields, made, PATIENCE))
+            cast("Check", check)(Preflight(step, endpoint.options, fields, made, PATIENCE, master))
 
 
 def _part(endpoint: Endpoint, part: str) -> object | None:

@@ -82,10 +82,15 @@ class Launch:
         try:
             if self.spec.mode != "batch" and not self.spec.standby:
                 self._check_checkpoint()
-            check_outside(self.graph)
+            check_outside(self.graph, self._master())
         except BaseException:
             self._release()
             raise
+
+    def _master(self) -> str:
+        from penstock.spark.jvm.session import master_of
+
+        return master_of(self.spec.master or None, self.spec.conf, self.spec.properties_file)
 
     def run(self) -> None:
         """Runs the flow, which `check` has let pass; returns when it has ended well, raises what ended it otherwise.

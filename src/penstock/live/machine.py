@@ -322,7 +322,7 @@ class Machine:
     def _once_more(self, event: QueryEnded) -> tuple[Command, ...]:
         if self.course.has_ticks and self.course.drains and not self.has_drained:
             self.phase = Phase.DRAINING
-        elif not (self.course.has_ticks and (event.has_replays or (event.is_due and self.ran > 0))):
+        elif not (self.course.has_ticks and (event.has_replays or event.is_due)):
             self.phase = Phase.OVER
             return ()
         return RunTick(), StartQuery()

@@ -88,6 +88,7 @@ def run_live(
             _reconcile(runner, checkpoint)
             checkpoint.build()
             runner.sinks.offsets = checkpoint.log
+            runner.time.resume(checkpoint.log.last())
             return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
         except BaseException:
             checkpoint.close()

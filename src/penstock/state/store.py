@@ -109,6 +109,18 @@ class StateStore:
         made: StoredTimes = {} if found is None else found.get("time", {})
         return made
 
+    def resumption(self, version: int) -> tuple[StoredTimes, Wakes] | None:
+        """What a run that goes on from a version knows of time before its first batch; None where there is no such version.
+
+        Stores that the flow has no more want no batch.
+        """
+        found = self.load(version)
+        if found is None:
+            return None
+        asked = found.get("wakes", {})
+        wakes = ({s: at for s, at in asked.get(c, {}).items() if s in self.schemas} for c in ("event", "clock"))
+        return (found.get("time", {}) if version >= 0 else {}), Wakes(*wakes)
+
     def kept_schemas(self, version: int) -> dict[str, StateSchema]:
         """The form of what each step keeps in a version."""
         return schemas_from_json((self.load(version) or {}).get("schemas", {}))

@@ -15,6 +15,7 @@ CONNECTORS = (
         __name__,
         sink="sink:LogSink",
         local_writer="local:write_topic",
+        check="preflight:check_written",
         makes="preflight:written_topic",
     ),
 )

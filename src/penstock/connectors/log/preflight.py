@@ -1,4 +1,4 @@
-"""Whether the topic that a source reads is in the log."""
+"""Whether the topic that a source reads is in the log, and whether those who read and write it see the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from penstock.log import Log
 
 
 def check_topic(asked: Preflight) -> None:
-    """The topic must be there, unless a sink of the flow makes it."""
+    """The topic must be there, unless a sink of the flow makes it, and on the machine that runs the tasks."""
+    _check_master(asked, "reads", "topic", "kafka")
     if written_topic(asked.options) in asked.made:
         return
     topic, path = str(asked.options["topic"]), str(asked.options["path"])
@@ -21,6 +22,23 @@ def check_topic(asked: Preflight) -> None:
             f"{asked.step!r} reads the topic {topic!r}, and the log at {path} has none of that name; {nearest(topic, topics)}. "
             f"Make it: penstock topics create {topic} --log {shlex.quote(path)}"
         )
+
+
+def check_written(asked: Preflight) -> None:
+    """The log must be on the machine that runs the tasks."""
+    _check_master(asked, "writes", "write_topic", "write_kafka")
+
+
+def _check_master(asked: Preflight, verb: str, before: str, after: str) -> None:
+    """Refuses a cluster: the log is a directory of one machine, and has no server that others could ask."""
+    if asked.is_on_one_machine:
+        return
+    topic = str(asked.options["topic"])
+    raise SetupError(
+        f"{asked.step!r} {verb} the topic {topic!r} of the embedded log, which is a directory of this machine ({asked.options['path']}), and the "
+        f"workers of {asked.master} are others. On a cluster the log is Kafka: write ps.{after}({topic!r}, ..., servers='HOST:9092') "
+        f"in place of ps.{before}({topic!r}, ...), or run with --master 'local[*]'"
+    )
 
 
 def _topics(path: str) -> list[str]:

@@ -180,8 +180,11 @@ def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
     for version in sorted(store.versions()) if names else ():
         path = store.manifest(version)
         made = read_note(store.storage, path, "manifest")
-        for part in ("steps", "schemas"):
-            made[part] = {names.get(s, s): v for s, v in made[part].items()}
+        wakes = made.get("wakes", {})
+        for part in (made["steps"], made["schemas"], *wakes.values()):
+            renamed = {names.get(s, s): v for s, v in part.items()}
+            part.clear()
+            part.update(renamed)
         put_note(store.storage, path, made)
 
 

@@ -64,12 +64,12 @@ def session(
     active = _active()
     if active is not None:
         return active
-    given = {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
+    given = _given(settings, properties_file)
     if packages:
         given["spark.jars.packages"] = ",".join(filter(None, (given.get("spark.jars.packages"), packages)))
     if jars and not jvm_is_up() and not has_jars(given, jars):
         given["spark.jars"] = ",".join(filter(None, (given.get("spark.jars"), *map(str, get_jars(jars)))))
-    where = master or given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
+    where = master or _master_in(given)
     made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
     if not jvm_is_up():
         if _is_local(where):
@@ -82,6 +82,23 @@ def session(
     if "PYSPARK_GATEWAY_PORT" in os.environ and not _own_log_settings(given):
         spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def master_of(
+    master: str | None = None, settings: Mapping[str, str] | None = None, properties_file: str | Path | None = None
+) -> str:
+    """The master that `session` would take, without starting anything."""
+    active = _active()
+    return str(active.sparkContext.master) if active is not None else master or _master_in(_given(settings, properties_file))
+
+
+def _given(settings: Mapping[str, str] | None, properties_file: str | Path | None) -> dict[str, str]:
+    """The user's own settings."""
+    return {**_read(_defaults_file()), **_read(properties_file), **_submitted(), **(settings or {})}
+
+
+def _master_in(given: Mapping[str, str]) -> str:
+    return given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
 
 
 def _active() -> SparkSession | None:

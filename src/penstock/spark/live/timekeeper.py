@@ -35,14 +35,24 @@ class RunTime:
     keeper: Timekeeper = field(init=False)
     version: int | None = None
     """The batch after which the timekeeper stands; None before the first of this run."""
+    _is_resumed: bool = False
+    """Whether no batch has run since `resume`: the next may be one that runs again."""
 
     def __post_init__(self) -> None:
         self.keeper = Timekeeper(self.timeline.inputs)
 
+    def resume(self, version: int) -> None:
+        """Goes on from a version before the first batch of a run: what is due, or becomes due by quiet inputs, needs no record to be seen."""
+        found = self.store.resumption(version) if self.store is not None else None
+        if found is not None:
+            self.keeper.restore(found[0])
+            self.wakes, self.version, self._is_resumed = found[1], version, True
+
     def begin(self, batch: int, base: int, waiting: Container[str] = (), *, ended: bool = False) -> BatchTimes:
         """The times of a batch that goes from version `base` to version `batch`; one that runs again has those it had."""
-        if self.version != base and self.store is not None:
-            self.keeper.restore(self.store.time(base))
+        if self.store is not None and (self._is_resumed or self.version != base):
+            if self.version != base:
+                self.keeper.restore(self.store.time(base))
             if stored := self.store.time(batch, missing=True):
                 return self.keeper.replay(stored)
         return self.keeper.begin(processing_time(), waiting, ended=ended or self.is_bounded)
@@ -54,7 +64,7 @@ class RunTime:
 
     def finish(self, batch: int, highs: Highs) -> StoredTimes:
         """Takes in the event times of the batch's records, and returns what its version keeps."""
-        self.version = batch
+        self.version, self._is_resumed = batch, False
         return self.keeper.finish(highs)
 
     def nothing_waits(self, now: int) -> None:
