@@ -64,6 +64,15 @@ def is_url(address: str) -> bool:
     return _SCHEME.match(address) is not None
 
 
+def file_url(path: Path) -> str:
+    """A path of this machine as Hadoop reads it, whatever its file system of choice is; nothing in it is escaped.
+
+    >>> file_url(Path("/tmp/a b"))
+    'file:///tmp/a b'
+    """
+    return f"file://{path.absolute()}"
+
+
 def lacks_a_slash(address: str) -> bool:
     """Whether an address is a URL but for one slash; taken for a path, it would make a directory of that name.
 

@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 from penstock.spark.jvm.java import find_java
 
+WORKERS = ("one", "two")
 LAUNCHER = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 
@@ -28,19 +29,25 @@ class Cluster:
     url: str = ""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, name: str, *arguments: str) -> Path:
-        """Starts a process in a group of its own; its output goes to a file."""
-        output = self.folder / f"{name}.log"
+    environment: dict[str, str] = field(default_factory=dict)
+    """What every process finds in its environment."""
+
+    def start(self, name: str, *arguments: str, hidden: Sequence[Path] = ()) -> Path:
+        """Starts a process in a group of its own; its output goes to a file. Directories that are hidden are empty to it and its children."""
+        output, own = self.folder / f"{name}.log", self.folder / name
+        own.mkdir(exist_ok=True)
         environment = os.environ | {
             "SPARK_LOCAL_IP": "127.0.0.1",
             "JAVA_HOME": str(find_java().home),
             "SPARK_NO_DAEMONIZE": "1",
-            "SPARK_LOCAL_DIRS": str(self.folder / "local"),
+            "SPARK_LOCAL_DIRS": str(own / "local"),
+            "TMPDIR": str(own),
+            **self.environment,
         }
-        command = [str(LAUNCHER), *arguments]
+        command = [*apart(hidden), str(LAUNCHER), *arguments]
         with output.open("wb") as out:
             made = subprocess.Popen(
-                command, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, cwd=self.folder
+                command, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, cwd=own
             )
         self.processes[name] = made
         return output
@@ -69,24 +76,60 @@ def wait_for(output: Path, pattern: str, seconds: float = 60) -> str:
     raise AssertionError(f"{pattern!r} did not come:\n{output.read_text()[-2000:]}")
 
 
+_HIDE = 'while [ "$1" != -- ]; do mount -t tmpfs -o size=1m hidden "$1" || exit 99; shift; done; shift; exec "$@"'
+
+
+def apart(hidden: Sequence[Path]) -> list[str]:
+    """What goes before a command that runs in a mount namespace of its own, in which some directories are empty."""
+    if not hidden:
+        return []
+    user = [] if os.getuid() == 0 else ["--map-root-user"]
+    namespace = ["unshare", *user, "--mount", "--propagation", "private"]
+    return [*namespace, "sh", "-c", _HIDE, "sh", *map(str, hidden), "--"]
+
+
+def why_not_apart(folder: Path) -> str:
+    """Why this machine does not give processes mount namespaces of their own; empty when it does."""
+    folder.mkdir(exist_ok=True)
+    (folder / "seen").touch()
+    try:
+        found = subprocess.run([*apart([folder]), "ls", str(folder)], capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        return "there is no unshare"
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr).strip() or f"unshare ends with {error.returncode}"
+    return "" if not found.stdout else "what is mounted over a directory does not hide it"
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A cluster that is gone when the test ends."""
-    made = Cluster(tmp_path / "cluster")
+    with running_cluster(tmp_path / "cluster") as made:
+        yield made
+
+
+@contextlib.contextmanager
+def running_cluster(
+    folder: Path, environment: Mapping[str, str] | None = None, hidden: Mapping[str, Sequence[Path]] | None = None
+) -> Iterator[Cluster]:
+    """A master and two workers, from each of which some directories may be hidden."""
+    made = Cluster(folder, environment=dict(environment or {}))
     made.folder.mkdir()
     try:
         master = "org.apache.spark.deploy.master.Master"
         output = made.start("master", master, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         made.url = wait_for(output, r"(spark://127\.0\.0\.1:\d+)")
-        for name in ("one", "two"):
-            _start_worker(made, name)
+        for name in WORKERS:
+            (made.folder / name).mkdir()
+        outputs = [_start_worker(made, name, (hidden or {}).get(name, ())) for name in WORKERS]
+        for output in outputs:
+            wait_for(output, r"(Successfully registered with master)")
         yield made
     finally:
         made.stop()
 
 
-def _start_worker(made: Cluster, name: str) -> None:
+def _start_worker(made: Cluster, name: str, hidden: Sequence[Path]) -> Path:
     worker = "org.apache.spark.deploy.worker.Worker"
     place = ["--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(made.folder / name)]
-    output = made.start(name, worker, *place, "--cores", "1", "--memory", "1g", made.url)
-    wait_for(output, r"(Successfully registered with master)")
+    return made.start(name, worker, *place, "--cores", "1", "--memory", "1g", made.url, hidden=hidden)

@@ -67,8 +67,14 @@ def test_a_topic_that_the_flow_itself_writes_is_made_by_it(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("endpoint", "change"),
     [
-        (lambda path: reading(ps.topic("orders", "n bigint", path=path)), "ps.kafka('orders', ..., servers='HOST:9092')"),
-        (lambda path: writing(ps.write_topic("orders", path=path)), "ps.write_kafka('orders', ..., servers='HOST:9092')"),
+        (
+            lambda path: reading(ps.topic("orders", "n bigint", path=path)),
+            "ps.kafka('orders', ..., servers='HOST:9092')",
+        ),
+        (
+            lambda path: writing(ps.write_topic("orders", path=path)),
+            "ps.write_kafka('orders', ..., servers='HOST:9092')",
+        ),
     ],
     ids=["read", "written"],
 )
@@ -99,7 +105,9 @@ def test_a_run_on_a_cluster_is_refused_before_spark_starts(tmp_path: Path) -> No
         ["--conf", "spark.master=spark://there:7077"],
         ["--properties-file", str(tmp_path / "spark.conf")],
     ):
-        told = CliRunner().invoke(make_app(), ["run", str(tmp_path / "flow.py"), *how, "--checkpoint", str(tmp_path / "c")])
+        told = CliRunner().invoke(
+            make_app(), ["run", str(tmp_path / "flow.py"), *how, "--checkpoint", str(tmp_path / "c")]
+        )
         assert told.exit_code != 0
         assert "On a cluster the log is Kafka" in " ".join(told.output.split())
         assert not (tmp_path / "c" / "spark").exists()

@@ -14,6 +14,7 @@ import penstock as ps
 import penstock.state as ps_state
 from penstock.cli.main import make_app
 from penstock.graph.run import RunSpec
+from penstock.live.report import BatchReport
 from penstock.spark.run import run_live
 
 pytestmark = pytest.mark.spark
@@ -46,14 +47,24 @@ def _next(row: Any) -> tuple[int, int, int]:
     return row.start, row.n // 2 if row.n % 2 == 0 else 3 * row.n + 1, row.steps + 1
 
 
-def test_items_loops_state_and_dead_letters_go_on_under_a_url(tmp_path: Path, penstock_spark: Any) -> None:
+@pytest.mark.parametrize("apart", [(False, False, False, False), (True, False, True, True)], ids=["here", "apart"])
+def test_items_loops_state_and_dead_letters_go_on_under_a_url(
+    tmp_path: Path, penstock_spark: Any, monkeypatch: pytest.MonkeyPatch, apart: tuple[bool, ...]
+) -> None:
+    """Whether tasks see the directory of the driver or do not; what one has left the other goes on with."""
     url, out = (tmp_path / "shared").as_uri(), tmp_path / "out"
+    answers = iter(apart)
+    monkeypatch.setattr("penstock.spark.run.runs_here", lambda spark: not next(answers, False))
     for batches in (1, 2, 3):
         spec = RunSpec.of(checkpoint=url, batches=batches, until_idle="20s")
         run_live(collatz(out).graph, penstock_spark, spec).wait(pause=0.02)
     taken = CliRunner().invoke(make_app(), ["savepoint", url, "half"])
     assert taken.exit_code == 0, taken.output
-    run_live(collatz(out).graph, penstock_spark, RunSpec.of(checkpoint=url, once=True)).wait(pause=0.02)
+    reports: list[BatchReport] = []
+    spec = RunSpec.of(checkpoint=url, once=True)
+    run_live(collatz(out).graph, penstock_spark, spec, observers=(reports.append,)).wait(pause=0.02)
+    assert sum(r.sources.get("again", 0) for r in reports) > 0, "records that tasks read from the storage are counted"
+    assert not [r.accounting.discrepancies for r in reports if r.accounting and r.accounting.discrepancies]
     assert rows(out) == Counter([(3, 7), (1, 0), (4, 2)])
     assert ps_state.read(url, "count").num_rows == 3
     listed = CliRunner().invoke(make_app(), ["dlq", "list", url, "--json"])

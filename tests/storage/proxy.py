@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -83,6 +84,17 @@ class FaultProxy:
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as server:
             server.sendall(b"\r\n".join([lines[0], b"Connection: close", *lines[1:]]) + b"\r\n\r\n" + body)
             return b"".join(iter(lambda: server.recv(1 << 16), b""))
+
+
+def at_random(share: float, seed: int, faults: Sequence[str] = FAULTS[:-1]) -> Callable[[Request], str]:
+    """Has a share of requests meet a fault of those given; by default any but a delay."""
+    dice, lock = random.Random(seed), threading.Lock()
+
+    def choose(request: Request) -> str:
+        with lock:
+            return dice.choice(faults) if dice.random() < share else ""
+
+    return choose
 
 
 def _read_message(client: socket.socket) -> tuple[bytes, bytes]:

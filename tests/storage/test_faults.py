@@ -15,7 +15,7 @@ from penstock.storage import Conflict, NotFound, ScopedStorage, Storage, Storage
 from penstock.storage.object_store import ObjectStore
 from penstock.storage.spool import PART
 from penstock.testing.stores import StoreServer
-from tests.storage.proxy import FAULTS, FaultProxy, Request, fault_proxy
+from tests.storage.proxy import FAULTS, FaultProxy, Request, at_random, fault_proxy
 
 pytestmark = pytest.mark.spark
 
@@ -166,17 +166,6 @@ def test_swaps_over_a_bad_network_lose_nothing(faulty: Faulty) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(4)))
     assert faulty.direct.read("count") == b"20"
-
-
-def at_random(share: float, seed: int) -> Callable[[Request], str]:
-    dice, lock = random.Random(seed), threading.Lock()
-    faults = [fault for fault in FAULTS if fault != "delay"]
-
-    def choose(request: Request) -> str:
-        with lock:
-            return dice.choice(faults) if dice.random() < share else ""
-
-    return choose
 
 
 def test_readers_see_whole_objects_while_uploads_fail(faulty: Faulty) -> None:

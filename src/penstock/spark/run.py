@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
 from penstock.connectors.files.sink import FilesSink
 from penstock.connectors.kafka.jars import endpoints_of, jars_of
+from penstock.connectors.process.fed import fed_frame
 from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
@@ -26,8 +29,10 @@ from penstock.live.answering import SinkWatch
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest
+from penstock.location import Location
 from penstock.spark.batch import bootstrap
 from penstock.spark.batch.batch import BatchRunner, RunFolders
+from penstock.spark.batch.loops import LoopSink
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
@@ -35,10 +40,12 @@ from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.hold import Hold
+from penstock.spark.checkpoint.mirror import shared_while_used
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
+from penstock.spark.jvm.reach import check_reach, runs_here
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
@@ -75,13 +82,17 @@ def run_live(
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
     layout = flow_layout_of(plan, spec.key_groups)
     restart = Restart(folder, layout, savepoint, spec.drop_state, spec.rename_state)
-    checkpoint = Checkpoint(restart, hold, spec.lease)
+    checkpoint = Checkpoint(restart, hold, spec.lease, is_apart=not runs_here(spark))
     ticks = Ticks(checkpoint.work / "ticks") if has_ticks(plan.graph) else None
     sources = Sources(plan.graph, checkpoint.work, _steps(plan), spec.is_once, ticks)
     with removed_if_failed(folder):
         lineage = checkpoint.open(fresh=spec.fresh)
         try:
-            at = RunFolders(folder, checkpoint.work, checkpoint.epoch)
+            if isinstance(folder, Path):
+                check_reach(spark, folder, "the checkpoint")
+            at = RunFolders(
+                folder, checkpoint.work, checkpoint.epoch, checkpoint.is_apart and folder != checkpoint.work
+            )
             if bootstrap.wanted(graph, folder):
                 bootstrap.fill(graph, spark, checkpoint.work, lambda p: _runner(p, spark, spec, at, BOUNDED))
             runner = _runner(plan, spark, spec, at, lineage)
@@ -116,23 +127,37 @@ def run_bounded(
             f"flow {graph.name!r}: a bounded run begins with nothing kept, so the bootstrap of {graph.bootstraps[0].step!r} cannot be "
             f"used in it; let the step read the union of those records and the others, or run live"
         )
-    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+    with _bounded_folders(graph, spark, spec) as at:
         try:
-            return _Bounded(graph, spark, spec, Path(folder), observers).run()
+            return _Bounded(graph, spark, spec, at, observers).run()
         finally:
             if spec.dead_letters is not None:
-                DeadLetterStore(Path(folder) / DEAD_LETTERS).hand_over(spec.dead_letters)
+                DeadLetterStore(at.kept / DEAD_LETTERS).hand_over(spec.dead_letters)
+
+
+@contextmanager
+def _bounded_folders(graph: Graph, spark: SparkSession, spec: RunSpec) -> Iterator[RunFolders]:
+    """Where a bounded run keeps what it needs until its end: a directory of this machine, and under a URL what tasks elsewhere must see."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as made:
+        work, checkpoint = Path(made), spec.checkpoint_of(graph.name)
+        if isinstance(checkpoint, Location) and not runs_here(spark):
+            with shared_while_used(work, checkpoint / "bounded" / uuid.uuid4().hex) as kept:
+                yield RunFolders(kept, work, is_apart=True)
+            return
+        if graph.loops:
+            check_reach(spark, work, "what a bounded run with a loop needs")
+        yield RunFolders(work, work)
 
 
 class _Bounded:
     """A bounded run. A flow with a loop goes round until nothing is fed back."""
 
     def __init__(
-        self, graph: Graph, spark: SparkSession, spec: RunSpec, folder: Path, observers: tuple[Observer, ...]
+        self, graph: Graph, spark: SparkSession, spec: RunSpec, at: RunFolders, observers: tuple[Observer, ...]
     ) -> None:
-        self.spark, self.folder, self.observers = spark, folder, observers
+        self.spark, self.folder, self.observers = spark, at.work, observers
         self.plan = compile_graph(graph, live=False)
-        self.runner = _runner(self.plan, spark, spec, RunFolders(folder, folder), BOUNDED, live=bool(graph.loops))
+        self.runner = _runner(self.plan, spark, spec, at, BOUNDED, live=bool(graph.loops))
         self.runner.time.is_bounded = not graph.loops
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
@@ -185,8 +210,9 @@ class _Bounded:
         if port.step not in {n.name for n in self.plan.graph.loops}:
             return self._empty(frame)
         folder = self.folder / "loops" / port.step
-        files = [str(folder / name) for name in names_under(open_storage(folder), f"{port.step}-{number - 1:08d}-")]
-        return self.spark.read.schema(frame.schema).parquet(*files) if files else self._empty(frame)
+        names = names_under(open_storage(folder), f"{port.step}-{number - 1:08d}-")
+        schema = self.plan.graph.output(port).schema
+        return fed_frame(self.spark, folder, names, schema) if names else self._empty(frame)
 
 
 def _steps(plan: Plan) -> frozenset[str]:
@@ -205,7 +231,7 @@ def _runner(
     store = None
     if live and plan.stateful:
         store = StateStore(state_storage(at.kept), spec.keep_versions, run, schemas, groups, epoch=at.epoch)
-    loops: dict[str, SinkConnector] = {n.name: FilesSink() for n in plan.graph.loops}
+    loops: dict[str, SinkConnector] = {n.name: LoopSink() if at.is_apart else FilesSink() for n in plan.graph.loops}
     time_ = RunTime(Timeline(plan.graph), store)
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
     sinks = Sinks(plan.graph, lineage, at.kept / "claims" if lineage != BOUNDED else None, watch=watch)

@@ -19,7 +19,7 @@ from penstock.storage.base import (
 from penstock.storage.cached import CachedStorage
 from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
-from penstock.storage.mirrored import MirroredStorage, shared_side
+from penstock.storage.mirrored import MirroredStorage, has_only_name, shared_side
 from penstock.storage.mounts import make_directory, mounted, open_storage
 from penstock.storage.objects import checksum, copy_object, delete_under, exists, move_object, names_under
 from penstock.storage.scoped import ScopedStorage
@@ -42,6 +42,7 @@ __all__ = [
     "copy_object",
     "delete_under",
     "exists",
+    "has_only_name",
     "is_url",
     "make_directory",
     "mounted",

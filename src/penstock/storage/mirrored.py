@@ -16,7 +16,8 @@ class MirroredStorage:
     """What `shared` keeps, with a copy in `local`, which answers all that is read.
 
     An object is durable in `shared` before the copy shows it. Objects that `is_final` names never change: of two writers one gets a
-    `Conflict`. Objects that `is_local` names are in `local` alone.
+    `Conflict`. Objects that `is_local` names are in `local` alone. Of objects that `is_name` names `local` has an empty file: another program is to
+    see that they are there, and `shared` answers what is in them.
 
     >>> from penstock.storage.memory import MemoryStorage
     >>> shared, local = MemoryStorage(), MemoryStorage()
@@ -32,14 +33,18 @@ class MirroredStorage:
     """Called before anything is written or deleted; raises where this process may not write any more."""
     is_final: Callable[[str], bool] = lambda name: False
     is_local: Callable[[str], bool] = lambda name: False
+    is_name: Callable[[str], bool] = lambda name: False
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
         """The bytes of an object from `begin`, at most `length` of them."""
-        return self.local.read(name, begin, length)
+        return self._holder(name).read(name, begin, length)
 
     def size(self, name: str) -> int:
         """How many bytes an object has."""
-        return self.local.size(name)
+        return self._holder(name).size(name)
+
+    def _holder(self, name: str) -> Storage:
+        return self.shared if self.is_name(name) else self.local
 
     def write(self, name: str, data: Data) -> None:
         """Writes an object as a whole, first where it is durable."""
@@ -47,7 +52,10 @@ class MirroredStorage:
         if not self.is_local(name):
             self.check()
             self._share(name, content)
-        self.local.write(name, content)
+        self._show(name, content)
+
+    def _show(self, name: str, content: bytes) -> None:
+        self.local.write(name, b"" if self.is_name(name) else content)
 
     def _share(self, name: str, content: bytes) -> None:
         if not self.is_final(name):
@@ -63,12 +71,12 @@ class MirroredStorage:
         self.check()
         if not self.shared.put_if_absent(name, content):
             return False
-        self.local.write(name, content)
+        self._show(name, content)
         return True
 
     def read_versioned(self, name: str) -> tuple[bytes, Version]:
         """An object and the version of what was read."""
-        return self.local.read_versioned(name)
+        return self._holder(name).read_versioned(name)
 
     def compare_and_swap(self, name: str, expected: Version | None, data: Data) -> Version:
         """Replaces the content of an object; `expected` is a version that `read_versioned` gave."""
@@ -97,7 +105,7 @@ class MirroredStorage:
 
     def local_path(self, name: str) -> Path | None:
         """The file of this machine that holds an object; None where there is none."""
-        return self.local.local_path(name)
+        return None if self.is_name(name) else self.local.local_path(name)
 
 
 def shared_side(storage: Storage) -> Storage:
@@ -111,3 +119,16 @@ def shared_side(storage: Storage) -> Storage:
     if isinstance(storage, ScopedStorage):
         return ScopedStorage(shared_side(storage.storage), storage.prefix)
     return shared_side(storage.shared) if isinstance(storage, MirroredStorage) else storage
+
+
+def has_only_name(storage: Storage, name: str) -> bool:
+    """Whether this machine has no more of an object than its name.
+
+    >>> from penstock.storage.memory import MemoryStorage
+    >>> both = MirroredStorage(MemoryStorage(), MemoryStorage(), is_name=lambda name: name == "a/feed")
+    >>> has_only_name(ScopedStorage(both, "a"), "feed"), has_only_name(both, "feed")
+    (True, False)
+    """
+    if isinstance(storage, ScopedStorage):
+        return has_only_name(storage.storage, f"{storage.prefix}/{name}")
+    return isinstance(storage, MirroredStorage) and storage.is_name(name)

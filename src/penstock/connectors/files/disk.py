@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from penstock.connectors.files.store import StoreDisk, store_of
 from penstock.errors import RunError
+from penstock.location import file_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,6 +172,16 @@ def plain_path(address: str) -> str:
     """
     parts = urlsplit(address)
     return unquote(parts.path) if parts.scheme == "file" else address
+
+
+def address_of_path(path: Path) -> str:
+    """A path of this machine as Spark and a sink of files both read it, also where Spark's file system of choice is another.
+
+    >>> address_of_path(Path("/a b")), address_of_path(Path("/a%20b"))
+    ('file:///a b', '/a%20b')
+    """
+    url = file_url(path)
+    return url if plain_path(url) == str(path) else str(path)
 
 
 def disk_of(path: str) -> tuple[Disk, str]:

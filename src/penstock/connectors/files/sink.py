@@ -140,7 +140,8 @@ class StagedFiles(Staged):
         made = self._made() if self.rows else []
         if self.rows and not made:
             raise RunError(
-                f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there"
+                f"sink {self.batch.sink!r}: {self.rows} rows were written to {self.aside}, but no file is there. Workers that do not see this "
+                f"directory have written to their own: give a URL that all machines reach, such as s3://bucket/folder"
             )
         return [(n, self._final(n, at)) for at, n in enumerate(sorted(made))]
 

@@ -20,6 +20,7 @@ from penstock.errors import PenstockError, RunError
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
+from penstock.location import file_url
 from penstock.storage import make_directory, names_under, open_storage
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class FeedSource(SourceConnector):
         self.thread.start()
         if context.once and self.reads_to_end:
             self.thread.join()
-        return spark.readStream.schema(str(context.schema)).parquet(str(feed.folder))
+        return spark.readStream.schema(str(context.schema)).parquet(file_url(feed.folder))
 
     def _run(self, feed: Feed, context: SourceContext) -> None:
         try:

@@ -16,7 +16,8 @@ from penstock.errors import CheckpointError, SchemaError
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
 from penstock.kernels.records.records import BadRecord
-from penstock.storage import Storage, make_directory, names_under, open_storage
+from penstock.location import file_url
+from penstock.storage import make_directory, names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +31,7 @@ class ItemsSource(SourceConnector):
         folder = context.folder / "items"
         write_parts(folder, _parts(context.options["rows"], context.options["batches"]), context)
         reader = spark.readStream.schema(str(context.schema)).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(folder))
+        return reader.parquet(file_url(folder))
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The rows, all at once."""
@@ -66,14 +67,13 @@ def write_parts(folder: Path, parts: list[list[Any]], context: SourceContext) ->
                 f"source {context.step!r}: its items are not those that this checkpoint began with; start afresh with --fresh"
             )
         if not known:
-            _write_part(storage, file, table, at)
+            storage.write(file, parquet_bytes(table))
+            _date(folder.parent / file, at)
 
 
-def _write_part(storage: Storage, name: str, table: pa.Table, at: int) -> None:
-    """Writes a part; where it is a file it is dated, because Spark reads files in the order of their dates."""
-    storage.write(name, parquet_bytes(table))
-    path = storage.local_path(name)
-    if path is not None:
+def _date(path: Path, at: int) -> None:
+    """Dates a part that Spark sees as a file: it reads files in the order of their dates."""
+    if path.is_file():
         os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import SourceContext
+from penstock.connectors.process.fed import fed_frame
 from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.errors import PenstockError, RunError, StateError, StepError
 from penstock.graph.nodes import Output, Source
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.topology.spout import SpoutRecord, SpoutTasks
-from penstock.storage import read_if_present
+from penstock.storage import names_under, read_if_present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +59,10 @@ class SpoutSource(FeedSource):
                 feed.append(held)
         except RecordFailed as failed:
             raise _blamed(failed) from failed.error
-        return spark.read.schema(str(context.schema)).parquet(str(feed.folder))
+        names = names_under(feed.storage, f"{feed.folder.name}/feed-")
+        if not names:
+            return spark.createDataFrame([], schema=str(context.schema))
+        return fed_frame(spark, context.folder, names, context.schema)
 
     def _run(self, feed: Feed, context: SourceContext) -> None:
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.counts import complete, halves_of
 from penstock.compiler.plan import Plan
 from penstock.connectors.base import Batch, SinkConnector, SourceContext, Staged
+from penstock.connectors.files.disk import address_of_path
 from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
 from penstock.faults import passing
@@ -57,11 +58,13 @@ class RunFolders:
         kept: the checkpoint.
         work: a directory of this machine, which Spark reads and writes; the checkpoint itself, where that is one.
         epoch: the epoch in which the run writes to the checkpoint; 0 where no other can take over.
+        is_apart: tasks do not see `work`.
     """
 
     kept: Address
     work: Path
     epoch: int = 0
+    is_apart: bool = False
 
 
 @dataclass
@@ -205,7 +208,7 @@ class BatchRunner:
                 about = Batch(
                     batch,
                     loop.name,
-                    {"path": str(self.at.work / "loops" / loop.name), "format": "parquet"},
+                    {"path": address_of_path(self.at.work / "loops" / loop.name), "format": "parquet"},
                     self.lineage,
                 )
                 staged[loop.name] = self.loops[loop.name].stage(at.frames[loop.fed_by], about)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
+from penstock.connectors.files.disk import address_of_path
 from penstock.connectors.malformed import MALFORMED, NOTHING, SHOWN, UNREADABLE
 from penstock.connectors.registry import source_connector
 from penstock.errors import Failure, PenstockError, StepError
@@ -115,7 +116,7 @@ class Sources:
             )
         folder = self.folder / "loops" / node.name
         return SourceContext(
-            node.name, Endpoint("files", {"path": str(folder), "format": "parquet"}, schema), schema, folder
+            node.name, Endpoint("files", {"path": address_of_path(folder), "format": "parquet"}, schema), schema, folder
         )
 
     def reread(self, spark: SparkSession, step: str, dead_letters: list[dict[str, Any]]) -> DataFrame:
@@ -165,6 +166,14 @@ class Sources:
             mine = f"struct({', '.join(names)})" if layout == _layout(self.nodes[at]) else "null"
             columns.append(f"cast({mine} as {kind}) as __s{i}")
         return frame.selectExpr(*columns, *malformed)
+
+    def completed(self, batch: DataFrame, fed: Mapping[int, DataFrame]) -> DataFrame:
+        """A batch with the records of sources that tasks read from the storage of the checkpoint, by index."""
+        is_alone = len(self.nodes) == 1 and self.ticks is None
+        for at, frame in fed.items():
+            mine = _cast(frame, self._context(self.nodes[at]))
+            batch = batch.unionByName(mine if is_alone else self._tag(at, mine))
+        return batch
 
     def part(self, batch: DataFrame) -> Parted:
         """The frame of each source inside a batch."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.errors import PenstockError
 from penstock.location import Address, Location
+from penstock.spark.checkpoint.entries import FedFiles
 from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, lock_directory
 from penstock.spark.checkpoint.mirror import FED, LogMirror
 from penstock.spark.checkpoint.offsets import OffsetLog
@@ -45,12 +46,14 @@ class Checkpoint:
     Attributes:
         restart: what is there, and what the flow wants.
         hold: the right to write there, where it was taken before.
+        is_apart: tasks do not see directories of this machine.
         work: the directory in which Spark keeps its part, and finds what the flow puts there for its sources.
     """
 
     restart: Restart
     hold: Hold | None = field(default=None, repr=False)
     lease_seconds: float = 10.0
+    is_apart: bool = False
     mirror: LogMirror | None = None
     work: Path = field(init=False)
     _closing: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -85,6 +88,11 @@ class Checkpoint:
         return OffsetLog(self.spark, self.work if self.mirror is not None else None)
 
     @property
+    def fed(self) -> FedFiles | None:
+        """The files that tasks read from the storage of the checkpoint; None where Spark reads them itself."""
+        return FedFiles(self.log, self.work) if self.mirror is not None and self.is_apart else None
+
+    @property
     def epoch(self) -> int:
         """The epoch in which this driver writes; 0 where no other can take over."""
         return self.hold.epoch if self.hold is not None else 0
@@ -111,7 +119,7 @@ class Checkpoint:
         """Makes Spark's part of what is kept, where Spark does not work on that itself."""
         if isinstance(self.folder, Path) or self.hold is None:
             return
-        self.mirror = LogMirror(self.folder, self.work, self.epoch, self.hold.check)
+        self.mirror = LogMirror(self.folder, self.work, self.epoch, self.hold.check, self.is_apart)
         self.mirror.build()
         for part in FED:
             mount = mounted(self.work / part.rstrip("/"), self.mirror.mirrored(part.rstrip("/")))

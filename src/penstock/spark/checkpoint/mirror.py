@@ -18,13 +18,23 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from penstock.location import Address
+from penstock.location import Address, Location
 from penstock.spark.checkpoint.sparklog import OWN, SparkLog, entry_of, log_offset, moved, uri
-from penstock.storage import LocalStorage, MirroredStorage, ScopedStorage, Storage, names_under, open_storage
+from penstock.storage import (
+    LocalStorage,
+    MirroredStorage,
+    ScopedStorage,
+    Storage,
+    delete_under,
+    mounted,
+    names_under,
+    open_storage,
+)
 from penstock.storage.lease import LeaseLost
 
 LOG = "spark/"
@@ -46,12 +56,14 @@ class LogMirror:
         work: the working directory.
         epoch: that of the lease under which this driver writes.
         check: raises where this driver may not write any more.
+        is_apart: tasks do not see the working directory. It has only the names of feeds and loops, and tasks read them from the shared side.
     """
 
     folder: Address
     work: Path
     epoch: int = 0
     check: Callable[[], None] = lambda: None
+    is_apart: bool = False
     _known: set[str] = field(default_factory=set)
     """The names that are in the shared storage, of those that the working directory has too."""
 
@@ -68,7 +80,7 @@ class LogMirror:
     def mirrored(self, part: str) -> MirroredStorage:
         """What keeps a part of the checkpoint of which Spark reads the files."""
         shared, local = ScopedStorage(self.shared, part), LocalStorage(self.work / part)
-        return MirroredStorage(shared, local, self.check, _is_final, _is_pace)
+        return MirroredStorage(shared, local, self.check, _is_final, _is_pace, is_fed if self.is_apart else _is_none)
 
     def build(self) -> None:
         """Makes the working directory of what is shared; it must be empty."""
@@ -81,6 +93,9 @@ class LogMirror:
         self._make_ticks()
 
     def _copy(self, name: str) -> None:
+        if self.is_apart and name.startswith(FED) and is_fed(name):
+            _write(self.work / name, b"")
+            return
         content = self.shared.read(name)
         if name.startswith(f"{LOG}commits/"):
             content = _COMMIT.encode()
@@ -163,7 +178,7 @@ class LogMirror:
             LeaseLost: another driver has finished it.
         """
         self.check()
-        for name in names_under(self.local, "loops/"):
+        for name in () if self.is_apart else names_under(self.local, "loops/"):
             if _batch_of(name) >= 0 and name not in self._known:
                 self._put(name, self.local.read(name))
         self._put(f"{LOG}commits/{batch}", f'v1\n{{"nextBatchWatermarkMs":0,"epoch":{self.epoch}}}'.encode())
@@ -206,6 +221,30 @@ def _number(name: str) -> int:
 def _moved(content: bytes, before: str, after: str) -> bytes:
     """An entry of a source, with the paths inside the checkpoint under another prefix."""
     return "\n".join(moved(line, before, after) for line in content.decode().split("\n")).encode()
+
+
+@contextmanager
+def shared_while_used(work: Path, kept: Location) -> Iterator[Location]:
+    """Has what is put under a directory of this machine be under a URL, where tasks elsewhere find it; it is deleted at the end."""
+    storage = open_storage(kept)
+    try:
+        with mounted(work, MirroredStorage(storage, LocalStorage(work), is_name=is_fed)):
+            yield kept
+    finally:
+        delete_under(storage, "")
+
+
+def is_fed(name: str) -> bool:
+    """Whether an object holds records that a flow has put into its checkpoint for its own sources.
+
+    >>> is_fed("words/feed/feed-000000001.parquet"), is_fed("words/stand-000000001.pickle"), is_fed("again/_penstock/a/part-0.parquet")
+    (True, False, False)
+    """
+    return name.endswith(".parquet") and "_penstock/" not in name
+
+
+def _is_none(name: str) -> bool:
+    return False
 
 
 def _is_final(name: str) -> bool:

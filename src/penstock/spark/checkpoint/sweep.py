@@ -7,17 +7,16 @@ can go. Which batch has read a file stands in Spark's own log of the source. To 
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote
 
 from penstock.connectors.process.feed import FeedSource
 from penstock.errors import PenstockError
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.sparklog import SparkLog, entry_of, log_offset
+from penstock.spark.checkpoint.entries import paths_read
+from penstock.spark.checkpoint.sparklog import SparkLog, log_offset
 from penstock.state.store import StateStore
 from penstock.storage import NotFound, names_under, open_storage
 
@@ -72,33 +71,9 @@ class Sweeper:
     def _read(self, index: int, last: int) -> set[str]:
         """The names of the files that a source had read up to an entry of its log, as far as the log still tells."""
         try:
-            texts = [self.log.storage.read(name).decode() for name in _pieces(self.log.noted(index), last)]
+            return {path.rsplit("/", 1)[-1] for path in paths_read(self.log, index, -1, last)}
         except NotFound:  # Spark has put its log together meanwhile
             return set()
-        return {name for text in texts for name in _names(text, last)}
-
-
-def _pieces(names: Sequence[str], last: int) -> list[str]:
-    """The pieces of Spark's log of files that tell of the entries up to one: Spark puts older pieces together now and then.
-
-    >>> _pieces(["sources/0/9.compact", "sources/0/10", "sources/0/11", "sources/0/12"], 11)
-    ['sources/0/9.compact', 'sources/0/10', 'sources/0/11']
-    """
-    entries = [(number, name) for name in names if (number := entry_of(name)) is not None]
-    compact = sorted((number, name) for number, name in entries if name.endswith(".compact"))
-    later = [name for number, name in compact if number >= last]
-    if later:
-        return later[:1]
-    end = compact[-1][0] if compact else -1
-    single = [name for number, name in entries if "." not in name.rpartition("/")[2] and end < number <= last]
-    return [*(name for _, name in compact[-1:]), *single]
-
-
-def _names(text: str, last: int) -> Iterator[str]:
-    """The files of the entries up to one."""
-    for entry in (json.loads(line) for line in text.splitlines() if line.startswith("{")):
-        if entry["batchId"] <= last:
-            yield unquote(entry["path"].rsplit("/", 1)[-1])
 
 
 def _remove(folder: Path, names: set[str]) -> None:

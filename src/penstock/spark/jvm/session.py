@@ -89,7 +89,11 @@ def master_of(
 ) -> str:
     """The master that `session` would take, without starting anything."""
     active = _active()
-    return str(active.sparkContext.master) if active is not None else master or _master_in(_given(settings, properties_file))
+    return (
+        str(active.sparkContext.master)
+        if active is not None
+        else master or _master_in(_given(settings, properties_file))
+    )
 
 
 def _given(settings: Mapping[str, str] | None, properties_file: str | Path | None) -> dict[str, str]:

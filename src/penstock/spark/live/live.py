@@ -24,6 +24,7 @@ from penstock.live.pace import FIRST, FIRST_NATIVE, Pace
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest, check_stop_test
 from penstock.live.watchdog import Finding, Watchdog
+from penstock.location import file_url
 from penstock.spark.batch.batch import BatchRunner
 from penstock.spark.batch.result import BatchInput, BatchResult
 from penstock.spark.batch.settings import batch_settings, set_for
@@ -36,6 +37,7 @@ from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
 from penstock.spark.live.backlog import Backlog
+from penstock.spark.live.fed import FedInput
 from penstock.spark.live.progress import Progress, completed
 from penstock.spark.live.status import RunStatus, rows_of, tasks_of
 from penstock.spark.live.timekeeper import processing_time
@@ -77,6 +79,7 @@ class LiveRun:
         self.pace = _pace(sources, runner.plan.graph, spec)
         self.pace.begin()
         self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
+        self.fed = FedInput.of(spark, sources, checkpoint)
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
         self.machine = m.Machine(_course(spec, has_ticks=sources.ticks is not None))
         self.query: Any = None
@@ -96,7 +99,7 @@ class LiveRun:
             with set_for(self.spark, settings):
                 writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
                 writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
-                writer = writer.option("checkpointLocation", str(self.checkpoint.spark)).trigger(**self._trigger())
+                writer = writer.option("checkpointLocation", file_url(self.checkpoint.spark)).trigger(**self._trigger())
                 self.query = writer.start()
         except Exception as error:
             self._close()
@@ -120,6 +123,8 @@ class LiveRun:
         try:
             self.checkpoint.begin(batch)
             result = self._run(frame, batch, ended=command.ended)
+            if self.fed is not None:
+                self.fed.finish(batch)
             passing("sinks written", batch)
             self.checkpoint.finish(batch)
         except BaseException as error:
@@ -135,7 +140,7 @@ class LiveRun:
     def _run(self, frame: DataFrame, batch: int, *, ended: bool) -> BatchResult:
         spark = frame.sparkSession
         times = self.runner.time.begin(batch, batch - 1, self._waiting(batch - 1), ended=ended)
-        parted = self.sources.part(frame)
+        parted = self.sources.part(frame if self.fed is None else self.fed.completed(frame, batch))
         try:
             given = BatchInput(batch, batch - 1, parted.frames, times, parted.union, reread=self._reread(spark))
             return self._run_or_search(spark, given)
@@ -318,7 +323,8 @@ class LiveRun:
                 self.sweeper.sweep(fed_by(self.sources))
                 self.checkpoint.sweep(report.batch)
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
-                self._hand_out(completed(report, progress, self.sources, self.runner.plan.graph))
+                fed = self.fed.rows(report.batch) if self.fed is not None else None
+                self._hand_out(completed(report, progress, self.sources, self.runner.plan.graph, fed))
         last = found[-1]["batchId"] if found else -1
         for batch in [b for b in self.reports if b < last]:
             self._hand_out(self.reports.pop(batch))  # Spark keeps the figures of the last 100 batches

@@ -20,13 +20,19 @@ log = logging.getLogger("penstock")
 _LAG = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
 
 
-def completed(report: BatchReport, progress: Progress, sources: Sources, graph: Graph) -> BatchReport:
-    """The report with what Spark says of the batch, and the accounting that follows; a discrepancy is logged."""
+def completed(
+    report: BatchReport, progress: Progress, sources: Sources, graph: Graph, fed: Mapping[str, int] | None = None
+) -> BatchReport:
+    """The report with what Spark says of the batch, and the accounting that follows; a discrepancy is logged.
+
+    `fed` has the rows of sources that tasks read from the storage of the checkpoint, of which Spark does not know.
+    """
     figures = list(zip(sources.nodes, progress["sources"], strict=False))
-    rows = {owner_of(n.name): int(s["numInputRows"]) for n, s in figures}
+    read = {n.name: int(s["numInputRows"]) + (fed or {}).get(n.name, 0) for n, s in figures}
+    rows = {owner_of(name): many for name, many in read.items()}
     lag = {owner_of(n.name): text for n, s in figures if (text := _lag(s))}
     aside = Counter(report.dead) + Counter(report.skipped)
-    given = report.given | {n.name: int(s["numInputRows"]) - aside[n.name] for n, s in figures}
+    given = report.given | {name: many - aside[name] for name, many in read.items()}
     steps = complete(graph, report.taken, given)
     shed = sources.shed(progress["sources"])
     accounting = balance(graph, rows, steps, report.late, report.bad, report.dead, report.skipped, shed)

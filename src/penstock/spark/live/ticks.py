@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.compiler.times import Timeline
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import DEAD_LETTER
+from penstock.location import file_url
 from penstock.storage import make_directory, open_storage
 
 if TYPE_CHECKING:
@@ -45,4 +46,4 @@ class Ticks:
         reader = spark.readStream.format("text").option("cleanSource", "delete")
         # A tick says nothing: a worker that does not see the directory of the driver skips it.
         reader = reader.option("ignoreMissingFiles", True)
-        return reader.load(str(self.folder))
+        return reader.load(file_url(self.folder))
