@@ -14,11 +14,15 @@ from penstock.connectors.base import Batch
 from penstock.connectors.delivery import WRITE, Entry, verdict
 from penstock.connectors.file_ledger import FileLedger, LedgerState
 from penstock.connectors.files.manifests import BatchFile, Manifests, Tail
+from penstock.connectors.process.feed import parquet_bytes
+from penstock.spark.batch.loops import StagedLoop
 from penstock.spark.batch.sinks import Sinks, reconcile
-from penstock.storage import Conflict, LocalStorage, Version, swap
+from penstock.storage import Conflict, LocalStorage, Version, mounted, open_storage, swap
 from penstock.storage.swap import Swap
 from tests.connectors import test_delivery, test_log_endpoints
 from tests.planted.plant import Bug, Check, Room, function, method, nothing
+from tests.spark import test_fed
+from tests.storage.objects import ObjectStorage
 
 Verdict = Any
 REFUSED = "DID NOT RAISE .*DeliveryError"
@@ -56,6 +60,19 @@ def claims_left(claim: Path) -> None:
 def manifest_without_a_look(self: Manifests, tail: Tail, entry: Entry, files: list[BatchFile]) -> bool:
     """The manifest gets the position after the last, whoever has taken over meanwhile."""
     return self._add(self.tail(), asdict(entry) | {"files": [asdict(f) for f in files]})
+
+
+def loop_overwritten(self: StagedLoop) -> None:
+    """What a batch feeds back replaces what another driver has fed back in the same batch."""
+    storage = open_storage(Path(self.batch.options["path"]))
+    storage.write(
+        f"{self.batch.sink}-{self.batch.id:08d}-{self.batch.lineage}-00000.parquet", parquet_bytes(self.table)
+    )
+
+
+def looped(room: Room) -> None:
+    with mounted(room.path / "bucket", ObjectStorage()) as shared:
+        test_fed.test_a_loop_gets_the_records_of_one_driver(shared, room.path)
 
 
 def refuses(number: int, fingerprint: str, text: str) -> Check:
@@ -116,6 +133,12 @@ BUGS = [
         method(Manifests, "put", manifest_without_a_look),
         lambda room: test_delivery.test_a_manifest_is_refused_when_another_driver_has_taken_over_meanwhile(room.path),
         "assert not",
+    ),
+    Bug(
+        "a loop takes the records of whoever comes last",
+        method(StagedLoop, "commit", loop_overwritten),
+        looped,
+        "DID NOT RAISE .*LeaseLost",
     ),
     Bug("the ledger has no fence", function(verdict, no_fence), fenced, REFUSED),
     Bug(
