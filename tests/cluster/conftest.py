@@ -32,12 +32,12 @@ class Cluster:
     environment: dict[str, str] = field(default_factory=dict)
     """What every process finds in its environment."""
 
-    def start(self, name: str, *arguments: str, hidden: Sequence[Path] = ()) -> Path:
+    def start(self, name: str, *arguments: str, hidden: Sequence[Path] = (), host: str = "127.0.0.1") -> Path:
         """Starts a process in a group of its own; its output goes to a file. Directories that are hidden are empty to it and its children."""
         output, own = self.folder / f"{name}.log", self.folder / name
         own.mkdir(exist_ok=True)
         environment = os.environ | {
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "JAVA_HOME": str(find_java().home),
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_LOCAL_DIRS": str(own / "local"),
@@ -131,5 +131,7 @@ def running_cluster(
 
 def _start_worker(made: Cluster, name: str, hidden: Sequence[Path]) -> Path:
     worker = "org.apache.spark.deploy.worker.Worker"
-    place = ["--host", "127.0.0.1", "--webui-port", "0", "--work-dir", str(made.folder / name)]
-    return made.start(name, worker, *place, "--cores", "1", "--memory", "1g", made.url, hidden=hidden)
+    # Spark reads shuffle files of another executor on its own host from the disk.
+    host = f"127.0.0.{2 + WORKERS.index(name)}" if hidden else "127.0.0.1"
+    own = ["--host", host, "--webui-port", "0", "--work-dir", str(made.folder / name)]
+    return made.start(name, worker, *own, "--cores", "1", "--memory", "1g", made.url, hidden=hidden, host=host)
