@@ -95,8 +95,8 @@ def test_a_batch_takes_the_files_between_its_offsets_also_from_a_log_that_was_pu
         log.storage.write(f"offsets/{batch}", "\n".join(["v1", "{}", *offsets]).encode())
     fed = FedFiles(log, tmp_path)
     found = [fed.names(batch) for batch in range(len(ends))]
-    numbers = [[int(n.rpartition("-")[2].split(".")[0]) for n in each.get(0, [])] for each in found]
-    assert numbers == [[0], [1, 2], [], [3, 4, 5, 6, 7, 8, 9], [10, 11]]
+    taken = [[int(n.rpartition("-")[2].split(".")[0]) for n in each.get(0, [])] for each in found]
+    assert taken == [[0], [1, 2], [], [3, 4, 5, 6, 7, 8, 9], [10, 11]]
     assert found[0] == {0: ["sources/a b/feed/feed-0.parquet"]}
     assert all(set(each) <= {0} for each in found)
 

@@ -25,8 +25,7 @@ from penstock.testing.stores import StoreServer
 from tests.connectors.takeover import check_takeover
 from tests.connectors.test_takeover import AROUND
 from tests.storage.conftest import s3, s3_store  # noqa: F401 - fixtures
-from tests.storage.proxy import fault_proxy
-from tests.storage.test_faults import at_random
+from tests.storage.proxy import at_random, fault_proxy
 
 pytestmark = pytest.mark.spark
 
