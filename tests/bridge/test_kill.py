@@ -81,7 +81,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
             for sender in senders:
                 sender.join(60)
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
     finally:
         for sender in senders:
             sender.stop.set()
@@ -109,7 +109,7 @@ def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: P
             if word != b"ok":
                 break
             reported[int(numbers[0]), int(numbers[1])] = b"value %d" % n
-    assert process.wait(20) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     found = stored(directory)
     assert 0 < len(reported) < 100
     assert reported.items() <= found.items()
@@ -121,7 +121,7 @@ def test_sigterm_answers_what_was_taken_and_ends_with_0(directory: Path) -> None
         assert client.post(b"x").status == 200
         began = time.monotonic()
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert time.monotonic() - began < 10
         assert process.stderr is not None
         assert process.stderr.read() == "t: 1 record on disk\n"

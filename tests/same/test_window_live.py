@@ -35,7 +35,7 @@ def started(flow: ps.Flow, spark: SparkSession, folder: Path, until: Until) -> N
     from penstock.graph.run import RunSpec
     from penstock.spark.run import run_live
 
-    until.run = run_live(flow.graph, spark, RunSpec(checkpoint=folder, duration=90))
+    until.run = run_live(flow.graph, spark, RunSpec(checkpoint=folder, duration=300))
     until.run.wait(pause=0.05)
 
 

@@ -152,7 +152,7 @@ def test_a_topic_of_200_partitions_has_a_watermark_for_each(penstock_spark: Any,
         timed = flow.source("events", events).event_time("timed", "ts", lateness="0s", idle=idle, partition="p")
         counts = timed.key_by("p").window(ps.tumbling("10s")).count("n")
         counts.sink("out", ps.callback(lambda new, _: rows.extend(tuple(r) for r in new if tuple(r)[1].minute < 12)))
-        spec = RunSpec(checkpoint=tmp_path / "checkpoint", duration=120, **options)
+        spec = RunSpec(checkpoint=tmp_path / "checkpoint", duration=300, **options)
         run_live(flow.graph, penstock_spark, spec, until=lambda report: len(rows) > 2 * len(fast)).wait()
 
     with Log(path) as log:

@@ -26,7 +26,7 @@ def test_what_waits_comes_out_when_the_input_is_quiet(penstock_spark: Any, tmp_p
     given = ps.items([(n, at(n)) for n in (2, 1, 3)], "n int, ts timestamp")
     numbers = flow.source("numbers", given, event_time="ts", lateness="1s", idle="1s")
     numbers.sort("order").sink("out", ps.callback(lambda rows, batch: got.extend(r.n for r in rows)))
-    spec = RunSpec(checkpoint=tmp_path, duration=120)
+    spec = RunSpec(checkpoint=tmp_path, duration=300)
     run_live(flow.graph, penstock_spark, spec, until=lambda report: len(got) == 3).wait()
     assert got == [1, 2, 3]
 

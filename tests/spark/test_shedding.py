@@ -138,7 +138,7 @@ def test_a_slow_step_behind_a_fast_producer_sheds_and_every_record_is_accounted_
     options = RunSpec(
         checkpoint=tmp_path / "checkpoint",
         max_rows=400,
-        duration=120,
+        duration=300,
     )
     live = run_live(
         flow.graph,

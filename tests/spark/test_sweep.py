@@ -205,7 +205,7 @@ def test_many_small_batches_leave_few_files_and_lose_nothing(
     penstock_spark.conf.set("spark.sql.streaming.minBatchesToRetain", "3")
     try:
         for _ in range(2):
-            options = RunSpec(checkpoint=tmp_path, batches=7, keep_versions=3, parallelism=1, duration=120)
+            options = RunSpec(checkpoint=tmp_path, batches=7, keep_versions=3, parallelism=1, duration=300)
             run_live(around().graph, penstock_spark, options).wait(pause=0.02)
     finally:
         penstock_spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
