@@ -305,7 +305,7 @@ def test_the_demo_prints_plain_lines_without_a_terminal(tmp_path: Path) -> None:
     try:
         until(lambda: "trending #" in stdout.read_text(), process)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0, (tmp_path / "stderr.txt").read_text()
+        assert process.wait(timeout=200) == 0, (tmp_path / "stderr.txt").read_text()
     finally:
         process.kill()
     lines = stdout.read_text().splitlines()
