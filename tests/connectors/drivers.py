@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, StagedBatch
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import DeliveryError
 from penstock.faults import passing
@@ -44,7 +44,7 @@ def log_sink(where: str) -> Opened:
     return LogSink(), {"topic": "to", "path": where, "format": "json", "key": "id", "partitions": 2}
 
 
-def log_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
+def log_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     from penstock.connectors.log.sink import StagedRecords
 
     raw: list[bytes | None] = [str(n).encode() for n in ids]
@@ -57,7 +57,7 @@ def files_sink(where: str) -> Opened:
     return FilesSink(), {"path": where, "format": "json"}
 
 
-def files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
+def files_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     from penstock.connectors.files.sink import StagedFiles
 
     aside = f"_penstock/{batch.sink}-{batch.id}-{sink.fence}-{uuid.uuid4().hex[:8]}"
@@ -69,7 +69,7 @@ def files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
     return staged
 
 
-def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
+def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     from penstock.connectors.files.parts import WrittenFile
     from penstock.connectors.files.sink import StagedFiles
     from penstock.storage import storage_at
@@ -82,7 +82,7 @@ def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
     return staged
 
 
-def framed(sink: SinkConnector, ids: list[int], batch: Batch) -> Staged:
+def framed(sink: SinkConnector, ids: list[int], batch: Batch) -> StagedBatch:
     import pyarrow as pa
 
     frame: Any = Frame(pa.record_batch({"id": pa.array(ids, pa.int64())}))
@@ -96,7 +96,7 @@ def kafka_sink(where: str) -> Opened:
     return KafkaSink(), {"servers": servers, "client": {}, "topic": topic, "ledger": f"{topic}-ledger", "via": "python"}
 
 
-def kafka_staged(sink: Any, ids: list[int], batch: Batch) -> Staged:
+def kafka_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     import pyarrow as pa
 
     from penstock.connectors.kafka.sink import StagedTransaction
@@ -120,7 +120,7 @@ def postgres_sink(where: str) -> Opened:
 
 
 Make = Callable[[str], Opened]
-Stage = Callable[[Any, list[int], Batch], Staged]
+Stage = Callable[[Any, list[int], Batch], StagedBatch]
 KINDS: dict[str, tuple[Make, Stage]] = {
     "log": (log_sink, log_staged),
     "files": (files_sink, files_staged),

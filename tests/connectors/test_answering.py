@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, SinkConnector, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, StagedBatch
 from penstock.connectors.delivery import LedgerSink
 from penstock.connectors.http.sink import HttpSink, RequestSender
 from penstock.connectors.kafka.writer import KafkaWriter
@@ -39,11 +39,11 @@ class Silent(SinkConnector):
     def __init__(self) -> None:
         self.asked, self.broken = 0, threading.Event()
 
-    def stage(self, frame: Any, batch: Batch) -> Staged:
+    def stage(self, frame: Any, batch: Batch) -> StagedBatch:
         """Nothing to prepare."""
         sink = self
 
-        class Shown(Staged):
+        class Shown(StagedBatch):
             def commit(self) -> None:
                 sink.show()
 

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, SinkConnector, Staged
+from penstock.connectors.base import Batch, SinkConnector, StagedBatch
 from penstock.connectors.delivery import SKIP, WRITE, Entry, verdict
 from penstock.connectors.files.disk import LocalDisk
 from penstock.connectors.files.manifests import BatchFile, Manifests, committed_by_folder, committed_files, entry_of
@@ -149,7 +149,7 @@ def test_a_ledger_that_is_gone_is_refused(tmp_path: Path) -> None:
     flow.source("a", ps.items([], "x int")).sink("out", ps.write_files(tmp_path / "out"), delivery="exactly_once")
     sinks = Sinks(flow.graph, "life", tmp_path / "claims")
     assert sinks.open() == {}
-    sinks.commit({"out": Staged()}, 0)
+    sinks.commit({"out": StagedBatch()}, 0)
     with pytest.raises(DeliveryError, match="its ledger is gone"):
         Sinks(flow.graph, "life", tmp_path / "claims").open()
 
@@ -160,8 +160,8 @@ class Noting(SinkConnector):
     def __init__(self) -> None:
         self.shown: list[int] = []
 
-    def stage(self, frame: Any, batch: Batch) -> Staged:
-        made = Staged()
+    def stage(self, frame: Any, batch: Batch) -> StagedBatch:
+        made = StagedBatch()
         made.commit = lambda: self.shown.append(batch.id)  # type: ignore[method-assign]  # the smallest of staged work
         return made
 

@@ -10,7 +10,7 @@ import pytest
 import penstock as ps
 from penstock.errors import FlowError, NotYet, SchemaError
 from penstock.graph.logic.broadcast import BroadcastProcess
-from penstock.graph.nodes import Timed
+from penstock.graph.nodes import TimeField
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_the_event_time_of_a_join_and_how_far_it_holds_back(
     flow: ps.Flow, options: dict[str, Any], column: str | None, hold: int
 ) -> None:
     made = timed(flow, "a").join("j", timed(flow, "b"), "k", within=("-5s", "10s"), **options)
-    assert made.event_time_of == (None if column is None else Timed(column))
+    assert made.event_time_of == (None if column is None else TimeField(column))
     assert flow.graph.node("j").hold == hold * 1_000_000
 
 
 def test_the_time_of_a_right_join_keeps_its_prefix(flow: ps.Flow) -> None:
     made = timed(flow, "a").join("j", timed(flow, "b"), "k", within="1s", how="right", prefix="other_")
-    assert made.event_time_of == Timed("other_tsb")
+    assert made.event_time_of == TimeField("other_tsb")
 
 
 def test_joins_describe_themselves(flow: ps.Flow) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ExpressionError, FlowError, SchemaError, UnknownName
-from penstock.graph.nodes import Timed
+from penstock.graph.nodes import TimeField
 
 SCHEMA = "user string, ts timestamp, n int"
 
@@ -25,7 +25,7 @@ def untimed() -> ps.Stream:
 def test_a_result_has_keys_bounds_and_aggregates_and_an_event_time() -> None:
     made = timed().key_by("user").window(ps.tumbling("10s")).aggregate("w", n="count(*)", top="max(n)")
     assert str(made.schema) == "user string, window_start timestamp, window_end timestamp, n bigint, top int"
-    assert made.event_time_of == Timed("window_end", -1)
+    assert made.event_time_of == TimeField("window_end", -1)
     assert made.updates is None
 
 

@@ -34,7 +34,7 @@ from penstock.graph.nodes import (
     Sink,
     Sort,
     Source,
-    Timed,
+    TimeField,
     Top,
     Union,
     Where,
@@ -100,7 +100,7 @@ def test_a_step_that_does_not_fit_is_refused_by_graph_and_builder_alike(
 def test_outputs_are_worked_out_whatever_the_order() -> None:
     where = Where("some", (Port("time"),), as_expr("n > 1"))
     graph = Graph("g", (where, TIMED, ROWS))
-    assert graph.output(Port("some")) == Output(schema_of(SCHEMA), event_time=Timed("ts"))
+    assert graph.output(Port("some")) == Output(schema_of(SCHEMA), event_time=TimeField("ts"))
     assert graph.output(Port("time", "bad")).event_time is None
 
 
@@ -207,10 +207,10 @@ def test_only_sinks_read_dead_letters() -> None:
 def test_event_time_and_keys_follow_their_fields(
     columns: Callable[[Any], Any], updates: tuple[str, ...], time: str | None
 ) -> None:
-    given = Output(schema_of(SCHEMA), changes=Changes(("k",)), event_time=Timed("ts"))
+    given = Output(schema_of(SCHEMA), changes=Changes(("k",)), event_time=TimeField("ts"))
     (made,) = Select("pick", IN, columns(given.schema)).bound((given,)).outputs
     assert made.updates == updates
-    assert made.event_time == (None if time is None else Timed(time))
+    assert made.event_time == (None if time is None else TimeField(time))
 
 
 def test_a_join_of_a_stream_with_itself_reads_it_a_second_way() -> None:

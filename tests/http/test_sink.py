@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, Capabilities, Refusal, RowSink, Staged, rows_of
+from penstock.connectors.base import Batch, Capabilities, Refusal, RowSink, StagedBatch, rows_of
 from penstock.connectors.http.sink import HttpSink, RequestSender
 from penstock.errors import FlowError, Impossible, RunError
 from penstock.graph.endpoints.servers import write_http
@@ -218,8 +218,8 @@ class Paper(RowSink):
 
     capabilities = Capabilities(writes=True, deliveries=("at_least_once", "at_most_once"), row_errors="reported")
 
-    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
-        found, staged = rows_of(frame), Staged()
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
+        found, staged = rows_of(frame), StagedBatch()
         refused = [Refusal(at, row, "too long") for at, row in enumerate(found) if len(row.word) > 3]
         staged.rows = len(found) - len(refused)
         return staged, refused

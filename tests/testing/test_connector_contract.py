@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch, Staged
+from penstock.connectors.base import Batch, StagedBatch
 from penstock.connectors.delivery import LedgerSink
 from penstock.connectors.files.manifests import committed_files
 from penstock.graph.nodes import Endpoint
@@ -57,8 +57,8 @@ class Naive(LedgerSink):
     def open(self, context: Any) -> None:
         """Takes nothing over."""
 
-    def stage(self, frame: Any, batch: Batch) -> Staged:
-        made = Staged()
+    def stage(self, frame: Any, batch: Batch) -> StagedBatch:
+        made = StagedBatch()
         made.commit = lambda: self.kept.extend(map(tuple, frame.collect()))  # type: ignore[method-assign]
         return made
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.main import make_app
-from penstock.connectors.base import Batch, Staged
+from penstock.connectors.base import Batch, StagedBatch
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import Impossible, UnknownName
 from penstock.graph.nodes import Endpoint
@@ -118,13 +118,13 @@ class ForgetfulSink(LedgerSink):
     def open(self, context: Any) -> None:
         """Looks at nothing."""
 
-    def stage(self, frame: Any, batch: Batch) -> Staged:
+    def stage(self, frame: Any, batch: Batch) -> StagedBatch:
         """Takes the rows."""
         rows = [row.asDict() for row in frame.collect()]
         return _Append(Path(batch.options["path"]), rows, batch.id)
 
 
-class _Append(Staged):
+class _Append(StagedBatch):
     def __init__(self, path: Path, rows: list[Any], number: int) -> None:
         self.path, self.rows_, self.number = path, rows, number
 

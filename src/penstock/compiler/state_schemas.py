@@ -29,7 +29,7 @@ from penstock.graph.nodes import (
     Window,
     WindowJoin,
 )
-from penstock.graph.nodes.base import Timed
+from penstock.graph.nodes.base import TimeField
 from penstock.graph.nodes.changes import (
     AggregateChanges,
     Answers,
@@ -133,7 +133,7 @@ def _window(node: Window) -> Settings:
     return always if node.accumulate else (*always, ("accumulation", "off"))
 
 
-def _timed(time: Timed | None) -> Settings:
+def _timed(time: TimeField | None) -> Settings:
     return (("event time", f"{time.column}{f' + {time.shift} us' if time.shift else ''}"),) if time is not None else ()
 
 

@@ -39,7 +39,7 @@ __all__ = [
     "SinkContext",
     "SourceConnector",
     "Spot",
-    "Staged",
+    "StagedBatch",
     "StagedRows",
     "rows_of",
 ]
@@ -157,7 +157,7 @@ REFUSED = "refuses a row:"
 """Stands in the message of a sink that refuses rows while they are staged; what it says against them follows."""
 
 
-class Staged:
+class StagedBatch:
     """Work that is done but not shown yet. `through` says that a rehearsal found the batch in the sink already."""
 
     rows: int | None = None
@@ -195,11 +195,11 @@ class SinkConnector:
         """Called once before the first batch. A sink with a ledger returns the last entry of this lineage."""
         return None
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Does all that can fail, and shows nothing yet."""
         raise NotImplementedError
 
-    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
         """Instead of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
         raise NotImplementedError
 
@@ -222,12 +222,12 @@ class RowSink(SinkConnector):
         """All rows of a batch."""
         raise NotImplementedError
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Collects the rows."""
         return StagedRows(self, rows_of(frame), batch)
 
 
-class StagedRows(Staged):
+class StagedRows(StagedBatch):
     """Collected rows that wait to be written."""
 
     def __init__(self, sink: RowSink, rows: list[Any], batch: Batch) -> None:

@@ -100,7 +100,7 @@ def _next(entry: Entry, batch: Batch) -> str:
 class LedgerSink(SinkConnector):
     """The base of sinks that keep a ledger.
 
-    `open` must raise the fence by one, atomically, and keep it in `self.fence`; `Staged.commit` must ask `verdict` and write
+    `open` must raise the fence by one, atomically, and keep it in `self.fence`; `StagedBatch.commit` must ask `verdict` and write
     the entry inside the one transaction that shows the batch.
     """
 

@@ -95,7 +95,7 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
 
 def kernel_of(node: n.Node, graph: Graph) -> Kernel:
     """The kernel that does the work of a step."""
-    if isinstance(node, c.Signed):
+    if isinstance(node, c.SignedStep):
         return SignedKernel(node, graph.output(node.inputs[0]).schema, _over)
     if type(node) in _PLAIN or type(node) in _OF_INPUT:
         return _over(node, graph.output(node.inputs[0]).schema)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from penstock.connectors.base import Batch, SinkConnector, SinkContext, SourceContext, Staged
+from penstock.connectors.base import Batch, SinkConnector, SinkContext, SourceContext, StagedBatch
 from penstock.connectors.delivery import Entry
 from penstock.connectors.registry import sink_connector, source_connector
 from penstock.errors import DeliveryError
@@ -104,7 +104,7 @@ class OpenSink:
         made = self.spark.createDataFrame(rows, self.schema.replace("bytes", "binary"))
         return made.repartition(parts) if rows else made
 
-    def stage(self, number: int, rows: list[tuple[Any, ...]], *, fingerprint: str = "", parts: int = 2) -> Staged:
+    def stage(self, number: int, rows: list[tuple[Any, ...]], *, fingerprint: str = "", parts: int = 2) -> StagedBatch:
         """Stages a batch."""
         return self.connector.stage(self.frame(rows, parts), self.batch(number, fingerprint))
 

@@ -54,7 +54,7 @@ from penstock.graph.nodes.changes import (
     FoldChanges,
     Retract,
     Settle,
-    Signed,
+    SignedStep,
     TableJoin,
     TopChanges,
     Upserts,
@@ -301,7 +301,7 @@ class _Carrying:
         if isinstance(node, Select):
             return replace(node, inputs=(port,), columns=(*node.columns, (COUNT, col(COUNT))))
         if isinstance(node, PYTHON) or (isinstance(node, Branch) and node.runs_python):
-            return Signed(
+            return SignedStep(
                 node.name, (port,), node, line=node.line, parallelism=node.parallelism, on_error=node.on_error
             )
         assert isinstance(node, (NATIVE, Branch)), f"{node.kind} over a table that changes"
@@ -337,7 +337,7 @@ def _is_together(port: Port, keys: set[str], made: dict[str, Node]) -> bool:
         keys = {sources[k] for k in keys if k in sources}
     elif isinstance(node, WithColumns):
         keys -= {name for name, _ in node.columns}
-    elif not isinstance(node, Where) and not (isinstance(node, Signed) and isinstance(node.of, Filter)):
+    elif not isinstance(node, Where) and not (isinstance(node, SignedStep) and isinstance(node.of, Filter)):
         return False
     return _is_together(node.inputs[0], keys, made)
 

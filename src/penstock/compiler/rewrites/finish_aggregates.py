@@ -11,7 +11,7 @@ from penstock.compiler.plan import Plan
 from penstock.graph.expr import Column
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
-from penstock.graph.nodes import LATE, Aggregating, Feedback, Node, Port, Select, Window
+from penstock.graph.nodes import LATE, AggregateStep, Feedback, Node, Port, Select, Window
 from penstock.graph.nodes.base import ALL
 
 
@@ -38,14 +38,14 @@ class _Splitting:
 
     def split(self, node: Node) -> list[Node]:
         """A step and what finishes it."""
-        after = node.finishing() if isinstance(node, Aggregating) else ()
+        after = node.finishing() if isinstance(node, AggregateStep) else ()
         if not after:
             return [node]
-        assert isinstance(node, Aggregating)
+        assert isinstance(node, AggregateStep)
         self.moved[Port(node.name)] = Port(after[-1].name)
         return [node.kept(), *after, *self._late(node)]
 
-    def _late(self, node: Aggregating) -> list[Node]:
+    def _late(self, node: AggregateStep) -> list[Node]:
         """The late records of a window without a key, without the hidden one, where they are read."""
         port = Port(node.name, LATE)
         if not isinstance(node, Window) or ALL not in node.keys or not self.graph.readers(port):

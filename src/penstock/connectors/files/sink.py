@@ -6,7 +6,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from penstock.connectors.base import Batch, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import BatchFile, Manifests, entry_of
@@ -48,7 +48,7 @@ class FilesSink(LedgerSink):
             manifests.settle(last)
         return entry_of(last)
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Writes the files aside."""
         path = batch.options["path"].rstrip("/")
         check_shared(path, f"sink {batch.sink!r}")
@@ -81,7 +81,7 @@ def _write(frame: DataFrame, kind: str, by: tuple[str, ...], aside: str) -> int:
     return int(counted.get["rows"])
 
 
-class StagedFiles(Staged):
+class StagedFiles(StagedBatch):
     """Files that wait aside."""
 
     def __init__(self, path: str, aside: str, batch: Batch, fence: int = 0) -> None:

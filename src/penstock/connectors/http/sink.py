@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from penstock.connectors.base import Batch, Refusal, RowSink, SinkContext, Staged, rows_of
+from penstock.connectors.base import Batch, Refusal, RowSink, SinkContext, StagedBatch, rows_of
 from penstock.connectors.delivery import Entry
 from penstock.connectors.texts import json_text
 from penstock.errors import RunError
@@ -76,10 +76,10 @@ class HttpSink(RowSink):
         for _ in _in_threads(posting.send, _bundles(rows, batch), batch):
             pass
 
-    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[Staged, list[Refusal]]:
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
         """Sends the rows while they are staged, so that those which the server refuses are known in time."""
         rows = rows_of(frame)
-        posting, staged = self._posting(batch), Staged()
+        posting, staged = self._posting(batch), StagedBatch()
         refused = [one for some in _in_threads(posting.stage_rows, _bundles(rows, batch), batch) for one in some]
         staged.rows = len(rows) - len(refused)
         return staged, refused

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka.admin import Cluster
 from penstock.connectors.kafka.columns import check_columns, kafka_columns
@@ -62,7 +62,7 @@ class KafkaSink(LedgerSink):
         self.fence = self.writer.fence
         return found
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Exactly once: sends the rows in a transaction. At most once: holds them. At least once: writes them."""
         assert self.context is not None
         rows = kafka_columns(frame, self.context)
@@ -102,7 +102,7 @@ def _breaking(client: dict[str, str], delivery: str) -> str:
     return ""
 
 
-class StagedTransaction(Staged):
+class StagedTransaction(StagedBatch):
     """Rows in a transaction that is not committed yet."""
 
     def __init__(self, transaction: Transaction, rows: int) -> None:
@@ -117,7 +117,7 @@ class StagedTransaction(Staged):
         self.transaction.abort()
 
 
-class HeldRows(Staged):
+class HeldRows(StagedBatch):
     """Rows in the driver, to be sent once at most."""
 
     def __init__(self, rows: pa.Table, context: SinkContext) -> None:
@@ -131,9 +131,9 @@ class HeldRows(Staged):
         _send_all(settings, given["topic"], self.taken.to_batches(), self.context.sink)
 
 
-def _written(rows: DataFrame, context: SinkContext) -> Staged:
+def _written(rows: DataFrame, context: SinkContext) -> StagedBatch:
     """Writes rows from the tasks; how many is counted on the way."""
-    staged = Staged()
+    staged = StagedBatch()
     staged.rows = _by_python(rows, context) if context.options["via"] == "python" else _by_spark(rows, context)
     return staged
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.file_ledger import FileLedger, Intent, LedgerState
 from penstock.errors import DeliveryError, SchemaError, nearest
@@ -76,7 +76,7 @@ class LogSink(LedgerSink):
         """Whether any record of a batch that was under way is in the topic. From now on no older driver can add one."""
         return any(self.producer.last_sequence(topic, p) >= begin for p, begin in intent.begins.items())
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Brings the records here, as keys and values."""
         columns = frame.selectExpr(*_columns(frame.columns, batch.options)).toArrow().to_pydict()
         return StagedRecords(self, columns["key"], columns["value"], batch)
@@ -119,7 +119,7 @@ def _key_text(names: tuple[str, ...]) -> str:
     return f"cast(to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false')) as binary)"
 
 
-class StagedRecords(Staged):
+class StagedRecords(StagedBatch):
     """Records that wait to be appended."""
 
     def __init__(self, sink: LogSink, keys: list[bytes | None], values: list[bytes | None], batch: Batch) -> None:

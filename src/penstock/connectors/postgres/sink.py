@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import REFUSED, Batch, SinkContext, Staged
+from penstock.connectors.base import REFUSED, Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink
 from penstock.connectors.postgres.ledger import WORKSPACE, Ledger
 from penstock.connectors.postgres.table import Layout, Moves, layout_of
@@ -66,7 +66,7 @@ class PostgresSink(LedgerSink):
         with link.talking("removing what older drivers staged") as connection:
             self.ledger.clean(context, self.fence, connection)
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Has every task copy its rows into a fresh staging table."""
         context, link, layout = self._opened()
         name = self.ledger.stage_name(context, self.fence, uuid.uuid4().hex[:12])
@@ -177,7 +177,7 @@ def _from(first: pa.RecordBatch, others: Iterator[Any]) -> Iterator[Any]:
     yield from others
 
 
-class StagedCopy(Staged):
+class StagedCopy(StagedBatch):
     """Rows in a staging table."""
 
     def __init__(self, sink: PostgresSink, link: Link, moves: Moves, batch: Batch) -> None:

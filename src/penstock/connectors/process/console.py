@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, RowSink, SinkConnector, Staged, StagedRows, rows_of
+from penstock.connectors.base import Batch, RowSink, SinkConnector, StagedBatch, StagedRows, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ConsoleSink(RowSink):
     """Prints."""
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Computes the whole batch, and takes its first rows."""
         mine = not frame.is_cached
         kept = frame.persist() if mine else frame
@@ -61,7 +61,7 @@ class CallbackSink(RowSink):
 class NothingSink(SinkConnector):
     """Computes everything and keeps nothing; for measurements."""
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Spark's noop writer."""
         frame.write.format("noop").mode("overwrite").save()
-        return Staged()
+        return StagedBatch()

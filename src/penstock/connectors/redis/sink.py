@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkContext, Staged
+from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.redis.wire import TAG, Address, Layout, driver, packed
 from penstock.errors import DeliveryError, RunError
@@ -125,7 +125,7 @@ class RedisSink(LedgerSink):
             if int(key.decode().removeprefix(prefix).split(":")[0]) < self.fence:
                 client.unlink(key)
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Has every task put its commands aside."""
         context = self._opened()
         layout = Layout.of(context.options)
@@ -237,7 +237,7 @@ class StageTask:
             yield len(some), packed(some)
 
 
-class StagedCommands(Staged):
+class StagedCommands(StagedBatch):
     """Commands that wait aside."""
 
     def __init__(self, sink: RedisSink, layout: Layout, prefix: str, batch: Batch) -> None:

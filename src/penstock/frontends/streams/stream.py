@@ -37,7 +37,7 @@ from penstock.graph.nodes import (
     Port,
     Repartition,
     Sink,
-    Timed,
+    TimeField,
     Union,
     on_error_of,
 )
@@ -81,7 +81,7 @@ class Stream(Projecting, Timing, Joining, Ordering, Windowing, Settable):
         return self.flow.builder.output(self.port).changes
 
     @property
-    def event_time_of(self) -> Timed | None:
+    def event_time_of(self) -> TimeField | None:
         """Where the event time of its records is; None when nothing says so."""
         return self.flow.builder.output(self.port).event_time
 

@@ -20,7 +20,7 @@ _KEPT_SCALE = 6
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypedExpr:
     """An expression with its type, after every implicit cast has been written out.
 
     `kind` is column, literal, call, cast, case, field, item or raw; `value` is what that kind needs: the
@@ -29,13 +29,13 @@ class Typed:
 
     kind: str
     type: t.DataType
-    args: tuple[Typed, ...] = ()
+    args: tuple[TypedExpr, ...] = ()
     value: Any = None
 
 
-def cast_to(arg: Typed, kind: t.DataType) -> Typed:
+def cast_to(arg: TypedExpr, kind: t.DataType) -> TypedExpr:
     """The value as another type; a value that has it already stays as it is."""
-    return arg if arg.type == kind else Typed("cast", kind, (arg,), False)
+    return arg if arg.type == kind else TypedExpr("cast", kind, (arg,), False)
 
 
 def is_integer(kind: t.DataType) -> bool:
@@ -151,7 +151,7 @@ def common_of(kinds: Iterable[t.DataType], meet: Meet = common_type) -> t.DataTy
     return found
 
 
-def implicit(arg: Typed, target: t.DataType) -> Typed | None:
+def implicit(arg: TypedExpr, target: t.DataType) -> TypedExpr | None:
     """The argument as the type a function takes, when Spark would cast it unasked; else None."""
     kind = arg.type
     if kind == target:

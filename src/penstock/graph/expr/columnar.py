@@ -11,7 +11,7 @@ False
 from __future__ import annotations
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.graph.expr.infer import resolve
 from penstock.graph.expr.model import Expr
 from penstock.graph.schema import Schema
@@ -29,7 +29,7 @@ def is_columnar(expr: Expr, schema: Schema) -> bool:
     return has_columns(resolve(expr, schema))
 
 
-def has_columns(node: Typed) -> bool:
+def has_columns(node: TypedExpr) -> bool:
     """Whether Arrow computes a typed expression as Spark does.
 
     Of the casts only those between whole numbers; all others have rules of Spark's own.
@@ -46,7 +46,7 @@ def has_columns(node: Typed) -> bool:
     return node.kind == "call" and _is_known(node, kinds)
 
 
-def _is_known(node: Typed, kinds: set[t.DataType]) -> bool:
+def _is_known(node: TypedExpr, kinds: set[t.DataType]) -> bool:
     if node.value in COMPARISONS:
         return len(kinds) == 1 and kinds <= COMPARED
     if node.value in ARITHMETIC:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from penstock.graph import types as t
 from penstock.graph.expr.coerce import (
     Meet,
-    Typed,
+    TypedExpr,
     bounded,
     cast_to,
     common_of,
@@ -21,7 +21,7 @@ from penstock.graph.expr.coerce import (
 )
 from penstock.graph.expr.model import INTERVAL, INTERVAL_DAY, decimal_type
 
-Args = tuple[Typed, ...]
+Args = tuple[TypedExpr, ...]
 Rule = Callable[[Args], tuple[Args, t.DataType]]
 
 
@@ -29,7 +29,7 @@ class Misfit(Exception):
     """An argument that does not fit; the message says which and why."""
 
 
-def fit(args: Args, index: int, kind: t.DataType) -> Typed:
+def fit(args: Args, index: int, kind: t.DataType) -> TypedExpr:
     """The argument at an index (from 0) as the type the function takes there."""
     fitting = implicit(args[index], kind)
     if fitting is None:
@@ -96,11 +96,11 @@ def _literal_decimals(args: Args) -> Args:
     return tuple(_slim(a) for a in args)
 
 
-def _slim(arg: Typed) -> Typed:
+def _slim(arg: TypedExpr) -> TypedExpr:
     if arg.kind != "literal" or arg.type not in (t.SMALLINT, t.INT, t.BIGINT):
         return arg
     value = decimal.Decimal(arg.value)
-    return Typed("literal", decimal_type(value), (), value)
+    return TypedExpr("literal", decimal_type(value), (), value)
 
 
 def arithmetic(name: str) -> Rule:
@@ -183,7 +183,7 @@ def whole(args: Args) -> tuple[Args, t.DataType]:
 def rounded(args: Args) -> tuple[Args, t.DataType]:
     """For round and bround: the number's own type; a decimal loses digits after the point."""
     (arg,), kind = number(args[:1])
-    scale = Typed("literal", t.INT, (), 0) if len(args) == 1 else args[1]
+    scale = TypedExpr("literal", t.INT, (), 0) if len(args) == 1 else args[1]
     if scale.kind != "literal" or not isinstance(scale.value, int):
         raise Misfit("the number of digits must be a constant whole number")
     if isinstance(kind, t.Decimal):

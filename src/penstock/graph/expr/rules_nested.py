@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed, cast_to, is_simple, tight_type
+from penstock.graph.expr.coerce import TypedExpr, cast_to, is_simple, tight_type
 from penstock.graph.expr.rules import Args, Misfit, Rule, fit, meet_all, ordered
 
 _MOMENTS = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ)
@@ -36,7 +36,7 @@ def unix_seconds(args: Args) -> tuple[Args, t.DataType]:
     """unix_timestamp: a timestamp, a date, or a text with its pattern."""
     if args[0].type in _MOMENTS:
         return (cast_to(args[0], t.TIMESTAMP),), t.BIGINT
-    pattern = args[1] if len(args) == 2 else Typed("literal", t.STRING, (), "yyyy-MM-dd HH:mm:ss")
+    pattern = args[1] if len(args) == 2 else TypedExpr("literal", t.STRING, (), "yyyy-MM-dd HH:mm:ss")
     return _patterned((args[0], pattern), t.BIGINT)
 
 
@@ -67,7 +67,7 @@ def exactly(kind: t.DataType, returns: t.DataType) -> Rule:
     return rule
 
 
-def strictly(args: Args, index: int, kind: t.DataType) -> Typed:
+def strictly(args: Args, index: int, kind: t.DataType) -> TypedExpr:
     """The argument at an index (from 0), which must have the type already."""
     if args[index].type not in (kind, t.NULL):
         raise Misfit(f"argument {index + 1} must be {kind}, got {args[index].type}; cast it")

@@ -1,6 +1,6 @@
 """The steps a flow is made of, a file per family."""
 
-from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Port, Timed, label
+from penstock.graph.nodes.base import LATE, OUT, Changes, Inputs, Node, Output, Port, TimeField, label
 from penstock.graph.nodes.calls import MapAsync
 from penstock.graph.nodes.changes import TableJoin
 from penstock.graph.nodes.endpoint import DeadLetters, Endpoint, Sink, Source
@@ -15,7 +15,7 @@ from penstock.graph.nodes.join import (
     WindowJoin,
     WithBroadcast,
 )
-from penstock.graph.nodes.keyed import AggregateBy, Aggregating, Combine, Fold, Keyed, Parts, Process, Reduce
+from penstock.graph.nodes.keyed import AggregateBy, AggregateStep, Combine, Fold, Keyed, Parts, Process, Reduce
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.stateless import (
@@ -49,7 +49,7 @@ __all__ = [
     "OUT",
     "OTHERWISE",
     "AggregateBy",
-    "Aggregating",
+    "AggregateStep",
     "AsOfJoin",
     "AsRecords",
     "AsTable",
@@ -96,7 +96,7 @@ __all__ = [
     "StreamJoin",
     "TableJoin",
     "Term",
-    "Timed",
+    "TimeField",
     "Top",
     "Union",
     "Where",

@@ -36,7 +36,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimeField:
     """Where the event time of a stream's records is: a timestamp column, and microseconds to add to it."""
 
     column: str
@@ -70,14 +70,14 @@ class Output:
     schema: Schema
     name: str = OUT
     changes: Changes | None = None
-    event_time: Timed | None = None
+    event_time: TimeField | None = None
 
     @property
     def updates(self) -> tuple[str, ...] | None:
         """The proved key of a table that changes; None for records, and where no key is proved."""
         return None if self.changes is None else self.changes.key
 
-    def time_in(self, schema: Schema) -> Timed | None:
+    def time_in(self, schema: Schema) -> TimeField | None:
         """The event time of a stream that is made of this one: kept while its column is there."""
         timed = self.event_time
         if timed is None or timed.column not in schema or schema.field(timed.column).type != t.TIMESTAMP:

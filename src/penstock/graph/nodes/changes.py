@@ -12,9 +12,9 @@ from typing import ClassVar, Self
 from penstock.errors import FlowError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
-from penstock.graph.nodes.base import COUNT, LATE, OUT, Changes, Inputs, Node, Output, Settings, Timed, counted
+from penstock.graph.nodes.base import COUNT, LATE, OUT, Changes, Inputs, Node, Output, Settings, TimeField, counted
 from penstock.graph.nodes.join import LEFT, RIGHT, Sourced, StreamJoin, without_computed
-from penstock.graph.nodes.keyed import Aggregating, Fold, Keyed, Reduce
+from penstock.graph.nodes.keyed import AggregateStep, Fold, Keyed, Reduce
 from penstock.graph.nodes.ordering import BufferedStep
 from penstock.graph.nodes.window import Window
 from penstock.graph.order import Term
@@ -37,7 +37,7 @@ def visible(schema: Schema) -> Schema:
 
 
 @dataclass(frozen=True)
-class AggregateChanges(Aggregating):
+class AggregateChanges(AggregateStep):
     """Aggregates over a table that changes: what a row added is taken back when the row goes. A group without rows goes too."""
 
     kind: ClassVar[str] = "aggregate"
@@ -315,7 +315,7 @@ class Retract(Keyed):
     they are forgotten then.
     """
 
-    timed_by: Timed | None = field(default=None, kw_only=True)
+    timed_by: TimeField | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "retract"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -375,7 +375,7 @@ class Consolidate(Upserts):
 
 
 @dataclass(frozen=True)
-class Signed(Node):
+class SignedStep(Node):
     """A step of the user's that looks at one row at a time, over signed rows: what it makes of a row has the row's count."""
 
     of: Node

@@ -12,7 +12,7 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, Raw, to_text
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess, check_broadcast
-from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, Timed, check_key, label, need_boolean
+from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, TimeField, check_key, label, need_boolean
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
@@ -29,7 +29,7 @@ HOWS = ("inner", "left", "right", "full")
 DIRECTIONS = ("backward", "forward", "nearest")
 Refresh: TypeAlias = int | str | Callable[[], object] | None
 """When a table is read again: after so many microseconds, when its files have CHANGED, or when what a function says has."""
-_UNTIMED = (Timed(""), Timed(""))
+_UNTIMED = (TimeField(""), TimeField(""))
 Sourced: TypeAlias = tuple[t.Field, tuple[str, str]]
 """A field of a result, with the fields of the left and the right that it is taken from."""
 _RULES = Schema((t.Field("__key", t.BINARY), t.Field("__rule", t.BINARY)), internal=True)
@@ -107,7 +107,7 @@ class StreamJoin(Keyed):
     right_keys: tuple[str, ...] = ()
     how: str = "inner"
     prefix: str = field(default="", kw_only=True)
-    timed_by: tuple[Timed, Timed] = field(default=_UNTIMED, kw_only=True)
+    timed_by: tuple[TimeField, TimeField] = field(default=_UNTIMED, kw_only=True)
     columns: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     condition: Expr | None = field(default=None, kw_only=True)
     python: ClassVar[bool] = True
@@ -145,7 +145,7 @@ class StreamJoin(Keyed):
                     f"{_said(one)} is {mine.type} on the left and {_said(other)} is {theirs.type} on the right; cast one"
                 )
 
-    def _timed(self, given: Inputs, side: int) -> Timed:
+    def _timed(self, given: Inputs, side: int) -> TimeField:
         found = given[side].event_time
         if found is None:
             port, name = self.inputs[side], ("left", "right")[side]
@@ -253,9 +253,9 @@ class IntervalJoin(StreamJoin):
         into = [t.Field(self.into, t.TIMESTAMP)] if self.into else []
         return Output(self._schema(given, after=into), event_time=self._result_time(given))
 
-    def _result_time(self, given: Inputs) -> Timed | None:
+    def _result_time(self, given: Inputs) -> TimeField | None:
         if self.into:
-            return Timed(self.into)
+            return TimeField(self.into)
         if self.how != "right":
             return self.timed_by[LEFT] if self.how != "full" else None
         names = {source[RIGHT]: f.name for f, source in self._fields(given) if source[RIGHT]}
@@ -346,7 +346,7 @@ class WindowJoin(StreamJoin):
     def result(self, given: Inputs) -> Output:
         """The bounds of the window, and the fields of both."""
         bounds = [t.Field(n, t.TIMESTAMP) for n in (WINDOW_START, WINDOW_END)]
-        return Output(self._schema(given, before=bounds), event_time=Timed(WINDOW_END, -1))
+        return Output(self._schema(given, before=bounds), event_time=TimeField(WINDOW_END, -1))
 
     def settings(self) -> Settings:
         """The keys, the kind of join and the windows."""

@@ -23,7 +23,7 @@ from penstock.graph.nodes.base import (
     Output,
     Port,
     Settings,
-    Timed,
+    TimeField,
     check_key,
     counted,
     has_hidden,
@@ -75,7 +75,7 @@ def check_parallelism(tasks: object) -> None:
 
 
 @dataclass(frozen=True)
-class Aggregating(Keyed):
+class AggregateStep(Keyed):
     """The base of steps with aggregates: `calls` as they are written, `aggregates` as they are over the input."""
 
     calls: tuple[AggregateCall, ...] = field(default=(), kw_only=True)
@@ -143,7 +143,7 @@ def check_names(keys: tuple[str, ...], names: Iterable[str], what: str) -> None:
 
 
 @dataclass(frozen=True)
-class AggregateBy(Aggregating):
+class AggregateBy(AggregateStep):
     """Running aggregates per key: native before the shuffle, merged with what was there before.
 
     `combined` says in which form parts of the aggregates come in, where the compiler has put a step before this one that makes them.
@@ -246,7 +246,7 @@ class Process(Keyed):
     logic: ProcessLogic = field(kw_only=True)
     schema: Schema | None = field(default=None, kw_only=True)
     sides: Sides = field(default=(), kw_only=True)
-    event_time: Timed | None = field(default=None, kw_only=True)
+    event_time: TimeField | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "process"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True

@@ -10,7 +10,7 @@ from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import COUNT, LATE, Changes, Inputs, Node, Output, Settings, Timed, counted
+from penstock.graph.nodes.base import COUNT, LATE, Changes, Inputs, Node, Output, Settings, TimeField, counted
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
@@ -45,7 +45,7 @@ def check_top(n: object, by: tuple[Term, ...], into: str, schema: Schema) -> Non
         raise SchemaError(f"top puts the rank into {into!r}, which is a field already; say into='another name'")
 
 
-def _time_of(node: Node, given: Inputs, what: str) -> Timed:
+def _time_of(node: Node, given: Inputs, what: str) -> TimeField:
     """Where the event time of the input is, which must have one."""
     if given[0].event_time is None:
         raise FlowError(
@@ -66,7 +66,7 @@ class Distinct(Keyed):
     """The first record of each key to come; with `within`, again when so much event time lies between."""
 
     within: int | None = field(default=None, kw_only=True)
-    timed_by: Timed | None = field(default=None, kw_only=True)
+    timed_by: TimeField | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "distinct"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class Distinct(Keyed):
 class BufferedStep(Keyed):
     """The base of steps that hold records until event time has passed them, then look at them in order of time."""
 
-    timed_by: Timed = field(default=Timed(""), kw_only=True)
+    timed_by: TimeField = field(default=TimeField(""), kw_only=True)
     python: ClassVar[bool] = True
     timed: ClassVar[bool] = True
     over_tables: ClassVar[bool] = True

@@ -18,7 +18,7 @@ from penstock.graph.nodes.base import (
     Output,
     Port,
     Settings,
-    Timed,
+    TimeField,
     label,
     need_boolean,
     typed,
@@ -289,7 +289,7 @@ class Branch(Node):
 class AsRecords(Node):
     """Takes each update of a running total as a record of its own. `event_time` says when they happened, if anything does."""
 
-    event_time: Timed | None = None
+    event_time: TimeField | None = None
     kind: ClassVar[str] = "as_records"
     over_tables: ClassVar[bool] = True
 

@@ -9,7 +9,7 @@ from penstock.errors import SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.expr import Cast, Expr, to_text, type_of_expr
-from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, Timed
+from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, TimeField
 from penstock.graph.nodes.stateless import as_they_are
 
 BAD = "bad"
@@ -53,7 +53,7 @@ class EventTime(Node):
         schema = given[0].schema
         made = schema.with_fields((t.Field(self.column, t.TIMESTAMP),))
         changed = given[0].filtered().selected(made, as_they_are(schema) | {self.column: self.time}).changes
-        return Output(made, OUT, changed, Timed(self.column)), Output(schema, BAD, given[0].filtered().changes)
+        return Output(made, OUT, changed, TimeField(self.column)), Output(schema, BAD, given[0].filtered().changes)
 
     def settings(self) -> Settings:
         """The expression and the spans."""

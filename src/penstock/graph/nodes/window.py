@@ -23,12 +23,12 @@ from penstock.graph.nodes.base import (
     Output,
     Port,
     Settings,
-    Timed,
+    TimeField,
     counted,
     has_hidden,
     label,
 )
-from penstock.graph.nodes.keyed import Aggregating
+from penstock.graph.nodes.keyed import AggregateStep
 from penstock.graph.nodes.ordering import check_top
 from penstock.graph.nodes.stateless import Explode, RowFunction, Select
 from penstock.graph.schema import Schema
@@ -130,7 +130,7 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Window(Aggregating):
+class Window(AggregateStep):
     """Aggregates, or a fold by `function`, per key and window.
 
     `time` is where the event time is; None means processing time. Records may be `lateness` later than the end of their
@@ -140,7 +140,7 @@ class Window(Aggregating):
 
     windows: Windows = field(kw_only=True)
     function: RowFunction | None = field(default=None, kw_only=True)
-    time: Timed | None = field(default=None, kw_only=True)
+    time: TimeField | None = field(default=None, kw_only=True)
     parts: bool = field(default=False, kw_only=True)
     counted: bool = field(default=False, kw_only=True)
     """Whether each row has a count, below zero for a window that is gone; the compiler says so."""
@@ -209,7 +209,7 @@ class Window(Aggregating):
         columns = (*((name, Column(name)) for name in self.group), *fields)
         return (each, Select(child(self.name, "results"), (Port(each.name),), columns, line=self.line))
 
-    def _time(self, given: Output) -> Timed | None:
+    def _time(self, given: Output) -> TimeField | None:
         if not self.windows.over_time or self.windows.clock == PROCESSING:
             return None
         if given.event_time is None:
@@ -271,7 +271,7 @@ class Window(Aggregating):
         """The key, the bounds of the window and the results; and the late records, where records can be late."""
         bounds = self.windows.bounds()
         schema = _with_bounds(self.key_fields(given), bounds, self._results(given[0].schema))
-        timed = Timed(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
+        timed = TimeField(WINDOW_END, -1) if self.windows.over_time and self.time is not None else None
         of_table = given[0].changes is not None
         late = None if of_table else self._late_output(given[0])
         if self.counted:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.graph.nodes import Node
 from penstock.graph.nodes.base import COUNT
-from penstock.graph.nodes.changes import Signed, visible
+from penstock.graph.nodes.changes import SignedStep, visible
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.records.chunk import Chunk
@@ -16,9 +16,9 @@ from penstock.kernels.records.chunk import Chunk
 class SignedKernel(Kernel):
     """Another kernel, run over the rows of each count for itself."""
 
-    node: Signed
+    node: SignedStep
 
-    def __init__(self, node: Signed, schema: Schema, inner: Callable[[Node, Schema], Kernel]) -> None:
+    def __init__(self, node: SignedStep, schema: Schema, inner: Callable[[Node, Schema], Kernel]) -> None:
         super().__init__(node)
         self.visible, self.at = visible(schema), schema.names.index(COUNT)
         bare = tuple(replace(o, schema=visible(o.schema)) for o in node.outputs)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.expr import Expr, resolve
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.graph.expr.columnar import has_columns
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_type
@@ -62,31 +62,31 @@ def compile_arrays(expr: Expr, schema: Schema) -> ArrayMaker | None:
     return column
 
 
-def _compile(node: Typed) -> ArrayRun:
+def _compile(node: TypedExpr) -> ArrayRun:
     return _COMPILERS[node.kind](node)
 
 
-def _column(node: Typed) -> ArrayRun:
+def _column(node: TypedExpr) -> ArrayRun:
     at = node.value
     return lambda batch: batch.column(at)
 
 
-def _literal(node: Typed) -> ArrayRun:
+def _literal(node: TypedExpr) -> ArrayRun:
     value = pa.scalar(node.value, arrow_type(node.type))
     return lambda batch: value
 
 
-def _cast(node: Typed) -> ArrayRun:
+def _cast(node: TypedExpr) -> ArrayRun:
     inner, kind = _compile(node.args[0]), arrow_type(node.type)
     return lambda batch: inner(batch).cast(kind)
 
 
-def _call(node: Typed) -> ArrayRun:
+def _call(node: TypedExpr) -> ArrayRun:
     function, runs = _FUNCTIONS[node.value], [_compile(arg) for arg in node.args]
     return lambda batch: function(*(run(batch) for run in runs))
 
 
-_COMPILERS: dict[str, Callable[[Typed], ArrayRun]] = {
+_COMPILERS: dict[str, Callable[[TypedExpr], ArrayRun]] = {
     "column": _column,
     "literal": _literal,
     "cast": _cast,

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.errors import NotYet
 from penstock.graph import types as t
 from penstock.graph.expr import Expr, resolve
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
 from penstock.kernels.expr.functions import LAZY, PLAIN, TYPED
@@ -35,32 +35,32 @@ def compile_expr(expr: Expr, schema: Schema) -> Run:
     return _compile(resolve(expr, schema))
 
 
-def _compile(node: Typed) -> Run:
+def _compile(node: TypedExpr) -> Run:
     return _COMPILERS[node.kind](node)
 
 
-def _column(node: Typed) -> Run:
+def _column(node: TypedExpr) -> Run:
     read = operator.itemgetter(node.value)
     load = loader(node.type)
     return read if load is None else lambda row: load(read(row))
 
 
-def _literal(node: Typed) -> Run:
+def _literal(node: TypedExpr) -> Run:
     value = node.value
     return lambda row: value
 
 
-def _raw(node: Typed) -> Run:
+def _raw(node: TypedExpr) -> Run:
     raise NotYet(f"the expression {node.value!r} is Spark SQL; it runs on Spark only, not in the local runtime")
 
 
-def _python(node: Typed) -> Run:
+def _python(node: TypedExpr) -> Run:
     """A Python function, called for each row. The compiler takes such calls out of most steps and computes them by columns."""
     runs, call = [_compile(arg) for arg in node.args], checked_call(node.value)
     return lambda row: call(*(run(row) for run in runs))
 
 
-def _cast(node: Typed) -> Run:
+def _cast(node: TypedExpr) -> Run:
     (inner,) = node.args
     if inner.type == t.NULL:
         return lambda row: None
@@ -78,7 +78,7 @@ def _tolerant(cast: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return attempt
 
 
-def _call(node: Typed) -> Run:
+def _call(node: TypedExpr) -> Run:
     name = node.value
     runs = [_compile(arg) for arg in node.args]
     if name in LAZY:
@@ -90,7 +90,7 @@ def _call(node: Typed) -> Run:
     raise NotYet(f"the function {name!r} runs on Spark only, not in the local runtime")
 
 
-def _folded(node: Typed, run: Run) -> Run:
+def _folded(node: TypedExpr, run: Run) -> Run:
     """A constant when everything inside is one; what fails is left to fail on a row."""
     if any(arg.kind != "literal" for arg in node.args) or isinstance(node.type, t.Array | t.Map | t.Struct):
         return run
@@ -140,7 +140,7 @@ def _strict_many(function: Callable[..., Any], runs: list[Run]) -> Run:
     return run
 
 
-def _case(node: Typed) -> Run:
+def _case(node: TypedExpr) -> Run:
     runs = [_compile(arg) for arg in node.args]
     whens, otherwise = list(zip(runs[:-1:2], runs[1:-1:2], strict=True)), runs[-1]
 
@@ -153,7 +153,7 @@ def _case(node: Typed) -> Run:
     return run
 
 
-def _field(node: Typed) -> Run:
+def _field(node: TypedExpr) -> Run:
     (inner,) = node.args
     assert isinstance(inner.type, t.Struct)
     read = field_reader(inner.type, node.value)
@@ -161,7 +161,7 @@ def _field(node: Typed) -> Run:
     return _strict_one(read, whole)
 
 
-def _item(node: Typed) -> Run:
+def _item(node: TypedExpr) -> Run:
     inner, key = node.args
     pick = _from_map if isinstance(inner.type, t.Map) else _from_array
     return _strict_two(pick, _compile(inner), _compile(key))
@@ -177,7 +177,7 @@ def _from_array(value: list[Any], index: int) -> object:
     raise IndexError(f"the index {index} is out of bounds; the array has {len(value)} elements, counted from 0")
 
 
-_COMPILERS: dict[str, Callable[[Typed], Run]] = {
+_COMPILERS: dict[str, Callable[[TypedExpr], Run]] = {
     "column": _column,
     "literal": _literal,
     "call": _call,

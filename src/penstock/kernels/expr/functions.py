@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr import functions_json as json
 from penstock.kernels.expr import functions_logic as logic
 from penstock.kernels.expr import functions_math as math
@@ -21,7 +21,7 @@ Run = Callable[[Any], Any]
 
 PLAIN: dict[str, Callable[..., Any]] = {**math.PLAIN, **text.PLAIN, **time.PLAIN, **nested.PLAIN, **json.PLAIN}
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     **logic.TYPED,
     **math.TYPED,
     **text.TYPED,
@@ -29,4 +29,4 @@ TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
     **nested.TYPED,
 }
 
-LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {**logic.LAZY, **text.LAZY, **nested.LAZY}
+LAZY: dict[str, Callable[[TypedExpr, list[Run]], Run]] = {**logic.LAZY, **text.LAZY, **nested.LAZY}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.values import Value, sort_key
 
 Run = Callable[[Any], Any]
@@ -22,18 +22,18 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def comparison(name: str) -> Callable[[Typed], Callable[..., bool]]:
+def comparison(name: str) -> Callable[[TypedExpr], Callable[..., bool]]:
     """The maker of a comparison, which depends on the type of both sides."""
     compare = _ORDER[name]
 
-    def make(node: Typed) -> Callable[..., bool]:
+    def make(node: TypedExpr) -> Callable[..., bool]:
         key = sort_key(node.args[0].type)
         return compare if key is None else lambda left, right: compare(key(left), key(right))
 
     return make
 
 
-def _and(node: Typed, runs: list[Run]) -> Run:
+def _and(node: TypedExpr, runs: list[Run]) -> Run:
     left, right = runs
 
     def run(row: Sequence[Any]) -> bool | None:
@@ -46,7 +46,7 @@ def _and(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _or(node: Typed, runs: list[Run]) -> Run:
+def _or(node: TypedExpr, runs: list[Run]) -> Run:
     left, right = runs
 
     def run(row: Sequence[Any]) -> bool | None:
@@ -59,11 +59,11 @@ def _or(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _not(node: Typed) -> Callable[[Any], bool]:
+def _not(node: TypedExpr) -> Callable[[Any], bool]:
     return operator.not_
 
 
-def _null_safe(node: Typed, runs: list[Run]) -> Run:
+def _null_safe(node: TypedExpr, runs: list[Run]) -> Run:
     left, right = runs
     equal = comparison("=")(node)
 
@@ -74,7 +74,7 @@ def _null_safe(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _in(node: Typed, runs: list[Run]) -> Run:
+def _in(node: TypedExpr, runs: list[Run]) -> Run:
     key = sort_key(node.args[0].type) or _same
     if all(arg.kind == "literal" for arg in node.args[1:]):
         return _in_set(runs[0], key, [arg.value for arg in node.args[1:]])
@@ -113,17 +113,17 @@ def _same(value: object) -> object:
     return value
 
 
-def _is_null(node: Typed, runs: list[Run]) -> Run:
+def _is_null(node: TypedExpr, runs: list[Run]) -> Run:
     (only,) = runs
     return lambda row: only(row) is None
 
 
-def _is_not_null(node: Typed, runs: list[Run]) -> Run:
+def _is_not_null(node: TypedExpr, runs: list[Run]) -> Run:
     (only,) = runs
     return lambda row: only(row) is not None
 
 
-def _is_nan(node: Typed, runs: list[Run]) -> Run:
+def _is_nan(node: TypedExpr, runs: list[Run]) -> Run:
     (only,) = runs
 
     def run(row: Sequence[Any]) -> bool:
@@ -133,7 +133,7 @@ def _is_nan(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _coalesce(node: Typed, runs: list[Run]) -> Run:
+def _coalesce(node: TypedExpr, runs: list[Run]) -> Run:
     def run(row: Sequence[Any]) -> object:
         for part in runs:
             value = part(row)
@@ -144,19 +144,19 @@ def _coalesce(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _if(node: Typed, runs: list[Run]) -> Run:
+def _if(node: TypedExpr, runs: list[Run]) -> Run:
     given, then, otherwise = runs
     return lambda row: then(row) if given(row) else otherwise(row)
 
 
-def _nvl2(node: Typed, runs: list[Run]) -> Run:
+def _nvl2(node: TypedExpr, runs: list[Run]) -> Run:
     given, then, otherwise = runs
     return lambda row: then(row) if given(row) is not None else otherwise(row)
 
 
-def _nullif(node: Typed, runs: list[Run]) -> Run:
+def _nullif(node: TypedExpr, runs: list[Run]) -> Run:
     value, left, right = runs
-    equal = comparison("=")(Typed("call", t.BOOLEAN, node.args[1:]))
+    equal = comparison("=")(TypedExpr("call", t.BOOLEAN, node.args[1:]))
 
     def run(row: Sequence[Any]) -> object:
         first, second = left(row), right(row)
@@ -165,8 +165,8 @@ def _nullif(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _extreme(pick: Callable[..., Any]) -> Callable[[Typed, list[Run]], Run]:
-    def make(node: Typed, runs: list[Run]) -> Run:
+def _extreme(pick: Callable[..., Any]) -> Callable[[TypedExpr, list[Run]], Run]:
+    def make(node: TypedExpr, runs: list[Run]) -> Run:
         key = sort_key(node.type)
 
         def run(row: Sequence[Any]) -> object:
@@ -178,12 +178,12 @@ def _extreme(pick: Callable[..., Any]) -> Callable[[Typed, list[Run]], Run]:
     return make
 
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     **{name: comparison(name) for name in _ORDER},
     "not": _not,
 }
 
-LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {
+LAZY: dict[str, Callable[[TypedExpr, list[Run]], Run]] = {
     "<=>": _null_safe,
     "and": _and,
     "or": _or,

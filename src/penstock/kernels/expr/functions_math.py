@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.values import EXACT, RANGES, fit_decimal, fit_integer, single
 
 Binary = Callable[[Any, Any], Any]
@@ -87,8 +87,8 @@ _EXACT: dict[str, Binary] = {
 }
 
 
-def _arithmetic(name: str) -> Callable[[Typed], Binary]:
-    def make(node: Typed) -> Binary:
+def _arithmetic(name: str) -> Callable[[TypedExpr], Binary]:
+    def make(node: TypedExpr) -> Binary:
         kind = node.type
         if kind in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
             return _shift(name, node)
@@ -118,14 +118,14 @@ def _fitted_decimal(plain: Binary, kind: t.Decimal) -> Binary:
     return lambda a, b: fit_decimal(plain(a, b), kind)
 
 
-def _shift(name: str, node: Typed) -> Binary:
+def _shift(name: str, node: TypedExpr) -> Binary:
     move = operator.add if name == "+" else operator.sub
     if node.args[1].type in t.INTEGERS:
         return lambda moment, days: move(moment, days * _DAY)
     return move
 
 
-def _whole_division(node: Typed) -> Binary:
+def _whole_division(node: TypedExpr) -> Binary:
     def div(a: Any, b: Any) -> int:
         if not b:
             raise _by_zero()
@@ -137,22 +137,22 @@ def _whole_division(node: Typed) -> Binary:
     return div
 
 
-def _negative(node: Typed) -> Callable[[Any], Any]:
+def _negative(node: TypedExpr) -> Callable[[Any], Any]:
     kind = node.type
     if isinstance(kind, t.Decimal):
         return EXACT.minus
     return (lambda value: fit_integer(-value, kind)) if kind in RANGES else operator.neg
 
 
-def _abs(node: Typed) -> Callable[[Any], Any]:
+def _abs(node: TypedExpr) -> Callable[[Any], Any]:
     kind = node.type
     if isinstance(kind, t.Decimal):
         return EXACT.abs
     return (lambda value: fit_integer(abs(value), kind)) if kind in RANGES else abs
 
 
-def _whole(towards: Callable[[Any], int], rounding: str) -> Callable[[Typed], Callable[[Any], Any]]:
-    def make(node: Typed) -> Callable[[Any], Any]:
+def _whole(towards: Callable[[Any], int], rounding: str) -> Callable[[TypedExpr], Callable[[Any], Any]]:
+    def make(node: TypedExpr) -> Callable[[Any], Any]:
         if isinstance(node.type, t.Decimal):
             return lambda value: EXACT.plus(value.to_integral_value(rounding))
         return lambda value: value if isinstance(value, int) else _bounded(value, towards)
@@ -168,8 +168,8 @@ def _bounded(value: float, towards: Callable[[Any], int]) -> int:
     return fit_integer(towards(value), t.BIGINT)
 
 
-def _round(rounding: str) -> Callable[[Typed], Binary]:
-    def make(node: Typed) -> Binary:
+def _round(rounding: str) -> Callable[[TypedExpr], Binary]:
+    def make(node: TypedExpr) -> Binary:
         kind = node.type
         if isinstance(kind, t.Decimal):
             return lambda value, digits: fit_decimal(_cut(value, digits, rounding), kind)
@@ -239,7 +239,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "sign": _sign,
 }
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     **{name: _arithmetic(name) for name in ("+", "-", "*", "/", "%", "pmod")},
     "div": _whole_division,
     "negative": _negative,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.values import Value, sort_key
 
 Run = Callable[[Any], Any]
 
 
-def _item_key(node: Typed) -> Value:
+def _item_key(node: TypedExpr) -> Value:
     """What makes items of the first argument comparable; null is a key of its own."""
     kind = node.args[0].type
     assert isinstance(kind, t.Array)
@@ -22,17 +22,17 @@ def _item_key(node: Typed) -> Value:
     return lambda value: None if value is None else key(value)
 
 
-def _array(node: Typed, runs: list[Run]) -> Run:
+def _array(node: TypedExpr, runs: list[Run]) -> Run:
     return lambda row: [part(row) for part in runs]
 
 
-def _struct(node: Typed, runs: list[Run]) -> Run:
+def _struct(node: TypedExpr, runs: list[Run]) -> Run:
     assert isinstance(node.type, t.Struct)
     parts = list(zip([f.name for f in node.type.fields], runs, strict=True))
     return lambda row: {name: part(row) for name, part in parts}
 
 
-def _map(node: Typed, runs: list[Run]) -> Run:
+def _map(node: TypedExpr, runs: list[Run]) -> Run:
     pairs = list(zip(runs[::2], runs[1::2], strict=True))
 
     def run(row: Sequence[Any]) -> dict[Any, Any]:
@@ -47,7 +47,7 @@ def _map(node: Typed, runs: list[Run]) -> Run:
     return run
 
 
-def _contains(node: Typed) -> Callable[..., bool | None]:
+def _contains(node: TypedExpr) -> Callable[..., bool | None]:
     key = _item_key(node)
 
     def contains(items: list[Any], wanted: object) -> bool | None:
@@ -59,7 +59,7 @@ def _contains(node: Typed) -> Callable[..., bool | None]:
     return contains
 
 
-def _position(node: Typed) -> Callable[..., int]:
+def _position(node: TypedExpr) -> Callable[..., int]:
     key = _item_key(node)
 
     def position(items: list[Any], wanted: object) -> int:
@@ -69,7 +69,7 @@ def _position(node: Typed) -> Callable[..., int]:
     return position
 
 
-def _distinct(node: Typed) -> Callable[..., list[Any]]:
+def _distinct(node: TypedExpr) -> Callable[..., list[Any]]:
     key = _item_key(node)
     return lambda items: _unique(items, key)
 
@@ -83,17 +83,17 @@ def _unique(items: list[Any], key: Value, without: frozenset[Any] = frozenset())
     return list(found.values())
 
 
-def _union(node: Typed) -> Callable[..., list[Any]]:
+def _union(node: TypedExpr) -> Callable[..., list[Any]]:
     key = _item_key(node)
     return lambda left, right: _unique([*left, *right], key)
 
 
-def _except(node: Typed) -> Callable[..., list[Any]]:
+def _except(node: TypedExpr) -> Callable[..., list[Any]]:
     key = _item_key(node)
     return lambda left, right: _unique(left, key, frozenset(map(key, right)))
 
 
-def _intersect(node: Typed) -> Callable[..., list[Any]]:
+def _intersect(node: TypedExpr) -> Callable[..., list[Any]]:
     key = _item_key(node)
 
     def intersect(left: list[Any], right: list[Any]) -> list[Any]:
@@ -103,7 +103,7 @@ def _intersect(node: Typed) -> Callable[..., list[Any]]:
     return intersect
 
 
-def _overlap(node: Typed) -> Callable[..., bool | None]:
+def _overlap(node: TypedExpr) -> Callable[..., bool | None]:
     key = _item_key(node)
 
     def overlap(left: list[Any], right: list[Any]) -> bool | None:
@@ -115,7 +115,7 @@ def _overlap(node: Typed) -> Callable[..., bool | None]:
     return overlap
 
 
-def _sorted(node: Typed) -> Callable[..., list[Any]]:
+def _sorted(node: TypedExpr) -> Callable[..., list[Any]]:
     key = _item_key(node)
 
     def sort(items: list[Any], upwards: bool = True) -> list[Any]:
@@ -126,15 +126,15 @@ def _sorted(node: Typed) -> Callable[..., list[Any]]:
     return sort
 
 
-def _extreme(pick: Callable[..., Any]) -> Callable[[Typed], Callable[..., Any]]:
-    def make(node: Typed) -> Callable[..., Any]:
+def _extreme(pick: Callable[..., Any]) -> Callable[[TypedExpr], Callable[..., Any]]:
+    def make(node: TypedExpr) -> Callable[..., Any]:
         key = _item_key(node)
         return lambda items: pick((item for item in items if item is not None), key=key, default=None)
 
     return make
 
 
-def _element_at(node: Typed) -> Callable[..., Any]:
+def _element_at(node: TypedExpr) -> Callable[..., Any]:
     return dict.get if isinstance(node.args[0].type, t.Map) else _at
 
 
@@ -173,7 +173,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "slice": _slice,
 }
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     "array_contains": _contains,
     "array_distinct": _distinct,
     "array_except": _except,
@@ -187,7 +187,7 @@ TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
     "sort_array": _sorted,
 }
 
-LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {
+LAZY: dict[str, Callable[[TypedExpr, list[Run]], Run]] = {
     "array": _array,
     "map": _map,
     "named_struct": _struct,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from penstock.graph import types as t
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.regex import java_pattern, java_replacement, java_split, like_pattern
 
 Run = Callable[[Any], Any]
@@ -35,7 +35,7 @@ def _locate(part: str, text: str, start: int) -> int:
     return text.find(part, start - 1) + 1 if part else 1
 
 
-def _located(node: Typed, runs: list[Run]) -> Run:
+def _located(node: TypedExpr, runs: list[Run]) -> Run:
     """A position that is null finds nothing, as in Spark; any other null returns null."""
     part, text, *start = runs
 
@@ -147,18 +147,18 @@ def _hex(value: int | str | bytes) -> str:
     return (value.encode() if isinstance(value, str) else value).hex().upper()
 
 
-def _reverse(node: Typed) -> Callable[[Any], Any]:
+def _reverse(node: TypedExpr) -> Callable[[Any], Any]:
     return lambda value: value[::-1]
 
 
-def _concat(node: Typed) -> Callable[..., Any]:
+def _concat(node: TypedExpr) -> Callable[..., Any]:
     if isinstance(node.type, t.Array):
         return lambda *parts: [item for part in parts for item in part]
     empty: Any = b"" if node.type == t.BINARY else ""
     return lambda *parts: empty.join(parts)
 
 
-def _concat_ws(node: Typed, runs: list[Run]) -> Run:
+def _concat_ws(node: TypedExpr, runs: list[Run]) -> Run:
     mark, *rest = runs
 
     def run(row: Sequence[Any]) -> str | None:
@@ -215,6 +215,6 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "upper": str.upper,
 }
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {"concat": _concat, "reverse": _reverse}
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {"concat": _concat, "reverse": _reverse}
 
-LAZY: dict[str, Callable[[Typed, list[Run]], Run]] = {"concat_ws": _concat_ws, "locate": _located}
+LAZY: dict[str, Callable[[TypedExpr, list[Run]], Run]] = {"concat_ws": _concat_ws, "locate": _located}

@@ -7,7 +7,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
-from penstock.graph.expr.coerce import Typed
+from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.cast import micros_of, moment_of, seconds_to_moment
 from penstock.kernels.expr.pattern import format_moment, read_moment
 
@@ -57,15 +57,15 @@ def _add_months(date: datetime.date, months: int) -> datetime.date:
     return datetime.date(year, month + 1, min(date.day, calendar.monthrange(year, month + 1)[1]))
 
 
-def _to_date(node: Typed) -> Callable[..., Any]:
+def _to_date(node: TypedExpr) -> Callable[..., Any]:
     return (lambda text, pattern: read_moment(text, pattern).date()) if len(node.args) == 2 else lambda date: date
 
 
-def _to_timestamp(node: Typed) -> Callable[..., Any]:
+def _to_timestamp(node: TypedExpr) -> Callable[..., Any]:
     return read_moment if len(node.args) == 2 else lambda moment: moment
 
 
-def _unix_timestamp(node: Typed) -> Callable[..., Any]:
+def _unix_timestamp(node: TypedExpr) -> Callable[..., Any]:
     if len(node.args) == 2:
         return lambda text, pattern: _whole_seconds(read_moment(text, pattern))
     return _whole_seconds
@@ -109,7 +109,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "year": lambda date: date.year,
 }
 
-TYPED: dict[str, Callable[[Typed], Callable[..., Any]]] = {
+TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     "to_date": _to_date,
     "to_timestamp": _to_timestamp,
     "unix_timestamp": _unix_timestamp,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import ROWS, Aggregate, Part
 from penstock.graph.arrays import BoolArray
-from penstock.graph.nodes import AggregateBy, Aggregating
+from penstock.graph.nodes import AggregateBy, AggregateStep
 from penstock.graph.schema import Schema
 from penstock.kernels.base import Kernel, Out
 from penstock.kernels.hashing.key_hash import key_hashes
@@ -50,7 +50,7 @@ def _suits(part: Part, kind: t.DataType) -> bool:
 class ColumnMergeKernel(ColumnKernel, MergeKernel):
     """Puts the parts together in columns; sums that overflow are left to rows."""
 
-    def __init__(self, node: Aggregating, schema: Schema) -> None:
+    def __init__(self, node: AggregateStep, schema: Schema) -> None:
         super().__init__(node, schema)
         self.merges = [_MERGES[part.merge] for a in node.aggregates for part in a.recipe.parts]
 

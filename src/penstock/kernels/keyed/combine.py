@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.graph.aggregates.aggregate import Aggregator
-from penstock.graph.nodes import Aggregating, Combine, Reduce
+from penstock.graph.nodes import AggregateStep, Combine, Reduce
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import ABSENT
 from penstock.graph.times import Times
@@ -115,7 +115,7 @@ class CombineAlikeKernel(CombineOwnKernel):
 
     arrow = True
 
-    def __init__(self, node: Aggregating, schema: Schema) -> None:
+    def __init__(self, node: AggregateStep, schema: Schema) -> None:
         super().__init__(node, schema)
         self.make = shape_of(schema).make
         self.counted: Counter[Any] = Counter()

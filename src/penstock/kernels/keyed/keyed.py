@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.graph.aggregates.aggregate import Aggregate
-from penstock.graph.nodes import AggregateBy, Aggregating, Keyed
+from penstock.graph.nodes import AggregateBy, AggregateStep, Keyed
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
@@ -142,9 +142,9 @@ class MergeKernel(RunningTotals):
     """Running totals from parts that were made before the shuffle: (keys, parts of each aggregate)."""
 
     node: AggregateBy
-    of: Aggregating
+    of: AggregateStep
 
-    def __init__(self, node: Aggregating, schema: Schema) -> None:
+    def __init__(self, node: AggregateStep, schema: Schema) -> None:
         super().__init__(node, schema)
         self.parts = [merge for a in node.aggregates for merge in merges(a)]
         self.widths = [(a, len(merges(a))) for a in node.aggregates]
@@ -187,7 +187,7 @@ def part_columns(aggregate: Aggregate) -> list[Column]:
 class AggregateKernel(MergeKernel):
     """Running totals straight from records; for hosts without a JVM, and for aggregates of the user's own."""
 
-    def __init__(self, node: Aggregating, schema: Schema) -> None:
+    def __init__(self, node: AggregateStep, schema: Schema) -> None:
         super().__init__(node, schema)
         self.starts = [begin for a in node.aggregates for begin in begins(a, schema)]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.graph.nodes import LATE, BufferedStep, Distinct, DistinctInTime, Sort, Term, Timed
+from penstock.graph.nodes import LATE, BufferedStep, Distinct, DistinctInTime, Sort, Term, TimeField
 from penstock.graph.schema import Schema
 from penstock.graph.state.table import KEY_HASH, TIME, TimeTable, column, key_hashes_of, some, times_of
 from penstock.graph.times import FOREVER, NEVER, Times
@@ -44,7 +44,7 @@ def _listed(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     return list(column.to_pylist())
 
 
-def with_key_hashes(chunk: Chunk, keys: tuple[str, ...], timed_by: Timed | None) -> pa.RecordBatch:
+def with_key_hashes(chunk: Chunk, keys: tuple[str, ...], timed_by: TimeField | None) -> pa.RecordBatch:
     """The records of a chunk as an Arrow batch, with the hash of their key and their event time."""
     batch = chunk.batch()
     made = batch.append_column(KEY_HASH, pa.array(_key_hashes(chunk, keys), pa.int64()))

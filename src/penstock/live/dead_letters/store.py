@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.connectors.base import Staged
+from penstock.connectors.base import StagedBatch
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.location import Address
@@ -32,7 +32,7 @@ class DeadLetterStore:
         """What keeps it."""
         return open_storage(self.folder)
 
-    def stage(self, rows: list[Any], batch: int) -> Staged:
+    def stage(self, rows: list[Any], batch: int) -> StagedBatch:
         """Keeps the dead letters of a batch when it is committed."""
         return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
@@ -75,7 +75,7 @@ class DeadLetterStore:
 
 
 @dataclass
-class StagedLetters(Staged):
+class StagedLetters(StagedBatch):
     """Letters that wait for the commit of their batch."""
 
     storage: Storage

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.counts import complete, halves_of
 from penstock.compiler.plan import Plan
-from penstock.connectors.base import Batch, SinkConnector, SourceContext, Staged
+from penstock.connectors.base import Batch, SinkConnector, SourceContext, StagedBatch
 from penstock.connectors.files.disk import address_of_path
 from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
@@ -94,7 +94,7 @@ class BatchRunner:
         phases, batch = Phases(), given.batch
         at = self._lowering(spark, given)
         at.counts.value = PassCounts(dead_letters=list(given.dead_letters))
-        staged: dict[str, Staged] = {}
+        staged: dict[str, StagedBatch] = {}
         try:
             with phases.timed("plan"):
                 at = replace(at, states=self._states(batch, given.base))
@@ -199,7 +199,7 @@ class BatchRunner:
             wakes = self.store.publish(batch, stored)
         return {step: bad for step, (_, bad) in found.items() if bad}, wakes
 
-    def _stage(self, at: Lowering, batch: int, staged: dict[str, Staged], now: int) -> None:
+    def _stage(self, at: Lowering, batch: int, staged: dict[str, StagedBatch], now: int) -> None:
         dead = [s for s in self.plan.graph.sinks if isinstance(self.plan.graph.node(s.inputs[0].step), DeadLetters)]
         for sink in (s for s in self.plan.graph.sinks if s not in dead):
             staged[sink.name] = self._stage_sink(at, sink, batch)
@@ -216,7 +216,7 @@ class BatchRunner:
         _take_malformed(at)
         self._stage_dead_letters(at, batch, dead, staged, now)
 
-    def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> Staged:
+    def _stage_sink(self, at: Lowering, sink: Sink, batch: int) -> StagedBatch:
         """A sink's rows, staged; with a policy, without those that it refuses.
 
         Then they are computed first, by a job that cannot fail on what the sink says: what tasks have counted is lost when they fail.
@@ -233,7 +233,7 @@ class BatchRunner:
             at.counts.value.dead_letters += dead_letters
         return made
 
-    def _staged_without_refused(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[Staged, list[DeadLetter]]:
+    def _staged_without_refused(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[StagedBatch, list[DeadLetter]]:
         """The batch, staged without the rows that its sink refuses, and those as dead letters."""
         schema = self.plan.graph.output(sink.inputs[0]).schema
         partial = self.sinks.stage_rows(sink, frame, batch)
@@ -244,7 +244,7 @@ class BatchRunner:
         return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch)).staged(frame)
 
     def _stage_dead_letters(
-        self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, Staged], now: int
+        self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, StagedBatch], now: int
     ) -> None:
         """What steps have put aside is known when all else is computed; it goes to its sinks, or into the dead-letter store."""
         dead_letters = at.counts.value.dead_letters
@@ -276,7 +276,7 @@ class BatchRunner:
         self,
         batch: int,
         counts: PassCounts,
-        staged: dict[str, Staged],
+        staged: dict[str, StagedBatch],
         bad: dict[str, int],
         seconds: dict[str, float],
     ) -> BatchReport:
@@ -325,7 +325,7 @@ def _let_go(spark: SparkSession, table: DataFrame | None, endpoint: Endpoint) ->
         spark.catalog.refreshByPath(endpoint.options["path"])
 
 
-def _abort(staged: dict[str, Staged]) -> None:
+def _abort(staged: dict[str, StagedBatch]) -> None:
     for work in staged.values():
         try:
             work.abort()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkConnector, Staged
+from penstock.connectors.base import Batch, SinkConnector, StagedBatch
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.process.feed import parquet_bytes
 from penstock.storage import open_storage
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class LoopSink(SinkConnector):
     """Collects what a batch feeds back, and puts it into the storage of the checkpoint."""
 
-    def stage(self, frame: DataFrame, batch: Batch) -> Staged:
+    def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Collects the records; the path in the options is the directory of the loop."""
         return StagedLoop(batch, frame.toArrow())
 
 
-class StagedLoop(Staged):
+class StagedLoop(StagedBatch):
     """Records that wait to be fed back."""
 
     def __init__(self, batch: Batch, table: pa.Table) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, Staged
+from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, StagedBatch
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
 from penstock.errors import DeliveryError, Impossible
@@ -115,19 +115,19 @@ class Sinks:
         assert self.claims is not None
         return open_storage(self.claims.parent / "ledgers")
 
-    def stage(self, sink: Sink, frame: DataFrame, number: int) -> Staged:
+    def stage(self, sink: Sink, frame: DataFrame, number: int) -> StagedBatch:
         """Does all of a batch that can fail."""
         context = self.contexts[sink.name]
         if context.delivery == AT_MOST_ONCE and self._claimed(sink.name) >= number:
             log.warning("batch %d runs again; sink %r, at most once, may lack it and skips it", number, sink.name)
             frame.write.format("noop").mode("overwrite").save()
-            return Staged()
+            return StagedBatch()
         connector, about = self.connectors[sink.name], self._about(sink, number)
         staged = self._answered(sink, f"staging batch {number}", lambda: connector.stage(frame, about))
         passing("staged", number)
         return staged
 
-    def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[Staged, list[Refusal]] | None:
+    def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[StagedBatch, list[Refusal]] | None:
         """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
         connector = self.connectors[sink.name]
         if sink.endpoint.capabilities.row_errors != "reported":
@@ -149,7 +149,7 @@ class Sinks:
             self._batch = (number, self.offsets.fingerprint(number), self.offsets.text(number))
         return self._batch[1:]
 
-    def commit(self, staged: dict[str, Staged], number: int) -> None:
+    def commit(self, staged: dict[str, StagedBatch], number: int) -> None:
         """Shows the batch, sink by sink."""
         for sink in self.graph.sinks:
             if self.contexts[sink.name].delivery == AT_MOST_ONCE:

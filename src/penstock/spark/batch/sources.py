@@ -39,7 +39,7 @@ def _layout(node: Node) -> tuple[str, ...]:
 
 
 @dataclass
-class Parted:
+class SourceFrames:
     """A batch, parted into its sources; `kept` is the whole of it, to be let go of afterwards."""
 
     frames: dict[Port, DataFrame]
@@ -175,13 +175,13 @@ class Sources:
             batch = batch.unionByName(mine if is_alone else self._tag(at, mine))
         return batch
 
-    def part(self, batch: DataFrame) -> Parted:
+    def part(self, batch: DataFrame) -> SourceFrames:
         """The frame of each source inside a batch."""
         if len(self.nodes) == 1:
             mine = batch if self.ticks is None else batch.where("__source = 0").selectExpr(*self.fields_of(0))
-            return Parted({Port(self.nodes[0].name): mine}, self)
+            return SourceFrames({Port(self.nodes[0].name): mine}, self)
         kept = batch.persist()
-        made = Parted({}, self, kept)
+        made = SourceFrames({}, self, kept)
         for node in self.nodes:
             made.frames[Port(node.name)] = made.several((Port(node.name),))
         return made

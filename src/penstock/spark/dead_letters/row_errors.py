@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import REFUSED, Refusal, Staged
+from penstock.connectors.base import REFUSED, Refusal, StagedBatch
 from penstock.errors import RunError
 from penstock.graph.nodes import Sink
 from penstock.graph.row import row_class
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NUMBER = "__number"
 MOST = 20
 """Rows that are looked for in one batch; if more are refused, it is the flow or the table that is wrong."""
-Stage = Callable[["DataFrame"], Staged]
+Stage = Callable[["DataFrame"], StagedBatch]
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,19 @@ class Refusals:
     notes: Storage
     note: str
 
-    def staged(self, frame: DataFrame) -> tuple[Staged, list[DeadLetter]]:
+    def staged(self, frame: DataFrame) -> tuple[StagedBatch, list[DeadLetter]]:
         """The batch, staged without the rows that are refused, and those as dead letters."""
         try:
             made = self.stage(frame)
             said = made.rehearse()
         except Exception as error:
-            made, said = Staged(), self._refusal(error)
+            made, said = StagedBatch(), self._refusal(error)
         if not said:
             return made, self._noted() if made.through else []
         made.abort()
         return self._without(frame)
 
-    def _without(self, frame: DataFrame) -> tuple[Staged, list[DeadLetter]]:
+    def _without(self, frame: DataFrame) -> tuple[StagedBatch, list[DeadLetter]]:
         numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}").persist()
         try:
             refused = self._search(numbered)
@@ -87,7 +87,7 @@ class Refusals:
 
     def _try(self, frame: DataFrame) -> str:
         """What the sink says against some rows; empty when it takes them."""
-        made = Staged()
+        made = StagedBatch()
         try:
             made = self.stage(frame)
             return made.rehearse()
@@ -96,7 +96,7 @@ class Refusals:
         finally:
             made.abort()
 
-    def _is_through(self, made: Staged) -> bool:
+    def _is_through(self, made: StagedBatch) -> bool:
         """Whether the sink holds the batch already. Then the trials did not find rows that only the complete table refuses; the note has them."""
         if exists(self.notes, self.note):
             made.rehearse()
@@ -125,7 +125,7 @@ class Refusals:
         return [DeadLetter(**made) for made in json.loads(self.notes.read(self.note))]
 
 
-def check_refusals(sink: Sink, staged: Staged, refused: Sequence[Refusal]) -> None:
+def check_refusals(sink: Sink, staged: StagedBatch, refused: Sequence[Refusal]) -> None:
     """A sink that takes some rows and refuses others tells of bad records; one that refuses all of many is wrong itself."""
     if len(refused) > MOST and not staged.rows:
         raise RunError(
