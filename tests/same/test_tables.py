@@ -155,6 +155,7 @@ def test_steps_that_wait_for_event_time_over_a_source_of_changes(same: Case) -> 
     )  # fmt: skip
 
 
+@pytest.mark.live
 def test_totals_by_one_key_are_joined_and_totalled_again_where_they_are(same: Case) -> None:
     flow = ps.Flow("by-one-key")
     orders = flow.source("orders", ps.items([], "k string, n int"))
