@@ -74,7 +74,7 @@ def run(quick: bool) -> Result:
             "by_hand": lambda: by_hand(spark, servers, most, directory / f"hand{next(number)}"),
             "penstock": lambda: penstock(spark, servers, most, directory / f"flow{next(number)}"),
         }
-        taken = alternate(runs, rounds, warm=1)
+        taken = alternate(runs, rounds, warm=2)
     seconds = medians(taken)
     figures = {f"{name}_records_per_second": rows / value for name, value in seconds.items()}
     bar = Bar("throughput over raw Spark", paired_ratio(taken, "by_hand", "penstock"), at_least=0.95)
