@@ -198,7 +198,7 @@ class BufferKernel(Kernel):
         first = self.waiting.first(edge)
         self.wake_at(self.reached(first) if first < FOREVER else FOREVER)
         due = [rows for rows in (old, new) if rows is not None]
-        return pa.concat_tables(due).combine_chunks() if due else None
+        return pa.concat_tables(due, promote_options="default").combine_chunks() if due else None
 
     def _parted(self, edge: int) -> tuple[Any, Any]:
         """Of the new records those that are due, and the others."""

@@ -65,6 +65,20 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([pa.field(f.name, arrow_type(f.type)) for f in schema.fields])
 
 
+def declared(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """A batch with the fields as its stream declares them, so that it fits together with batches of the same stream from elsewhere.
+
+    Spark marks a field that it has proved never to be null; a batch from state or from another step has no such mark.
+
+    >>> from penstock.graph.schema import schema_of
+    >>> marked = pa.schema([pa.field("n", pa.int64(), nullable=False)])
+    >>> declared(pa.RecordBatch.from_arrays([pa.array([1])], schema=marked), schema_of("n bigint")).schema
+    n: int64
+    """
+    wanted = arrow_schema(schema)
+    return batch if batch.schema.equals(wanted) else batch.cast(wanted)
+
+
 def to_batch(columns: list[list[Any]], schema: Schema) -> pa.RecordBatch:
     """A record batch of checked columns."""
     shape = arrow_schema(schema)

@@ -32,7 +32,7 @@ from penstock.kernels.errors.marks import MARK, encode
 from penstock.kernels.errors.payload import columns_of
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.quiet import quiet
-from penstock.kernels.records.arrow import arrow_schema, to_columns
+from penstock.kernels.records.arrow import arrow_schema, declared, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
@@ -241,7 +241,12 @@ class _Task:
         if self.stage.grouped:
             hashes = batch.column(batch.num_columns - 1).to_pylist()
             batch = batch.select(range(batch.num_columns - 1))
-        yield port, Chunk(self.work.graph.output(port).schema, batch=batch, key_hashes=hashes)
+        yield port, self._chunk(port, batch, hashes)
+
+    def _chunk(self, port: Port, batch: pa.RecordBatch, hashes: list[int] | None = None) -> Chunk:
+        """The records of an input as a chunk; columns that have served their purpose are not among them."""
+        schema = fitting(self.work.graph.output(port).schema, tuple(batch.schema.names))
+        return Chunk(schema, batch=declared(batch, schema), key_hashes=hashes)
 
     def _several(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Records of several inputs, by key: `__input` says which, a struct holds each, and the key hash comes last."""
@@ -250,21 +255,17 @@ class _Task:
             if mine.num_rows:
                 records = pa.RecordBatch.from_struct_array(mine.column(1 + at))
                 hashes = mine.column(mine.num_columns - 1).to_pylist()
-                yield port, Chunk(self.work.graph.output(port).schema, batch=records, key_hashes=hashes)
+                yield port, self._chunk(port, records, hashes)
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""
         if len(self.work.inputs) == 1:
-            yield self.work.inputs[0], self._fitting(self.work.inputs[0], batch)
+            yield self.work.inputs[0], self._chunk(self.work.inputs[0], batch)
             return
         for at, port in enumerate(self.work.inputs):
             part = batch.column(1 + at).filter(pc.equal(batch.column(0), at))
             if len(part):
-                yield port, self._fitting(port, pa.RecordBatch.from_struct_array(part))
-
-    def _fitting(self, port: Port, batch: pa.RecordBatch) -> Chunk:
-        """A chunk of the columns of the input; those that have served their purpose stay behind."""
-        return Chunk(fitting(self.work.graph.output(port).schema, tuple(batch.schema.names)), batch=batch)
+                yield port, self._chunk(port, pa.RecordBatch.from_struct_array(part))
 
     def _out(self, given: tuple[Port, Chunk]) -> pa.RecordBatch:
         port, chunk = given
