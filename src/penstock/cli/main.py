@@ -13,6 +13,7 @@ from penstock.version import __version__
 
 COMMANDS = {
     "run": "flows.run",
+    "pack": "flows.pack",
     "savepoint": "flows.savepoint",
     "demo": "tools.demo",
     "describe": "flows.describe",

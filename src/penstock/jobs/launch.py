@@ -18,6 +18,7 @@ from penstock.connectors.preflight import check_outside
 from penstock.errors import PenstockError, SetupError
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
+from penstock.jobs.archives import Archive, check_archives, read_archives, send_archives, worker_python
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
 from penstock.live.report import BatchReport, Observer
@@ -67,6 +68,7 @@ class Launch:
         self.watchers = watchers or Watchers()
         self.batches = self.rows_in = 0
         self.phase = "starting"
+        self.archives: tuple[Archive, ...] = ()
         self.live: LiveRun | None = None
         self._began = time.monotonic()
         self._stopping = threading.Event()
@@ -77,6 +79,8 @@ class Launch:
         """Refuses what cannot work, before Spark is started."""
         check_stop_test(self.watchers.until)
         check_runnable(self.graph)
+        self.archives = read_archives(self.spec.archives)
+        check_archives(self.archives)
         if self.spec.mode != "batch":
             self._take_checkpoint()
         try:
@@ -181,6 +185,7 @@ class Launch:
         self.watchers.tell("starting Spark")
         spark = self._session = self._make_session()
         sent = ship(spark, self._parcels(spark), self.spec.py_files)
+        send_archives(spark, self.archives)
         if any(node.runs_python or node.keyed for node in self.graph.nodes):
             warm_workers(spark)
         master = spark.sparkContext.master
@@ -202,6 +207,7 @@ class Launch:
                 jars=jars_of(endpoints_of(self.graph)),
                 properties_file=spec.properties_file,
                 log_level="info" if spec.log_level == "debug" else "warn",
+                worker_python=worker_python(self.archives),
             )
         except PenstockError:
             raise

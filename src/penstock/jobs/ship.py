@@ -28,7 +28,7 @@ class Parcel:
 
     def write(self, path: Path) -> Path:
         """Writes them as a zip that Python can import from; a package without an `__init__` needs its folder in it."""
-        files = dict(self._contents())
+        files = dict(self.contents())
         folders = sorted({parent for inside in files for parent in inside.parents if parent.name})
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for folder in folders:
@@ -37,10 +37,10 @@ class Parcel:
                 archive.write(file, str(inside))
         return path
 
-    def _contents(self) -> Iterator[tuple[Path, Path]]:
-        """Each file by its path in the zip."""
+    def contents(self, largest: int | None = LARGEST) -> Iterator[tuple[Path, Path]]:
+        """Each file by its path from the directory that Python imports from; without those that have more than `largest` bytes."""
         for name, path in sorted(self.modules.items()):
-            for file in _files(path):
+            for file in _files(path, largest):
                 yield Path(name) / file.relative_to(path) if path.is_dir() else Path(file.name), file
 
 
@@ -97,11 +97,11 @@ def _is_installed(path: Path) -> bool:
     return "site-packages" in path.parts or "dist-packages" in path.parts or path.is_relative_to(library)
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, largest: int | None) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
     for file in sorted(path.rglob("*")):
         hidden = any(part.startswith(".") or part == "__pycache__" for part in file.relative_to(path).parts)
-        if file.is_file() and not hidden and file.stat().st_size <= LARGEST:
+        if file.is_file() and not hidden and (largest is None or file.stat().st_size <= largest):
             yield file

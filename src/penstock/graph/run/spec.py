@@ -124,6 +124,11 @@ class RunSpec:
     conf: dict[str, str] = option({}, pairs(example="spark.executor.memory=4g"), "A Spark setting.")
     packages: tuple[str, ...] = option((), listed(), "Maven coordinates of JARs, with commas between.")
     py_files: tuple[str, ...] = option((), listed(), "Python files or zips for the workers, with commas between.")
+    archives: tuple[str, ...] = option(
+        (),
+        listed(),
+        "Archives for the workers, FILE or FILE#NAME, with commas between; Python comes from the one of `penstock pack`.",
+    )
     properties_file: Path | None = option(None, directory("FILE"), "A file of Spark settings.")
     json_logs: bool = option(False, flag(), "Log each event as a line of JSON.")
     log_level: str = option("", choice("", *LEVELS), "How much is logged.", shown="warning")

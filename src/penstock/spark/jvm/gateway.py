@@ -60,12 +60,12 @@ def jvm_is_up() -> bool:
     return pyspark is not None and pyspark.SparkContext._gateway is not None
 
 
-def start_jvm(settings: Mapping[str, str], log_level: str = "warn") -> None:
-    """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it."""
+def start_jvm(settings: Mapping[str, str], log_level: str = "warn", directory: Path | None = None) -> None:
+    """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it; in a directory, or in that of this process."""
     made = _with_archive(_with_log(settings, log_level))
     errors = _Errors()
     try:
-        launch(made, errors.write_end)
+        launch(made, errors.write_end, directory)
     except JvmEnded as error:
         raise SetupError(not_started(errors.all(), str(error))) from None
     finally:

@@ -46,18 +46,22 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def launch(settings: Mapping[str, str], errors: int) -> None:
+def launch(settings: Mapping[str, str], errors: int, directory: Path | None = None) -> None:
     """Starts the JVM, and has pyspark use it.
 
     Args:
         settings: Spark's settings for this start.
         errors: The file descriptor that becomes the JVM's standard error.
+        directory: Where the JVM works, if not where this process does.
 
     Raises:
         JvmEnded: The JVM ended before it was ready; `errors` has its reason.
     """
     command = jvm_command(use_java(), spark_home(), settings)
-    gateway = _by_spark_submit(settings, errors) if command is None else _directly(command, errors)
+    if command is None:
+        gateway = _by_spark_submit(settings, errors, directory)
+    else:
+        gateway = _directly(command, errors, directory)
     import_for_driver()
     from pyspark import SparkContext
 
@@ -73,24 +77,24 @@ def _conf(settings: Mapping[str, str]) -> SparkConf:
     return conf
 
 
-def _by_spark_submit(settings: Mapping[str, str], errors: int) -> JavaGateway:
+def _by_spark_submit(settings: Mapping[str, str], errors: int, directory: Path | None) -> JavaGateway:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
 
     try:
-        return launch_gateway(_conf(settings), {"stderr": errors, "start_new_session": True})  # type: ignore[no-untyped-call]  # pyspark
+        return launch_gateway(_conf(settings), {"stderr": errors, "start_new_session": True, "cwd": directory})  # type: ignore[no-untyped-call]  # pyspark
     except PySparkRuntimeError as error:
         raise JvmEnded(str(error)) from None
 
 
-def _directly(command: Command, errors: int) -> JavaGateway:
+def _directly(command: Command, errors: int, directory: Path | None) -> JavaGateway:
     """Starts the JVM itself, imports pyspark while it starts, and connects as to a JVM that was there before.
 
     No second thread imports: modules that import each other, as pyspark's do, would be seen half made.
     """
     global _process
-    with tempfile.TemporaryDirectory(prefix="penstock-jvm-") as directory:
-        connection = Path(directory) / "connection"
+    with tempfile.TemporaryDirectory(prefix="penstock-jvm-") as folder:
+        connection = Path(folder) / "connection"
         added = {**command.environment, "SPARK_CONNECT_MODE": "0", CONNECTION: str(connection)}
         _process = subprocess.Popen(
             command.words,
@@ -98,6 +102,7 @@ def _directly(command: Command, errors: int) -> JavaGateway:
             stderr=errors,
             env={**os.environ, **added},
             start_new_session=True,
+            cwd=directory,
         )
         import_for_driver()
         port, secret = _connection(_process, connection)

@@ -17,6 +17,7 @@ from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.sockets import socket_settings
+from penstock.spark.jvm.stand_in import in_user_directory, make_stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +53,13 @@ def session(
     jars: Sequence[Jar] = (),
     properties_file: str | Path | None = None,
     log_level: str = "warn",
+    worker_python: str = "",
 ) -> SparkSession:
     """A session with Penstock's settings under the user's own. An active session is used as it is.
 
     The user's own come from, the later the stronger: `spark-defaults.conf`, `properties_file`, what spark-submit or
-    `PYSPARK_SUBMIT_ARGS` say, and `settings`. Spark's log goes to a file; see `penstock.spark.jvm.gateway`.
+    `PYSPARK_SUBMIT_ARGS` say, and `settings`. Spark's log goes to a file; see `penstock.spark.jvm.gateway`. `worker_python` is the path of
+    the Python in an archive that workers take theirs from.
     """
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -74,7 +77,7 @@ def session(
     if not jvm_is_up():
         if _is_local(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
-        start_jvm(made, log_level)
+        _start(made, log_level, "" if _is_local(where) else worker_python)
         made = {**(socket_settings() if _is_local(where) else {}), **made}
     from pyspark.sql import SparkSession
 
@@ -103,6 +106,13 @@ def _given(settings: Mapping[str, str] | None, properties_file: str | Path | Non
 
 def _master_in(given: Mapping[str, str]) -> str:
     return given.get("spark.master") or os.environ.get("MASTER") or "local[*,4]"
+
+
+def _start(made: Mapping[str, str], log_level: str, worker_python: str) -> None:
+    if worker_python:
+        start_jvm(in_user_directory(made), log_level, make_stand_in(worker_python))
+    else:
+        start_jvm(made, log_level)
 
 
 def _active() -> SparkSession | None:
@@ -175,7 +185,8 @@ def _is_local(master: str) -> bool:
 
 
 def _for_local(master: str) -> dict[str, str]:
-    if not master.startswith("local") and LOOPBACK not in master:
+    on_loopback = master.startswith("spark://") and LOOPBACK in master
+    if not master.startswith("local") and not on_loopback:
         return {}
     made = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     made |= {"spark.driver.memory": "2g"} if master.startswith("local") else {}
