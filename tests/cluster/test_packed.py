@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -117,3 +118,31 @@ def test_workers_take_their_python_and_packages_from_the_archive(cluster: Cluste
     assert sorted(row["said"] for row in found) == ["ONE", "PLANNED BY THE DRIVER", "TWO"]
     assert all("/environment/lib/python" in row["own"] for row in found), found
     assert all("/environment/lib/python" in row["arrow"] for row in found), found
+
+
+def examine(cluster: Cluster, *more: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """`penstock doctor --json` on the cluster: its exit code, and the checks by name without the address of the worker."""
+    command = [sys.executable, "-m", "penstock.cli.main", "doctor", "--json", "--master", cluster.url]
+    command += ["--conf", "spark.executor.memory=512m", *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    checks = json.loads(done.stdout)["checks"]
+    return done.returncode, {re.sub(r" \d[\d.]+:\d+$", " at worker", check["name"]): check for check in checks}
+
+
+def test_the_doctor_asks_every_worker(cluster: Cluster, tmp_path: Path) -> None:
+    code, found = examine(cluster, "--checkpoint", str(tmp_path / "checkpoint"))
+    failed = [check for check in found.values() if check["status"] == "fail"]
+    assert (code, failed) == (0, [])
+    assert found["executors"]["found"].startswith("2 on 1 hosts, 2 cores")
+    per_worker = ("Python", "Spark", "Java", "imports", "clock", "checkpoint")
+    assert {found[f"{name} at worker"]["status"] for name in per_worker} == {"ok"}
+    assert list(tmp_path.glob("checkpoint*")) == [], "nothing stays behind"
+
+
+def test_the_doctor_names_what_fails(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, found = examine(cluster, "--checkpoint", str(tmp_path / "file" / "below"))
+    assert code == 1
+    assert found["checkpoint"]["status"] == "fail"
+    assert str(tmp_path / "file") in found["checkpoint"]["found"]
+    assert found["imports at worker"]["status"] == "ok"

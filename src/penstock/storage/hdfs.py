@@ -86,6 +86,10 @@ class HdfsStorage:
         """How many bytes an object has."""
         return self._status(name).length
 
+    def modified(self, name: str) -> float:
+        """When an object was written, in seconds since 1970 by the NameNode's clock."""
+        return self._status(name).modification_time / 1000
+
     def write(self, name: str, data: Data) -> None:
         """Writes an object as a whole."""
         self._place(name, data, overwrite=True)

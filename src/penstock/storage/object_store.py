@@ -94,6 +94,10 @@ class ObjectStore:
         """How many bytes an object has."""
         return self._get(name, {"head": True}, lambda got: got.meta["size"])
 
+    def modified(self, name: str) -> float:
+        """When an object was written, in seconds since 1970 by the store's clock."""
+        return self._get(name, {"head": True}, lambda got: got.meta["last_modified"].timestamp())
+
     def write(self, name: str, data: Data) -> None:
         """Writes an object as a whole; one of more than 8 MiB in parts, as they come."""
         with repeatable(data) as content:

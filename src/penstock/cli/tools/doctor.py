@@ -11,20 +11,39 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.options import run_options
+from penstock.cli.output.failure import handled
+from penstock.errors import OptionError
+from penstock.graph.run import RunSpec
 from penstock.jobs.doctor import Check, examine, try_spark
 from penstock.jobs.machine import look
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
+EXAMPLES = "A cluster: penstock doctor --master spark://HOST:7077 --checkpoint s3://bucket/flow"
+LOOKED_AT = ("master", "checkpoint", "conf", "py_files", "archives", "properties_file")
+"""The options of a run that the doctor takes."""
+
+
+@run_options("doctor", *LOOKED_AT)
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     spark: Annotated[bool, typer.Option("--spark", help="Also start Spark and run one Python step.")] = False,
+    **options: object,
 ) -> None:
-    """Look at this machine and say what stands in the way of a run. Ends with 1 when something fails."""
+    """Look at this machine, or at a cluster (--master), and say what stands in the way of a run. Ends with 1 when something fails."""
+    with handled(runs=False):
+        spec = RunSpec.of(**options)
+        if spec.checkpoint is not None and not spec.master:
+            raise OptionError(
+                "--checkpoint is looked at from the workers of a cluster: expected --master URL with it, got none"
+            )
     checks = examine(look())
     if spark:
         checks.append(try_spark())
+    if spec.master:
+        checks += look_further(spec)
     if as_json:
         typer.echo(json.dumps(report(checks), indent=2))
     else:
@@ -33,6 +52,14 @@ def doctor(
         console.print(summary(checks))
     if any(check.ok is False for check in checks):
         raise typer.Exit(1)
+
+
+def look_further(spec: RunSpec) -> list[Check]:
+    """The checks of a cluster; they need pyspark, which those of a machine do not."""
+    with handled(runs=False):
+        from penstock.jobs.cluster import examine_cluster
+
+        return examine_cluster(spec)
 
 
 def report(checks: Sequence[Check]) -> dict[str, object]:
