@@ -21,7 +21,7 @@ from penstock.jobs.doctor import Check
 from penstock.jobs.machine import MODULES
 from penstock.jobs.ship import penstock_itself, ship
 from penstock.location import Address
-from penstock.storage import Storage, open_storage
+from penstock.storage import LocalStorage, Storage, open_storage
 from penstock.storage.clock import written_at
 
 if TYPE_CHECKING:
@@ -137,8 +137,8 @@ class _Trial:
         self.storage: Storage = open_storage(address)
         self.error = ""
         self.skew: float | None = None
-        self.folder = self.storage.local_path(self.prefix)
-        self.is_new = self.folder is not None and not self.folder.parent.exists()
+        self.root = self.storage.root if isinstance(self.storage, LocalStorage) else None
+        self.is_new = self.root is not None and not self.root.exists()
 
     def __enter__(self) -> _Trial:
         try:
@@ -167,8 +167,8 @@ class _Trial:
         if self.error:
             return
         self.storage.delete(*(entry.name for entry in self.storage.list(self.prefix)))
-        if self.folder is not None:
-            shutil.rmtree(self.folder.parent if self.is_new else self.folder, ignore_errors=True)
+        if self.root is not None:
+            shutil.rmtree(self.root if self.is_new else self.root / self.prefix, ignore_errors=True)
 
 
 def _beyond(moment: float, before: float, after: float) -> float:
