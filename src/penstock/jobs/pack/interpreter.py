@@ -14,7 +14,18 @@ from penstock.errors import SetupError
 from penstock.jobs.pack.archive import Member
 
 _NOT_NEEDED = frozenset(
-    ("__pycache__", "site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip")
+    (
+        "__pycache__",
+        "site-packages",
+        "dist-packages",
+        "test",
+        "tests",
+        "idlelib",
+        "turtledemo",
+        "tkinter",
+        "ensurepip",
+        "lib2to3",
+    )
 )
 _OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux\S*|lib(c|m|dl|pthread|rt|util|resolv|gcc_s|stdc\+\+))[.-]")
 """What every Linux with the same C library has."""
@@ -54,5 +65,5 @@ def _library(library: Path) -> Iterator[tuple[str, Path]]:
     for folder, folders, names in os.walk(library):
         folders[:] = sorted(each for each in folders if each not in _NOT_NEEDED and not each.startswith("config-"))
         for name in sorted(names):
-            if (file := Path(folder) / name).is_file():
+            if (file := Path(folder) / name).is_file() and not name.startswith("_tkinter."):
                 yield str(file.relative_to(library)), file
