@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from penstock.errors import SetupError
 from penstock.spark.jvm.gateway import KEEP, _new_log, not_started
 from penstock.spark.jvm.session import _read, _settings, _submitted, read_properties
+from penstock.spark.jvm.stand_in import in_user_directory, make_stand_in
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 
@@ -25,6 +27,28 @@ def test_the_users_settings_stand_above_penstocks() -> None:
 @pytest.mark.parametrize("master, partitions", [("local[1]", "1"), ("local[2,4]", "2"), ("local[6]", "6")])
 def test_partitions_follow_the_cores_of_the_master(master: str, partitions: str) -> None:
     assert _settings(master, {})["spark.sql.shuffle.partitions"] == partitions
+
+
+@pytest.mark.parametrize("master", ["yarn", "spark://h:7077", "k8s://https://h:6443", "k8s://https://127.0.0.1:6443"])
+def test_nothing_binds_a_cluster_to_this_machine(master: str) -> None:
+    made = _settings(master, {})
+    bound = ("spark.driver.", "spark.authenticate", "spark.network.", "spark.python.unix.")
+    assert [key for key in made if key.startswith(bound)] == []
+
+
+def test_a_master_on_loopback_has_its_driver_there() -> None:
+    assert _settings("spark://127.0.0.1:7077", {})["spark.driver.host"] == "127.0.0.1"
+
+
+def test_the_stand_in_runs_this_python_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a b").mkdir()
+    monkeypatch.chdir(tmp_path / "a b")
+    directory = make_stand_in("environment/bin/python")
+    command = ["./environment/bin/python", "-c", "import os, sys; print(os.getcwd(), sys.executable)"]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"{tmp_path / 'a b'} {sys.executable}"
+    options = in_user_directory({"spark.driver.extraJavaOptions": "-Dx=1"})["spark.driver.extraJavaOptions"]
+    assert shlex.split(options) == [f"-Duser.dir={tmp_path / 'a b'}", "-Dx=1"]
 
 
 def test_a_properties_file_is_read_as_spark_reads_it() -> None:
@@ -63,12 +87,20 @@ def test_the_reason_is_the_last_thing_said_when_there_is_no_exception() -> None:
 
 
 @pytest.mark.spark
-def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "master, said",
+    [
+        ("nowhere", "Master must either be yarn or start with spark"),
+        ("yarn", "either HADOOP_CONF_DIR or YARN_CONF_DIR must be set"),
+    ],
+)
+def test_a_jvm_that_does_not_start_is_one_sentence(tmp_path: Path, master: str, said: str) -> None:
     (tmp_path / "f.py").write_text(
         "import penstock as ps\nflow = ps.Flow('f')\nflow.source('s', ps.items([1], 'n int')).sink('o', ps.console())\n"
     )
-    command = [PENSTOCK, "run", "-q", "--batch", "--master", "nowhere", "f.py"]
+    command = [PENSTOCK, "run", "-q", "--batch", "--master", master, "f.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "Spark's JVM did not start: Master must either be yarn or start with spark" in done.stderr
+    assert "Spark's JVM did not start: " in done.stderr
+    assert said in done.stderr
     assert "\tat " not in done.stderr
