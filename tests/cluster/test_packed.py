@@ -52,7 +52,7 @@ lines = flow.source("lines", ps.files("in", "text"))
 planned = flow.source("planned", ps.connector(Own(), schema="value string"))
 lines.union("all", planned).map("look", look, "said string, own string, arrow string").sink("out", ps.write_files(Path.cwd() / "out", "json"))
 """
-NEEDED = ("pyspark", "pyarrow", "numpy", "typer", "rich")
+NEEDED = ("pyspark", "pyarrow", "pandas", "numpy", "typer", "rich")
 
 
 def with_requirements(names: Iterable[str]) -> set[str]:
@@ -129,7 +129,7 @@ def examine(cluster: Cluster, *more: str) -> tuple[int, dict[str, dict[str, str]
     return done.returncode, {re.sub(r" \d[\d.]+:\d+$", " at worker", check["name"]): check for check in checks}
 
 
-def test_the_doctor_asks_every_worker(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_doctor_asks_every_worker_and_names_what_fails(cluster: Cluster, tmp_path: Path) -> None:
     code, found = examine(cluster, "--checkpoint", str(tmp_path / "checkpoint"))
     failed = [check for check in found.values() if check["status"] == "fail"]
     assert (code, failed) == (0, [])
@@ -137,9 +137,6 @@ def test_the_doctor_asks_every_worker(cluster: Cluster, tmp_path: Path) -> None:
     per_worker = ("Python", "Spark", "Java", "imports", "clock", "checkpoint")
     assert {found[f"{name} at worker"]["status"] for name in per_worker} == {"ok"}
     assert list(tmp_path.glob("checkpoint*")) == [], "nothing stays behind"
-
-
-def test_the_doctor_names_what_fails(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, found = examine(cluster, "--checkpoint", str(tmp_path / "file" / "below"))
     assert code == 1

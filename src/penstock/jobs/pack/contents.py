@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import OptionError, SetupError, nearest
-from penstock.jobs.load import Loaded
+from penstock.jobs.load import LoadedFlow
 from penstock.jobs.pack.archive import Member
 from penstock.jobs.pack.interpreter import interpreter, libraries_outside
 from penstock.jobs.pack.launcher import launcher, relocatable
@@ -48,7 +48,7 @@ class Contents:
 
 
 def collect(
-    flow: Loaded | None = None, *, without: Iterable[str] = (), with_python: bool = False, site: Site | None = None
+    flow: LoadedFlow | None = None, *, without: Iterable[str] = (), with_python: bool = False, site: Site | None = None
 ) -> Contents:
     """Looks at the installed packages and says what their archive holds. Nothing is written.
 
@@ -120,7 +120,7 @@ def _editable(packages: Iterable[Package]) -> dict[str, Path]:
     return {p.name: p.source for p in packages if p.source is not None and p.name != "penstock"}
 
 
-def _own_modules(flow: Loaded | None, packages: list[Package]) -> Parcel:
+def _own_modules(flow: LoadedFlow | None, packages: list[Package]) -> Parcel:
     editable = _editable(packages)
     if flow is None:
         if editable:
@@ -133,7 +133,7 @@ def _own_modules(flow: Loaded | None, packages: list[Package]) -> Parcel:
     return user_modules([flow.folder, Path.cwd(), *editable.values()])
 
 
-def _without_unused(packages: list[Package], own: Parcel, flow: Loaded | None) -> list[Package]:
+def _without_unused(packages: list[Package], own: Parcel, flow: LoadedFlow | None) -> list[Package]:
     """The packages, but for editable installs of which the flow imports nothing."""
     paths = [path.resolve() for path in own.modules.values()]
     unused = {
