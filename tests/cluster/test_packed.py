@@ -136,7 +136,7 @@ def test_the_doctor_asks_every_worker_and_names_what_fails(cluster: Cluster, tmp
     assert found["executors"]["found"].startswith("2 on 1 hosts, 2 cores")
     per_worker = ("Python", "Spark", "Java", "imports", "clock", "checkpoint")
     assert {found[f"{name} at worker"]["status"] for name in per_worker} == {"ok"}
-    assert list(tmp_path.glob("checkpoint*")) == [], "nothing stays behind"
+    assert list(tmp_path.glob("checkpoint*")) == [], "nothing is left"
     (tmp_path / "file").touch()
     code, found = examine(cluster, "--checkpoint", str(tmp_path / "file" / "below"))
     assert code == 1

@@ -74,12 +74,12 @@ def test_each_check_turns_with_what_it_looks_at(cluster: Cluster, expected: dict
 
 def test_a_worker_says_what_it_is_and_tries_the_checkpoint(tmp_path: Path) -> None:
     with _Trial(tmp_path / "checkpoint") as trial:
-        told = about(("json", "no_such_module"), trial.pickled, trial.prefix)
-        assert told["imports"] == {
+        found = about(("json", "no_such_module"), trial.pickled, trial.prefix)
+        assert found["imports"] == {
             "json": ["2.0.9", ""],
             "no_such_module": ["", "ModuleNotFoundError: No module named 'no_such_module'"],
         }
-        store = told["store"]
+        store = found["store"]
         assert isinstance(store, dict)
         assert store["error"] == ""
         seen = trial.answer((replace(WORKER, store_name=store["name"]),))
@@ -89,7 +89,7 @@ def test_a_worker_says_what_it_is_and_tries_the_checkpoint(tmp_path: Path) -> No
         elsewhere = about((), pickle.dumps(LocalStorage(tmp_path / "another disk")), trial.prefix)["store"]
         assert isinstance(elsewhere, dict)
         assert elsewhere["error"].startswith("NotFound")
-    assert list(tmp_path.iterdir()) == [], "nothing stays behind"
+    assert list(tmp_path.iterdir()) == [], "nothing is left"
 
 
 def test_a_checkpoint_that_the_driver_cannot_write_is_said(tmp_path: Path) -> None:

@@ -80,16 +80,16 @@ def test_it_runs_wherever_it_is_unpacked(environment: Environment, tmp_path: Pat
     archive = tmp_path / "e.tar.gz"
     write_archive(archive, collect(site=environment.site).members)
     with tarfile.open(archive) as opened:
-        opened.extractall(tmp_path / "first place", filter="data")
-    (tmp_path / "first place").rename(tmp_path / "second place")
+        opened.extractall(tmp_path / "first directory", filter="data")
+    (tmp_path / "first directory").rename(tmp_path / "second directory")
     (tmp_path / "env").rename(tmp_path / "gone")
-    here = tmp_path / "second place"
+    here = tmp_path / "second directory"
     assert run(here / "bin" / "python", "-c", "import greeter; print(greeter.hello())") == "hello world"
     assert run(here / "bin" / "greet", "and", "all", PATH="/usr/bin:/bin") == "hello world and all"
-    told = run(
+    said = run(
         here / "bin" / "python3", "-c", "import os, sys; print(os.environ['PYTHONUSERBASE'])", PYTHONNOUSERSITE="1"
     )
-    assert told == str(here)
+    assert said == str(here)
 
 
 def test_a_machine_without_that_python_says_so(environment: Environment, tmp_path: Path) -> None:
@@ -110,10 +110,10 @@ def test_the_interpreter_goes_along_when_asked(environment: Environment, tmp_pat
     write_archive(tmp_path / "e.tar.gz", contents.members)
     with tarfile.open(tmp_path / "e.tar.gz") as opened:
         opened.extractall(tmp_path / "there", filter="fully_trusted")
-    told = run(
+    said = run(
         tmp_path / "there" / "bin" / "python", "-c", "import sys, ssl, greeter; print(sys.prefix, sys.executable)"
     )
-    assert told.split() == [
+    assert said.split() == [
         str(tmp_path / "there" / "python"),
         str(tmp_path / "there" / "python" / "bin" / f"python{contents.manifest.minor}"),
     ]
@@ -191,7 +191,7 @@ def test_what_a_user_should_know_is_said(environment: Environment) -> None:
         file.truncate(HUGE + 1)
     contents = collect(site=environment.site)
     assert "huge takes 100 MB; where workers have it, leave it out: --without huge" in contents.warnings
-    assert "more.pth adds /no/such/directory to the path of Python, which stays behind" in contents.warnings
+    assert "more.pth adds /no/such/directory to the path of Python, which is not packed" in contents.warnings
     assert contents.manifest.needs.endswith(", glibc 2.28 or newer")
     assert contents.manifest.platform.startswith("linux-")
     assert not collect(site=environment.site, without=["huge"]).manifest.platform, "plain Python runs anywhere"

@@ -172,7 +172,7 @@ class _Trial:
 
 
 def _beyond(moment: float, before: float, after: float) -> float:
-    """How far a moment lies outside a span, in seconds; stores count whole seconds."""
+    """How far a moment lies outside a span, in seconds; stores count in seconds."""
     return min(0.0, moment + 1.0 - before) or max(0.0, moment - after)
 
 

@@ -54,7 +54,7 @@ def collect(
 
     Args:
         flow: The flow whose own modules go along.
-        without: Names of packages that stay behind.
+        without: Names of packages that are left out.
         with_python: Whether the interpreter goes along.
         site: Where packages are installed; else where the running Python has them.
 
@@ -63,7 +63,7 @@ def collect(
 
     Raises:
         OptionError: `without` names a package that is not installed.
-        SetupError: The environment is not whole: a file is missing, or a package is an editable install that the flow does not import.
+        SetupError: The environment is not complete: a file is missing, or a package is an editable install that the flow does not import.
     """
     site = site or Site.of_this_python()
     installed = installed_packages(site)
@@ -222,7 +222,7 @@ def _this_glibc() -> tuple[int, int]:
 def _warnings(packed: list[Package], chosen: list[Package], sizes: dict[str, int]) -> Iterator[str]:
     for package in chosen:
         if package not in packed:
-            yield f"{package.name} is an editable install of which the flow imports nothing; it stays behind"
+            yield f"{package.name} is an editable install of which the flow imports nothing; it is not packed"
     for name, size in sizes.items():
         if size > HUGE:
             yield f"{name} takes {size / 1e6:,.0f} MB; where workers have it, leave it out: --without {name}"
@@ -234,7 +234,7 @@ def _path_warnings(strays: dict[str, Path]) -> Iterator[str]:
         if name.endswith(".pth"):
             lines = file.read_text(errors="replace").splitlines()
             yield from (
-                f"{name} adds {line} to the path of Python, which stays behind"
+                f"{name} adds {line} to the path of Python, which is not packed"
                 for line in lines
                 if line.startswith("/")
             )

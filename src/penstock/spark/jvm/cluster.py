@@ -46,7 +46,7 @@ def wait_for_executors(spark: SparkSession, seconds: float) -> int:
     """Waits until executors have come and no more come; returns how many tasks they run at a time.
 
     Raises:
-        SetupError: None came in this time.
+        SetupError: None registered in this time.
     """
     deadline, slots, since = time.monotonic() + seconds, 0, time.monotonic()
     while True:
@@ -56,7 +56,7 @@ def wait_for_executors(spark: SparkSession, seconds: float) -> int:
             return slots
         if now > deadline:
             raise SetupError(
-                f"no executor came within {seconds:g} s: the master has no free cores, its workers have less memory than "
+                f"no executor registered within {seconds:g} s: the master has no free cores, its workers have less memory than "
                 "spark.executor.memory, or they cannot reach the driver (spark.driver.host)"
             )
         time.sleep(0.1)
@@ -68,18 +68,18 @@ def ask_workers(
     """The answers of all executors, by address."""
     with _by_value():
         ask = functools.partial(worker_probe.answer, modules=modules, storage=storage, prefix=prefix)
-        told = [json.loads(text) for text in _tasks(spark, slots, ask).collect()]
+        answers = [json.loads(text) for text in _tasks(spark, slots, ask).collect()]
         skews = _skews(spark, slots)
-    made = [_answer(each, skews.get(each["address"], (0.0, 0.0))) for each in told]
+    made = [_answer(each, skews.get(each["address"], (0.0, 0.0))) for each in answers]
     return sorted(made, key=lambda each: each.address)
 
 
-def _answer(told: dict[str, object], skew: tuple[float, float]) -> WorkerAnswer:
-    store = told.pop("store", None)
-    imports = {name: (said[0], said[1]) for name, said in told.pop("imports").items()}  # type: ignore[attr-defined]  # JSON
+def _answer(said: dict[str, object], skew: tuple[float, float]) -> WorkerAnswer:
+    store = said.pop("store", None)
+    imports = {name: (found[0], found[1]) for name, found in said.pop("imports").items()}  # type: ignore[attr-defined]  # JSON
     tried: dict[str, object] = store if isinstance(store, dict) else {}
     return WorkerAnswer(
-        **told,  # type: ignore[arg-type]  # JSON
+        **said,  # type: ignore[arg-type]  # JSON
         imports=imports,
         store_error=str(tried["error"]) if tried else None,
         store_seconds=float(str(tried.get("seconds", 0.0))),
@@ -97,9 +97,9 @@ def _skews(spark: SparkSession, slots: int) -> dict[str, tuple[float, float]]:
     """What the clocks of executors say, against when they were asked and when the answer was there."""
     rdd = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(worker_probe.clock)
     asked = time.time()
-    told = rdd.collect()
+    answers = rdd.collect()
     answered = time.time()
-    return {address: bounds(moment, asked, answered) for address, moment in told}
+    return {address: bounds(moment, asked, answered) for address, moment in answers}
 
 
 def bounds(moment: float, asked: float, answered: float) -> tuple[float, float]:
