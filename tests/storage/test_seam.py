@@ -19,9 +19,9 @@ FREE = {
     "testing/": "the test kit",
     "demo/": "examples",
     "bridge/": "certificates and the like",
-    "spark/checkpoint/hold.py": "the lock by which one driver at a time has a checkpoint directory open",
+    "live/hold.py": "the lock by which one driver at a time has a checkpoint directory open",
     "spark/checkpoint/directory.py": "directories that a start that failed has made",
-    "spark/checkpoint/work.py": "the working directory of a checkpoint that is a URL, which goes with the process",
+    "live/work.py": "the working directory of a checkpoint that is a URL, which goes with the process",
     "spark/checkpoint/mirror.py": "the same",
 }
 METHODS = {

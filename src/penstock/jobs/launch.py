@@ -21,11 +21,11 @@ from penstock.graph.run import RunSpec
 from penstock.jobs.archives import Archive, check_archives, read_archives, send_archives, worker_python
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
+from penstock.live.hold import Hold, LeaseSeeker, check_free
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest, check_stop_test
 from penstock.location import Address, Location
 from penstock.spark.checkpoint.changes import FlowLayout
-from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, check_free
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error, headline

@@ -27,6 +27,7 @@ from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
 from penstock.live.answering import SinkWatch
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
+from penstock.live.hold import Hold
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest
 from penstock.location import Location
@@ -39,7 +40,6 @@ from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
-from penstock.spark.checkpoint.hold import Hold
 from penstock.spark.checkpoint.mirror import shared_while_used
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find

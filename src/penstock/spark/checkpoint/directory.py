@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import PenstockError
+from penstock.live.hold import Hold, LeaseSeeker, lock_directory
+from penstock.live.work import WorkingDirectory
 from penstock.location import Address, Location
 from penstock.spark.checkpoint.entries import FedFiles
-from penstock.spark.checkpoint.hold import Hold, LeaseSeeker, lock_directory
 from penstock.spark.checkpoint.mirror import FED, LogMirror
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.restart import Restart, clear
-from penstock.spark.checkpoint.work import WorkingDirectory
 from penstock.storage import mounted
 
 EVERY = 10

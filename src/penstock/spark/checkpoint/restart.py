@@ -16,6 +16,7 @@ from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import schemas_to_json
+from penstock.live.hold import LEASE, LOCK
 from penstock.location import Address
 from penstock.spark.checkpoint.changes import (
     FLOW,
@@ -34,10 +35,6 @@ from penstock.state.store import StateStore
 from penstock.storage import delete_under, open_storage, read_if_present
 
 _CHANGING = "changing"
-LOCK = "lock"
-"""The file whose lock says that a driver of this machine has the directory open."""
-LEASE = "lease"
-"""The object that says which driver has a checkpoint that is a URL."""
 _PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
 """What a savepoint replaces; whatever else stands in the folder stays."""
 

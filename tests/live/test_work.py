@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.checkpoint.work import YOUNG, WorkingDirectory
+from penstock.live.work import YOUNG, WorkingDirectory
 
 
 def aged(path: Path) -> None:

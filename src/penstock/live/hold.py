@@ -14,11 +14,14 @@ from typing import IO, Protocol
 
 from penstock.errors import CheckpointError, PenstockError
 from penstock.location import Address, Location
-from penstock.spark.checkpoint.restart import LEASE, LOCK
 from penstock.storage import StorageError, open_storage
 from penstock.storage.lease import SECONDS, KeptLease, Lease
 from penstock.storage.private import make_private
 
+LOCK = "lock"
+"""The file whose lock says that a driver of this machine has the directory open."""
+LEASE = "lease"
+"""The object that says which driver has a checkpoint that is a URL."""
 _LOOKS = 8
 """How often a waiting driver looks at a lease in the time for which that holds."""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CheckpointError
+from penstock.live.hold import LeaseSeeker, check_free, lock_directory
 from penstock.location import Location
-from penstock.spark.checkpoint.hold import LeaseSeeker, check_free, lock_directory
 from penstock.storage import MemoryStorage, StorageError
 from penstock.storage.base import Version
 from penstock.storage.holder import Holder
@@ -83,7 +83,7 @@ class AwayStorage(MemoryStorage):
 def test_a_driver_that_stands_by_outlasts_a_storage_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither ends, nor takes the lease of a leader that could not renew it either."""
     storage, said = AwayStorage(), list[str]()
-    monkeypatch.setattr("penstock.spark.checkpoint.hold.open_storage", lambda folder: storage)
+    monkeypatch.setattr("penstock.live.hold.open_storage", lambda folder: storage)
     leader = Lease(storage, holder=Holder("leader"), seconds=0.4)
     assert leader.take()
     looks: list[bool] = []
