@@ -116,7 +116,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name that is not there: the error says which one is near."""
+    """A name that is not there: the error names the nearest."""
     from penstock.errors import nearest
 
     raise AttributeError(f"penstock has no {name!r}; {nearest(name, __all__)}")

@@ -16,7 +16,7 @@ from penstock.state.ranges import KeyRanges
 class FileList(Sequence[StateFile]):
     """Files, oldest first. It travels as a hull of slots and some bytes for each file; a file is made of them when it is asked for.
 
-    With 10,000 files a task is told in 2 ms, where it took 38 ms to make all of them.
+    With 10,000 files a task gets its own in 2 ms, where it took 38 ms to make all of them.
     """
 
     def __init__(self, files: Iterable[StateFile] = ()) -> None:
@@ -57,14 +57,15 @@ class FileList(Sequence[StateFile]):
 
     def meeting(self, ranges: KeyRanges) -> list[StateFile]:
         """The files that count for some of these keys."""
-        return [file for file in self._near(ranges) if file.ranges.meets(ranges)]
+        return [file for file in self._candidates(ranges) if file.ranges.meets(ranges)]
 
-    def _near(self, ranges: KeyRanges) -> Iterator[StateFile]:
+    def _candidates(self, ranges: KeyRanges) -> Iterator[StateFile]:
+        """The files whose hulls meet the ranges."""
         if self._hulls is None:
             return iter(self)
         begin, end = ranges.spans[0][0], ranges.spans[-1][1]
-        near = np.flatnonzero((self._hulls[:, 0] < end) & (self._hulls[:, 1] > begin))
-        return (self[at] for at in near.tolist())
+        meeting = np.flatnonzero((self._hulls[:, 0] < end) & (self._hulls[:, 1] > begin))
+        return (self[at] for at in meeting.tolist())
 
 
 def _parts(file: StateFile) -> tuple[object, ...]:

@@ -145,8 +145,8 @@ def _of_key(found: pa.Table, key: str) -> pa.Table:
     columns = [[str(v) for v in found.column(at).to_pylist()] for at in range(len(parts))]
     hits = [all(a == b for a, b in zip(each, parts, strict=True)) for each in zip(*columns, strict=True)]
     if not any(hits):
-        near = nearest(key, dict.fromkeys(columns[0][:2000])) if len(parts) == 1 else ""
-        raise StateError(f"key {key!r} is not there{f'; {near}' if near else ''}")
+        hint = nearest(key, dict.fromkeys(columns[0][:2000])) if len(parts) == 1 else ""
+        raise StateError(f"key {key!r} is not there{f'; {hint}' if hint else ''}")
     return found.filter(pa.array(hits))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOG_PARTITIONS = 20
-"""Partitions are told apart up to two to this power. A sketch is as large as the partitions in it need."""
+"""Partitions are distinguished up to two to this power. A sketch is as large as the partitions in it need."""
 _ENTRY, _EMPTY = struct.Struct("<QdB"), 4
 
 
