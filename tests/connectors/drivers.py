@@ -61,7 +61,7 @@ def files_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     from penstock.connectors.files.sink import StagedFiles
 
     aside = f"_penstock/{batch.sink}-{batch.id}-{sink.fence}-{uuid.uuid4().hex[:8]}"
-    staged = StagedFiles(batch.options["path"], aside, batch, sink.fence)
+    staged = StagedFiles(batch.options["path"], aside, batch, sink.fence, sink.seen)
     folder = Path(staged.aside)
     folder.mkdir(parents=True)
     (folder / "part-00000.json").write_text("".join(f"{json.dumps({'id': n})}\n" for n in ids))
@@ -77,7 +77,7 @@ def stored_files_staged(sink: Any, ids: list[int], batch: Batch) -> StagedBatch:
     aside = f"_penstock/{batch.sink}-{batch.id}-{sink.fence}-{uuid.uuid4().hex[:8]}"
     lines = "".join(f"{json.dumps({'id': n})}\n" for n in ids)
     storage_at(batch.options["path"]).write(f"{aside}/part-00000.json", lines.encode())
-    staged = StagedFiles(batch.options["path"], aside, batch, sink.fence)
+    staged = StagedFiles(batch.options["path"], aside, batch, sink.fence, sink.seen)
     staged.take([WrittenFile("part-00000.json", len(ids))])
     return staged
 

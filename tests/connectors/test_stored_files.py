@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock.connectors.base import Batch
+from penstock.connectors.base import Batch, SinkContext
 from penstock.connectors.files import parts
 from penstock.connectors.files.listing import Listing, stored_files
 from penstock.connectors.files.local import split_lines
 from penstock.connectors.files.parts import WrittenFile
-from penstock.connectors.files.sink import StagedFiles
+from penstock.connectors.files.sink import FilesSink, StagedFiles
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.files.stored import LISTS, StoredRanges
-from penstock.errors import RunError
+from penstock.errors import DeliveryError, RunError
 from penstock.graph.schema import schema_of
 from penstock.storage import MemoryStorage, names_under, storage_at
 from penstock.testing import run_local
@@ -309,6 +309,58 @@ def test_a_sink_leaves_what_another_has_staged_whose_name_begins_as_its_own(url:
     for made in staged:
         made.commit()
     assert [file.name for file in stored_files(out)] == [f"{n}-00000005-life-00000.json" for n in ("out", "out-2")]
+
+
+class CountedStorage(MemoryStorage):
+    """Counts how often the manifests are listed."""
+
+    listed = 0
+
+    def children(self, prefix: str = "") -> list[str]:
+        self.listed += "manifests" in prefix
+        return super().children(prefix)
+
+
+def staged_batch(sink: FilesSink, storage: MemoryStorage, number: int) -> StagedFiles:
+    made = StagedFiles(
+        "memory://counted",
+        f"_penstock/out-{number}-{sink.fence}-{'ab' * 4}",
+        sinks_batch("out", "memory://counted", number),
+        sink.fence,
+        sink.seen,
+    )
+    storage.write(f"{made.folder}/part-1.json", b"{}")
+    made.take([WrittenFile("part-1.json", 1)])
+    return made
+
+
+def opened_sink() -> FilesSink:
+    sink = FilesSink()
+    options = {"path": "memory://counted", "format": "json"}
+    sink.open(SinkContext("out", "flow", options, schema_of("n int"), "life", "exactly_once"))
+    return sink
+
+
+def test_manifests_are_not_listed_for_each_batch_and_a_driver_that_was_replaced_is_fenced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether its files are still there or were removed by the other."""
+    storage = CountedStorage()
+    monkeypatch.setattr("penstock.connectors.files.disk.store_of", lambda path: storage)
+    sink = opened_sink()
+    before = storage.listed
+    for number in range(5):
+        staged_batch(sink, storage, number).commit()
+    assert storage.listed == before
+    left, removed = staged_batch(sink, storage, 5), staged_batch(sink, storage, 5)
+    other = opened_sink()
+    with pytest.raises(DeliveryError, match="another driver of this flow has taken over"):
+        left.commit()
+    sink.seen.tail = None
+    staged_batch(other, storage, 5).commit()
+    with pytest.raises(DeliveryError, match="another driver of this flow has taken over"):
+        removed.commit()
+    assert len([name for name in names_under(storage, "") if name.startswith("out-")]) == 6
 
 
 def test_files_of_another_sink_whose_name_begins_as_this_one_are_not_of_another_life(url: str) -> None:

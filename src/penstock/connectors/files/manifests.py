@@ -65,7 +65,7 @@ class Manifests:
 
     def put(self, tail: Tail, entry: Entry, files: list[BatchFile]) -> bool:
         """Makes a batch real; false when another link was added after the tail meanwhile."""
-        return self._add(tail, asdict(entry) | {"files": [asdict(f) for f in files]})
+        return self._add(tail, link_of(entry, files))
 
     def _add(self, tail: Tail, link: Link) -> bool:
         return self.disk.create(f"{self.folder}/{tail.position:08d}.json", json.dumps(link).encode())
@@ -100,6 +100,25 @@ class Tail:
     position: int
     fence: int
     manifest: Link | None = None
+
+    def after(self, link: Link) -> Tail:
+        """The end of the chain when this link has been added."""
+        return Tail(self.position + 1, max(self.fence, link["fence"]), link)
+
+
+@dataclass
+class SeenTail:
+    """The end of a chain as this driver has seen it last, so that it need not list the chain for each batch.
+
+    It may be believed until a link is added: one that another driver has added since has taken its position.
+    """
+
+    tail: Tail | None = None
+
+
+def link_of(entry: Entry, files: list[BatchFile]) -> Link:
+    """The manifest of a batch."""
+    return asdict(entry) | {"files": [asdict(f) for f in files]}
 
 
 def is_link(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
-from penstock.connectors.files.manifests import BatchFile, Manifests, entry_of
+from penstock.connectors.files.manifests import BatchFile, Manifests, SeenTail, entry_of, link_of
 from penstock.connectors.files.store import StoreDisk, check_conditions, check_shared
 from penstock.errors import RunError
 from penstock.faults import passing
@@ -35,6 +35,9 @@ class FilesSink(LedgerSink):
     sees complete batches.
     """
 
+    def __init__(self) -> None:
+        self.seen = SeenTail()
+
     def open(self, context: SinkContext) -> Entry | None:
         """Takes over, finishes what an earlier driver has begun, and returns its last entry."""
         if context.delivery != EXACTLY_ONCE or context.lineage == BOUNDED:
@@ -43,7 +46,8 @@ class FilesSink(LedgerSink):
         if isinstance(disk, StoreDisk):
             check_conditions(disk.storage, context.options["path"])
         manifests = Manifests(disk, path, context.sink, context.lineage)
-        self.fence, last = manifests.take_over(), manifests.tail().manifest
+        self.fence, self.seen.tail = manifests.take_over(), manifests.tail()
+        last = self.seen.tail.manifest
         if last is not None:
             manifests.settle(last)
         return entry_of(last)
@@ -53,7 +57,7 @@ class FilesSink(LedgerSink):
         path = batch.options["path"].rstrip("/")
         check_shared(path, f"sink {batch.sink!r}")
         aside = f"_penstock/{batch.sink}-{batch.id}-{self.fence}-{uuid.uuid4().hex[:8]}"
-        staged = StagedFiles(path, aside, batch, self.fence)
+        staged = StagedFiles(path, aside, batch, self.fence, self.seen)
         staged.check_folder()
         kind, by = batch.options["format"], partitions(batch)
         if isinstance(staged.disk, StoreDisk):
@@ -84,8 +88,9 @@ def _write(frame: DataFrame, kind: str, by: tuple[str, ...], aside: str) -> int:
 class StagedFiles(StagedBatch):
     """Files that wait aside."""
 
-    def __init__(self, path: str, aside: str, batch: Batch, fence: int = 0) -> None:
+    def __init__(self, path: str, aside: str, batch: Batch, fence: int = 0, seen: SeenTail | None = None) -> None:
         self.disk, self.path = disk_of(path)
+        self.seen = seen or SeenTail()
         self.folder, self.batch, self.fence = aside, batch, fence
         self.depth = len(partitions(batch))
         self.aside = f"{self.path}/{aside}"
@@ -121,16 +126,29 @@ class StagedFiles(StagedBatch):
         manifests = Manifests(self.disk, self.path, self.batch.sink, self.batch.lineage)
         files: list[BatchFile] | None = None
         while True:
-            tail = manifests.tail()
+            tail, self.seen.tail = self.seen.tail or manifests.tail(), None
             if tail.fence > self.fence:
                 raise fenced(self.batch, tail.fence, self.fence)
             if verdict(entry_of(tail.manifest), self.batch, self.fence) != WRITE:
                 break
-            files = [self._named(name, final) for name, final in self._moves()] if files is None else files
+            files = self._files(manifests) if files is None else files
             passing("ledger checked", self.batch.id)
-            if manifests.put(tail, Entry.of(self.batch, self.fence, self.rows or 0), files):
+            entry = Entry.of(self.batch, self.fence, self.rows or 0)
+            if manifests.put(tail, entry, files):
+                self.seen.tail = tail.after(link_of(entry, files))
                 passing("after sink commit", self.batch.id)
         manifests.settle(tail.manifest or {"files": []})
+        self.seen.tail = tail
+
+    def _files(self, manifests: Manifests) -> list[BatchFile]:
+        """The files of the batch; a driver that has taken over may have removed them."""
+        try:
+            return [self._named(name, final) for name, final in self._moves()]
+        except (OSError, RunError):
+            tail = manifests.tail()
+            if tail.fence > self.fence:
+                raise fenced(self.batch, tail.fence, self.fence) from None
+            raise
 
     def _named(self, name: str, final: str) -> BatchFile:
         return BatchFile(final, f"{self.folder}/{name}", *self.disk.settle(f"{self.aside}/{name}"))
