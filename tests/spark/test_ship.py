@@ -8,10 +8,11 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.jobs.ship import LARGEST, Parcel, penstock_itself, user_modules
+from penstock.jobs.ship import LARGEST, Parcel, penstock_itself, ship, user_modules
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 
@@ -83,6 +84,29 @@ def test_penstock_itself_can_travel(tmp_path: Path) -> None:
     assert "penstock/__init__.py" in found
     assert "penstock/spark/tasks/worker.py" in found
     assert not [n for n in found if "__pycache__" in n]
+
+
+class Receiver:
+    """Takes what is sent as Spark does: of one name, one file."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.names: list[str] = []
+
+    def addPyFile(self, path: str) -> None:  # noqa: N802  # the name that Spark has
+        assert Path(path).name not in self.names, f"{path}: another file of this name is there"
+        self.names.append(Path(path).name)
+
+
+def test_flows_of_one_process_send_their_modules_one_after_the_other(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.SparkFiles.getRootDirectory", lambda: str(tmp_path))
+    spark: Any = Receiver()
+    for folder in (project, project / "lager"):
+        ship(spark, [user_modules([folder])])
+    ship(spark, [Parcel({"single_tool": project / "single_tool.py"})])
+    assert len(spark.names) >= 2
 
 
 @pytest.mark.spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 5 * 1024 * 1024
 """Files of a package that are larger than this stay behind: they are data, not code."""
+_NUMBER = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,16 @@ def penstock_itself() -> Parcel:
 def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = ()) -> list[str]:
     """Gives the parcels and the user's `--py-files` to Spark; returns the names of what travels.
 
-    They wait among Spark's own temporary files, which go when its JVM ends, however it ends.
+    They wait among Spark's own temporary files, which go when its JVM ends, however it ends. Each has a name of its own: Spark refuses a
+    second file of one name, and a process may run several flows.
     """
     from pyspark import SparkFiles
 
     sent: list[str] = []
-    for at, parcel in enumerate(parcels):
+    for parcel in parcels:
         if parcel.modules:
             folder = Path(tempfile.mkdtemp(prefix="penstock-ship-", dir=SparkFiles.getRootDirectory()))
-            spark.sparkContext.addPyFile(str(parcel.write(folder / f"penstock-code-{os.getpid()}-{at}.zip")))
+            spark.sparkContext.addPyFile(str(parcel.write(folder / f"penstock-code-{os.getpid()}-{next(_NUMBER)}.zip")))
             sent += sorted(parcel.modules)
     for file in files:
         spark.sparkContext.addPyFile(file)
