@@ -218,7 +218,7 @@ class Launch:
         folders = [Path.cwd(), *([self.folder] if self.folder else [])]
         parcels = [user_modules(folders)]
         is_local = str(spark.sparkContext.master).startswith("local")
-        return parcels if is_local else [penstock_itself(), *parcels]
+        return parcels if is_local and not worker_python(self.archives) else [penstock_itself(), *parcels]
 
     def _stream(self, spark: SparkSession) -> None:
         from penstock.spark.run import run_live
