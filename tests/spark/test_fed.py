@@ -16,11 +16,13 @@ import pytest
 from penstock.connectors.base import Batch
 from penstock.connectors.process.fed import FedReader
 from penstock.connectors.process.feed import Feed
+from penstock.errors import SetupError
 from penstock.graph.schema import schema_of
 from penstock.spark.batch.loops import StagedLoop
 from penstock.spark.checkpoint.entries import FedFiles
 from penstock.spark.checkpoint.mirror import LogMirror
 from penstock.spark.checkpoint.sparklog import SparkLog, uri
+from penstock.spark.jvm import reach
 from penstock.storage import MemoryStorage, Storage, mounted, names_under, open_storage
 from penstock.storage.lease import LeaseLost
 from tests.storage.objects import ObjectStorage
@@ -127,3 +129,15 @@ def test_tasks_read_the_times_that_spark_has_written_and_count_a_file_once() -> 
         (batch,) = reader([pa.RecordBatch.from_pydict({"id": pa.array([0], pa.int64())})])
         assert batch.to_pylist() == [{"ts": at, "x": "a"}]
     assert counted.value == {"loop.parquet": 1}
+
+
+def test_a_directory_that_workers_do_not_see_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a task answers is asked here in this process, once with the file and once without."""
+    monkeypatch.setattr(reach, "runs_here", lambda spark: False)
+    monkeypatch.setattr(reach, "_asked", lambda spark, look: look(0))
+    reach.check_reach(None, tmp_path / "seen", "the checkpoint")  # type: ignore[arg-type] - no session is asked
+    assert list((tmp_path / "seen").iterdir()) == []
+    right = reach._looker
+    monkeypatch.setattr(reach, "_looker", lambda path, token: right(f"{path}.elsewhere", token))
+    with pytest.raises(SetupError, match=r"the checkpoint is kept in .* do not see.*--checkpoint s3://bucket/flow"):
+        reach.check_reach(None, tmp_path / "unseen", "the checkpoint")  # type: ignore[arg-type] - no session is asked

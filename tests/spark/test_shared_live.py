@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 import penstock as ps
 import penstock.state as ps_state
 from penstock.cli.main import make_app
+from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.live.report import BatchReport
-from penstock.spark.run import run_live
+from penstock.spark.run import run_bounded, run_live
+from penstock.storage import names_under, storage_at
 
 pytestmark = pytest.mark.spark
 
@@ -78,3 +80,42 @@ def test_items_loops_state_and_dead_letters_go_on_under_a_url(
     )
     run_live(collatz(tmp_path / "again").graph, penstock_spark, again).wait(pause=0.02)
     assert ps_state.read(tmp_path / "kept", "count").num_rows == 3
+
+
+class Numbers(ps.Spout):
+    """Ten numbers."""
+
+    outputs = "n bigint"
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def next_tuple(self) -> object:
+        if self.at == 10:
+            return ps.END
+        self.emit((self.at,))
+        self.at += 1
+        return None
+
+
+def test_a_bounded_run_keeps_what_tasks_elsewhere_need_under_the_url_until_its_end(
+    tmp_path: Path, penstock_spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The spout, the loop and the state of a flow whose tasks do not see the directory of the driver."""
+    monkeypatch.setattr("penstock.spark.run.runs_here", lambda spark: False)
+    url, seen = (tmp_path / "shared").as_uri(), set[str]()
+    topology = ps.Topology("spouted")
+    topology.spout("given", Numbers())
+    topology.sink("kept", ps.write_files(tmp_path / "kept", "json"), from_="given")
+    both = Graph("both", (*collatz(tmp_path / "out").graph.nodes, *topology.graph.nodes))
+
+    def look(report: BatchReport) -> None:
+        seen.update(name.split("/")[2] for name in names_under(storage_at(url), "bounded/"))
+
+    spec = RunSpec.of(checkpoint=url, mode="batch", dead_letters=f"{url}/dead")
+    run_bounded(both, penstock_spark, spec, observers=(look,))
+    assert rows(tmp_path / "out") == Counter([(3, 7), (1, 0), (4, 2)])
+    assert rows(tmp_path / "kept") == Counter((n,) for n in range(10))
+    assert seen >= {"sources", "loops", "state"}
+    assert names_under(storage_at(url), "bounded/") == []
+    assert len(names_under(storage_at(url), "dead/")) == 1
