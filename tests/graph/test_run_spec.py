@@ -117,6 +117,7 @@ def test_a_moment_may_name_its_zone() -> None:
         ({"once": True, "batch": True}, "exclude each other"),
         ({"once": True, "mode": "batch"}, "exclude each other"),
         ({"batch": True, "fresh": True}, "leave out --fresh"),
+        ({"batch": True, "checkpoint": "kept"}, "leave out --checkpoint"),
         ({"batch": True, "duration": 1, "savepoint": "s"}, "leave out --for, --from"),
         ({"mode": "batch", "until_idle": 1}, "leave out --until-idle"),
     ],
@@ -154,3 +155,7 @@ def test_a_checkpoint_may_be_a_url() -> None:
 def test_a_url_that_lacks_a_slash_is_refused() -> None:
     with pytest.raises(OptionError, match="expected a path, or a URL with two slashes such as s3://bucket/flow, got"):
         RunSpec(checkpoint="s3:/bucket/flow")  # type: ignore[arg-type]  # as a user may
+
+
+def test_a_bounded_run_may_have_a_url_for_what_tasks_on_other_machines_need() -> None:
+    assert str(RunSpec.of(batch=True, checkpoint="s3://bucket/flow").checkpoint) == "s3://bucket/flow"

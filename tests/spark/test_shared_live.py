@@ -112,7 +112,7 @@ def test_a_bounded_run_keeps_what_tasks_elsewhere_need_under_the_url_until_its_e
     def look(report: BatchReport) -> None:
         seen.update(name.split("/")[2] for name in names_under(storage_at(url), "bounded/"))
 
-    spec = RunSpec.of(checkpoint=url, dead_letters=f"{url}/dead")
+    spec = RunSpec.of(checkpoint=url, batch=True, dead_letters=f"{url}/dead")
     run_bounded(both, penstock_spark, spec, observers=(look,))
     assert rows(tmp_path / "out") == Counter([(3, 7), (1, 0), (4, 2)])
     assert rows(tmp_path / "kept") == Counter((n,) for n in range(10))

@@ -153,7 +153,9 @@ class RunSpec:
             )
 
     def _check_bounded(self) -> None:
-        wrong = [o.label for o in run_options().values() if o.is_live and getattr(self, o.name) != o.default]
+        """Options of live runs are refused, but for a URL: on a cluster it is where tasks find what the run keeps until its end."""
+        given = [o for o in run_options().values() if o.is_live and getattr(self, o.name) != o.default]
+        wrong = [o.label for o in given if not (o.name == "checkpoint" and isinstance(self.checkpoint, Location))]
         if wrong:
             raise OptionError(
                 f"--batch runs once over bounded data, from nothing to its end; leave out {', '.join(wrong)}"
