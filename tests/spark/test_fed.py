@@ -133,11 +133,12 @@ def test_tasks_read_the_times_that_spark_has_written_and_count_a_file_once() -> 
 
 def test_a_directory_that_workers_do_not_see_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a task answers is asked here in this process, once with the file and once without."""
+    session: Any = None
     monkeypatch.setattr(reach, "runs_here", lambda spark: False)
     monkeypatch.setattr(reach, "_asked", lambda spark, look: look(0))
-    reach.check_reach(None, tmp_path / "seen", "the checkpoint")  # type: ignore[arg-type] - no session is asked
+    reach.check_reach(session, tmp_path / "seen", "the checkpoint")
     assert list((tmp_path / "seen").iterdir()) == []
     right = reach._looker
     monkeypatch.setattr(reach, "_looker", lambda path, token: right(f"{path}.elsewhere", token))
     with pytest.raises(SetupError, match=r"the checkpoint is kept in .* do not see.*--checkpoint s3://bucket/flow"):
-        reach.check_reach(None, tmp_path / "unseen", "the checkpoint")  # type: ignore[arg-type] - no session is asked
+        reach.check_reach(session, tmp_path / "unseen", "the checkpoint")
