@@ -117,20 +117,6 @@ def test_word_count_over_bounded_data(tmp_path: Path) -> None:
     assert not (tmp_path / ".penstock").exists()
 
 
-def test_once_goes_on_where_it_was(tmp_path: Path) -> None:
-    """The second run finds nothing new."""
-    (tmp_path / "growing.py").write_text(GROWING)
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "1.txt").write_text("a b a\n")
-    command = (PENSTOCK, "run", "--once", *LOCAL, "growing.py")
-    first, second = call(*command, cwd=tmp_path), call(*command, cwd=tmp_path)
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert "3 rows" in first.stderr
-    assert "growing: 0 batches" in second.stderr
-    assert sorted(r["word"] for r in rows(tmp_path / "words")) == ["a", "a", "b"]
-    assert {r["word"]: r["n"] for r in rows(tmp_path / "counts")} == {"a": 2, "b": 1}
-
-
 @dataclass(frozen=True)
 class Watched:
     """A live run that was watched by its logs and metrics, and ended by SIGTERM."""
@@ -212,43 +198,21 @@ def test_the_metrics_endpoint_answers_during_a_run(watched: Watched) -> None:
     assert 'penstock_batch_phase_seconds{flow="growing",phase="compute"}' in watched.metrics
 
 
-@pytest.mark.parametrize("how", ["run", "python"])
-def test_a_failing_step_shows_the_users_traceback_and_nothing_of_java(tmp_path: Path, how: str) -> None:
+def test_a_failing_step_of_a_program_shows_the_users_traceback_and_nothing_of_java(tmp_path: Path) -> None:
+    """Run by Python itself; `penstock run` is in `test_here.py`."""
     (tmp_path / "failing.py").write_text(FAILING)
-    commands = {"run": (PENSTOCK, "run", *LOCAL, "failing.py"), "python": (sys.executable, "failing.py")}
-    done = call(*commands[how], cwd=tmp_path)
+    done = call(sys.executable, "failing.py", cwd=tmp_path)
     assert done.returncode == 1
-    assert "step 'parse' (made at failing.py:9) failed: ValueError: invalid literal for int()" in done.stderr
-    assert "record:   Row(text='x3')" in done.stderr
-    assert 'failing.py", line 5, in parse' in done.stderr
+    check_failure(done.stderr)
+
+
+def check_failure(said: str) -> None:
+    """The user's step, record and line, and no word of Java."""
+    assert "step 'parse' (made at failing.py:9) failed: ValueError: invalid literal for int()" in said
+    assert "record:   Row(text='x3')" in said
+    assert 'failing.py", line 5, in parse' in said
     for noise in ("py4j", "org.apache", "java.lang", "ERROR", "\tat "):
-        assert noise not in done.stderr
-
-
-def test_a_file_runs_as_a_program(tmp_path: Path) -> None:
-    done = call(sys.executable, str(ROOT / "examples" / "fan_out.py"), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^customer0 +7715\.0 +83$", done.stdout, re.MULTILINE)
-
-
-def test_the_example_of_calls_asks_a_server_for_each_record(tmp_path: Path) -> None:
-    done = call(sys.executable, str(ROOT / "examples" / "async_lookup.py"), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^999 +749230\.5$", done.stdout, re.MULTILINE), done.stdout
-    assert "Lookup failed after 3 attempts: LookupError: 404: no such item" in done.stdout
-
-
-def test_generated_posts_give_the_same_trends_every_time(tmp_path: Path) -> None:
-    done = call(PENSTOCK, "run", "--batch", *LOCAL, str(ROOT / "examples" / "trending_hashtags.py"), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    totals, risen = done.stdout.split("-- risen, batch 0 --")
-    assert sorted(re.findall(r"^(\w+) +(\d+)$", totals, re.MULTILINE)) == [
-        ("coffee", "2000"),
-        ("music", "500"),
-        ("python", "2000"),
-        ("rain", "1500"),
-    ]
-    assert len(re.findall(r"^\w+ +\d+ +\d+$", risen, re.MULTILINE)) == 3
+        assert noise not in said
 
 
 def test_a_file_runs_under_spark_submit_with_its_settings(tmp_path: Path) -> None:
@@ -295,27 +259,6 @@ def _interrupt(folder: Path, *signals: signal.Signals) -> tuple[subprocess.Popen
         return process, time.monotonic() - began
     finally:
         process.kill()
-
-
-def test_the_demo_prints_plain_lines_without_a_terminal(tmp_path: Path) -> None:
-    process, stdout = (
-        start(PENSTOCK, "demo", "--for", "300s", "--rate", "200", *LOCAL, cwd=tmp_path),
-        tmp_path / "stdout.txt",
-    )
-    try:
-        until(lambda: "trending #" in stdout.read_text(), process)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=200) == 0, (tmp_path / "stderr.txt").read_text()
-    finally:
-        process.kill()
-    lines = stdout.read_text().splitlines()
-    assert "200 posts a second" in lines[0]
-    batches = [line for line in lines if line.startswith("trending-hashtags batch")]
-    assert batches
-    assert "rows in" in batches[-1]
-    assert re.search(r"trending #\w+ \d+", batches[-1])
-    assert re.fullmatch(r"trending-hashtags: \d+ batch(es)? in .* rows/s on average, .*", lines[-1])
-    assert "\x1b" not in stdout.read_text()
 
 
 def test_in_a_terminal_the_demo_draws_itself_and_ctrl_c_ends_it(tmp_path: Path) -> None:
