@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.cost import Costs, Meter
 
-WITHOUT_JVM = 15.0
+WITHOUT_JVM = 20.0
 """Seconds of processor time for a test of the fast tier."""
 WITH_JVM = 90.0
 """Seconds of processor time for a test that uses Spark."""
