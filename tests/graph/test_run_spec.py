@@ -42,6 +42,7 @@ GIVEN: dict[str, object] = {
     "conf": {"spark.x": 1, "spark.y": True},
     "packages": "a:b:1,c:d:2",
     "py_files": ["x.zip"],
+    "archives": "environment.tar.gz",
     "properties_file": "spark.conf",
     "json_logs": True,
     "log_level": "info",
