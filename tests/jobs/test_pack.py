@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,8 @@ def this_python() -> str:
 
 
 def test_archives_are_read_before_anything_starts(tmp_path: Path) -> None:
-    (tmp_path / "data.zip").touch()
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("a.txt", "a")
     one = packed(tmp_path / "one.tar.gz", Manifest(this_python(), packages={"x": "1"}))
     assert read_manifest(one) == Manifest(this_python(), packages={"x": "1"})
     assert read_manifest(tmp_path / "data.zip") is None
@@ -259,13 +261,19 @@ def test_archives_are_read_before_anything_starts(tmp_path: Path) -> None:
     [
         (["gone.tar.gz"], r"there is no file gone.tar.gz; `penstock pack -o gone.tar.gz` makes one"),
         (["a.txt"], r"expected a file that ends in .tar.gz, .+ got 'a.txt'"),
+        (["{0}/text.tgz"], r"expected a tar or zip archive, as its name says, got something else in .*text.tgz"),
+        (["{0}/text.zip"], r"expected a tar or zip archive"),
+        (["{0}/cut.tar.gz"], r"expected a tar or zip archive"),
         (["hdfs://nn/e.tgz#a/b"], r"expected a name of letters"),
         (["hdfs://a/e.tgz#x", "hdfs://b/e.tgz#x"], r"each needs a name of its own"),
         (["{0}/one.tar.gz#a", "{0}/one.tar.gz#b"], r"workers take their Python from one environment"),
     ],
 )
 def test_archives_that_cannot_be_used_are_refused(tmp_path: Path, listed: list[str], said: str) -> None:
-    packed(tmp_path / "one.tar.gz", Manifest(this_python()))
+    whole = packed(tmp_path / "one.tar.gz", Manifest(this_python()))
+    (tmp_path / "cut.tar.gz").write_bytes(whole.read_bytes()[:40])
+    for name in ("text.tgz", "text.zip"):
+        (tmp_path / name).write_text("not an archive\n" * 100)
     with pytest.raises(OptionError, match=said):
         read_archives([each.format(tmp_path) for each in listed])
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 from penstock.connectors.registry import connector_of
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Sink
+from penstock.graph.run.master import LOCAL, is_on_one_machine
 
 PATIENCE = 10.0
 """Seconds that a server has to answer."""
-LOCAL = "local[*]"
 Options = Mapping[str, Any]
 
 
@@ -39,7 +39,7 @@ class Preflight:
     @property
     def is_on_one_machine(self) -> bool:
         """Whether tasks run on this machine, and see its files."""
-        return self.master.startswith("local")
+        return is_on_one_machine(self.master)
 
 
 Check = Callable[[Preflight], object]

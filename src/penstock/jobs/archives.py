@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import OptionError
+from penstock.graph.run.master import is_in_one_jvm
 from penstock.jobs.logs import event
-from penstock.jobs.pack.manifest import Manifest, read_manifest, this_implementation
+from penstock.jobs.pack.manifest import Manifest, is_archive, read_manifest, this_implementation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +96,7 @@ def send_archives(spark: SparkSession, archives: Iterable[Archive]) -> None:
         context.addArchive(archive.uri)
     command = worker_python(listed)
     if command and os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
-        is_local = re.match(r"local(\[|$)", str(context.master))
+        is_local = is_in_one_jvm(str(context.master))
         context.pythonExec = str(Path(SparkFiles.getRootDirectory()) / command) if is_local else f"./{command}"
 
 
@@ -144,6 +145,10 @@ def _archive(text: str) -> Archive:
 def _local(file: Path, name: str) -> Archive:
     if not file.is_file():
         raise OptionError(f"--archives: there is no file {file}; `penstock pack -o {file}` makes one")
+    if not is_archive(file):
+        raise OptionError(
+            f"--archives: expected a tar or zip archive, as its name says, got something else in {file}; `penstock pack -o FILE` makes one"
+        )
     try:
         manifest = read_manifest(file)
     except ValueError as error:

@@ -100,7 +100,7 @@ def look_at_cluster(spec: RunSpec) -> Cluster:
 
 
 def _session(spec: RunSpec, python: str) -> SparkSession:
-    from penstock.spark.failures import headline
+    from penstock.spark.failures import start_failure
     from penstock.spark.jvm.session import session
 
     settings = {**spec.conf, "spark.dynamicAllocation.enabled": "false"}
@@ -111,7 +111,7 @@ def _session(spec: RunSpec, python: str) -> SparkSession:
     except PenstockError:
         raise
     except Exception as error:
-        raise SetupError(f"Spark did not start on {spec.master}: {headline(str(error))}") from error
+        raise start_failure(error, spec.master) from error
 
 
 def _asked(spark: SparkSession, checkpoint: Address | None) -> Cluster:
@@ -144,6 +144,7 @@ class _Trial:
         try:
             before = time.time()
             self.storage.write(f"{self.prefix}/driver", self.prefix.encode())
+            self.storage.read(f"{self.prefix}/driver")
             moment = written_at(self.storage, f"{self.prefix}/driver")
             self.skew = None if moment is None else _beyond(moment, before, time.time())
         except PenstockError as error:
@@ -204,7 +205,7 @@ def _versions(cluster: Cluster, worker: WorkerAnswer) -> list[Check]:
             f"Spark {worker.address}",
             spark == cluster.spark,
             f"{spark or 'no pyspark'}; driver {cluster.spark}",
-            f"install pyspark=={spark} on the driver, or Spark {cluster.spark} on the cluster",
+            (f"install pyspark=={spark} on the driver, or " if spark else "") + f"Spark {cluster.spark} on the cluster",
         ),
         Check(
             f"Java {worker.address}",
@@ -257,7 +258,7 @@ def check_store(cluster: Cluster) -> list[Check]:
     fix = "a checkpoint that all machines reach, by a URL, with credentials on each (docs/guide/storage-urls.md)"
     if store.error:
         return [Check("checkpoint", False, f"{store.address} from the driver: {store.error}", fix)]
-    here = Check("checkpoint", True, f"{store.address}: the driver has put, read and deleted an object")
+    here = Check("checkpoint", True, f"{store.address}: the driver has put an object and read it back")
     return [here, *(_store(worker, store, fix) for worker in cluster.workers)]
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from penstock.compiler.compile import check_runnable
 from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.connectors.preflight import check_outside
-from penstock.errors import PenstockError, SetupError
+from penstock.errors import PenstockError
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
+from penstock.graph.run.master import is_on_one_machine
 from penstock.jobs.archives import Archive, check_archives, read_archives, send_archives, worker_python
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
@@ -28,7 +29,7 @@ from penstock.location import Address, Location
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
-from penstock.spark.failures import as_run_error, headline
+from penstock.spark.failures import as_run_error, start_failure
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.warm import rehearse, warm_workers
 
@@ -212,12 +213,12 @@ class Launch:
         except PenstockError:
             raise
         except Exception as error:
-            raise SetupError(f"Spark did not start: {headline(str(error))}") from error
+            raise start_failure(error, spec.master) from error
 
     def _parcels(self, spark: SparkSession) -> list[Parcel]:
         folders = [Path.cwd(), *([self.folder] if self.folder else [])]
         parcels = [user_modules(folders)]
-        is_local = str(spark.sparkContext.master).startswith("local")
+        is_local = is_on_one_machine(str(spark.sparkContext.master))
         return parcels if is_local and not worker_python(self.archives) else [penstock_itself(), *parcels]
 
     def _stream(self, spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from penstock.errors import DeliveryError, Failure, PenstockError, RunError, SetupError, StateError, StepError
@@ -10,6 +11,9 @@ from penstock.kernels.errors.marks import decode
 _OWN: dict[str, type[PenstockError]] = {e.__name__: e for e in (StateError, RunError, DeliveryError, SetupError)}
 """Errors of Penstock's own that a worker may raise beside those of steps."""
 _JAVA = re.compile(r"^(?:org|java|scala|py4j)\.[\w.$]+(?:Exception|Error): ?", re.MULTILINE)
+_FRAME = re.compile(
+    r"\s+at |\s*\.\.\. \d+ more|[\w.$/<>]+\((?:[\w$]+\.(?:java|scala):\d+|Native Method|Unknown Source)\)"
+)
 
 
 def as_run_error(error: BaseException) -> PenstockError:
@@ -69,10 +73,25 @@ def _with_cause(error: BaseException, shown: str) -> str:
     return shown if not deepest or deepest in shown else f"{shown}\n  because: {deepest}"
 
 
+def start_failure(error: Exception, master: str = "") -> SetupError:
+    """The error to show where Spark does not start.
+
+    >>> start_failure(ValueError("Cannot call methods on a stopped SparkContext."), "spark://host:7077")
+    SetupError('Spark did not start: no master answers at spark://host:7077; is it up, and does this machine reach it?')
+    """
+    if "stopped SparkContext" in str(error) and master:
+        return SetupError(
+            f"Spark did not start: no master answers at {master}; is it up, and does this machine reach it?"
+        )
+    return SetupError(f"Spark did not start: {headline(str(error))}")
+
+
 def headline(text: str) -> str:
     """The part of Spark's error text that says what went wrong."""
     condition = re.search(r"\[[A-Z][A-Z0-9_.]+\].*?(?=\n\s*at |\n\nJVM|\nJVM|\n==|\Z)", text, re.DOTALL)
     if condition:
         return condition.group().strip()
-    lines = [line for line in _JAVA.sub("", text).splitlines() if line.strip() and not line.strip().startswith("at ")]
-    return "\n".join(lines[:8]) if lines else text[:500]
+    lines = [line for line in _JAVA.sub("", text).splitlines() if line.strip()]
+    first = list(itertools.takewhile(lambda line: not _FRAME.match(line), lines))
+    causes = [line for line in lines[len(first) :] if line.startswith("Caused by: ")]
+    return "\n".join([*first[:8], *causes[-1:]]) if first else text[:500]

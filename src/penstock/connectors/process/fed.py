@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.accumulators import AccumulatorParam
 
+from penstock.graph.run.master import is_on_one_machine
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.location import file_url
@@ -93,7 +94,7 @@ def fed_frame(spark: SparkSession, folder: Path, names: Sequence[str], schema: S
     storage = open_storage(folder)
     if has_only_name(storage, names[0]):
         return stored_frame(spark, shared_side(storage), names, schema)
-    if str(spark.sparkContext.master).startswith("local"):
+    if is_on_one_machine(str(spark.sparkContext.master)):
         return spark.read.schema(str(schema)).parquet(*(file_url(folder / name) for name in names))
     tables = [read_table(storage, name, schema) for name in names]
     return spark.createDataFrame(pa.concat_tables(tables), schema=str(schema))

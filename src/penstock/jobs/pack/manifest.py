@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -60,6 +62,17 @@ class Manifest:
             return cls(**{**found, "modules": tuple(found.get("modules", ()))})
         except TypeError as error:
             raise ValueError(f"its {MANIFEST} is not one: {error}") from None
+
+
+def is_archive(file: Path) -> bool:
+    """Whether a file begins as its name says: `.zip` and `.jar` as a zip archive, any other as a tar archive."""
+    if file.suffix in (".zip", ".jar"):
+        return zipfile.is_zipfile(file)
+    try:
+        with tarfile.open(file, "r|*") as archive:
+            return archive.next() is not None
+    except (tarfile.TarError, EOFError, OSError, zlib.error):
+        return False
 
 
 def read_manifest(file: Path) -> Manifest | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import SetupError
+from penstock.graph.run.master import is_on_one_machine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def runs_here(spark: SparkSession) -> bool:
     """Whether all tasks run on this machine."""
-    return str(spark.sparkContext.master).startswith("local")
+    return is_on_one_machine(str(spark.sparkContext.master))
 
 
 def check_reach(spark: SparkSession, folder: Path, what: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
+from penstock.graph.run.master import is_in_one_jvm, is_on_one_machine
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
@@ -75,10 +76,10 @@ def session(
     where = master or _master_in(given)
     made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
     if not jvm_is_up():
-        if _is_local(where):
+        if is_in_one_jvm(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
-        _start(made, log_level, "" if _is_local(where) else worker_python)
-        made = {**(socket_settings() if _is_local(where) else {}), **made}
+        _start(made, log_level, "" if is_in_one_jvm(where) else worker_python)
+        made = {**(socket_settings() if is_in_one_jvm(where) else {}), **made}
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.config(map=dict(made)).getOrCreate()
@@ -179,18 +180,13 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     return made
 
 
-def _is_local(master: str) -> bool:
-    """Whether all of Spark runs in this machine's one JVM."""
-    return master == "local" or master.startswith("local[")
-
-
 def _for_local(master: str) -> dict[str, str]:
     on_loopback = master.startswith("spark://") and LOOPBACK in master
-    if not master.startswith("local") and not on_loopback:
+    if not is_on_one_machine(master) and not on_loopback:
         return {}
     made = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    made |= {"spark.driver.memory": "2g"} if master.startswith("local") else {}
-    return made | (LOCAL_SECURITY if _is_local(master) else {})
+    made |= {"spark.driver.memory": "2g"} if is_on_one_machine(master) else {}
+    return made | (LOCAL_SECURITY if is_in_one_jvm(master) else {})
 
 
 def _cores(master: str) -> int:

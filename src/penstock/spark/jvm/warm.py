@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.graph.run.master import is_on_one_machine
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +44,7 @@ def warm_workers(spark: SparkSession) -> threading.Thread | None:
     Returns:
         The thread, or None on a cluster. Whatever goes wrong in it shows in the first batch, and is reported there.
     """
-    if not str(spark.sparkContext.master).startswith("local"):
+    if not is_on_one_machine(str(spark.sparkContext.master)):
         return None
     return _in_background("penstock-warm-up", lambda: _run_job(spark))
 

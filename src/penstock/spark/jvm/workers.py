@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.graph.run.master import is_on_one_machine
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -17,7 +19,7 @@ PROC = Path("/proc")
 
 def python_workers(spark: SparkSession) -> list[int]:
     """The process ids of the Python workers below this driver's JVM that run steps; none when tasks run on other machines."""
-    if not str(spark.sparkContext.master).startswith("local") or not PROC.exists():
+    if not is_on_one_machine(str(spark.sparkContext.master)) or not PROC.exists():
         return []
     jvm = spark.sparkContext._jvm
     assert jvm is not None
