@@ -197,7 +197,7 @@ class _Reader:
         """A field, an item or a cast after a value."""
         mark = self.take().word
         if mark == ".":
-            return GetField(left, self.name())
+            return GetField(left, "*" if self.found("*") else self.name())
         if mark == "::":
             return Cast(left, self.type())
         key = self.expr()
@@ -258,6 +258,8 @@ class _Reader:
             return self.typed()
         if word == "interval" and (self.after.kind in ("number", "string") or self.after.word == "-"):
             return self.interval()
+        if word in ("running", "final") and self.after.kind == "name":
+            return Call(self.take().word, (self.word(),))
         name = self.take()
         return self.call(name) if self.next.word == "(" else Column(name.text)
 

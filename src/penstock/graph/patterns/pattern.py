@@ -1,0 +1,229 @@
+"""A pattern: its tree, how long it may take, and what happens after a match."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from dataclasses import dataclass
+
+from penstock.errors import FlowError, nearest
+from penstock.graph.duration import shown
+from penstock.graph.order import Term
+from penstock.graph.patterns.tree import (
+    Absence,
+    Anchor,
+    Choice,
+    Contiguity,
+    Empty,
+    Exclusion,
+    Part,
+    Permutation,
+    Predicate,
+    Preference,
+    Repeat,
+    Sequence,
+    Stage,
+    can_be_empty,
+    stages_of,
+    taken_stages,
+    walk,
+)
+
+
+class Skip(enum.Enum):
+    """Which runs are dropped after a match."""
+
+    NONE = "none"
+    """None: every match is emitted."""
+    TO_NEXT = "next"
+    """Those that began at the first event of the match."""
+    PAST_LAST = "past_last"
+    """Those that began before its last event, or at it."""
+    TO_FIRST = "first"
+    """Those that began before the first event of a stage."""
+    TO_LAST = "last"
+    """Those that began before the last event of a stage."""
+
+
+@dataclass(frozen=True)
+class AfterMatch:
+    """What happens after a match; `stage` is that of TO_FIRST and TO_LAST, `must_exist` whether a match without it is an error."""
+
+    skip: Skip = Skip.NONE
+    stage: str = ""
+    must_exist: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.skip.value} {self.stage}".strip()
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern over the events of a key; checked when it is made.
+
+    Args:
+        name: what errors and metrics call it.
+        root: the tree.
+        within: microseconds from the first event of a match to less than which the last must be, or None.
+        gaps: microseconds by stage, less than which the event of the stage must be after the one taken before it.
+        after_match: which runs are dropped after a match.
+        order: fields by which events of the same time are ordered; else they are taken as they arrive.
+
+    Raises:
+        FlowError: the pattern is not sound. The message names the stage, and says what to write instead.
+    """
+
+    name: str
+    root: Part
+    within: int | None = None
+    gaps: tuple[tuple[str, int], ...] = ()
+    after_match: AfterMatch = AfterMatch()
+    order: tuple[Term, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_names(self.root)
+        for part in walk(self.root):
+            _check_part(part)
+        _check_ends(self)
+        _check_times(self)
+        _check_skip(self)
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of the stages that take events, from the left."""
+        return tuple(dict.fromkeys(stage.name for stage in taken_stages(self.root)))
+
+    def settings(self) -> dict[str, str]:
+        """The pattern as people read it."""
+        made = {"pattern": str(self.root)}
+        if self.within is not None:
+            made["within"] = shown(self.within)
+        if self.gaps:
+            made["gaps"] = ", ".join(f"{stage}: {shown(span)}" for stage, span in self.gaps)
+        if self.after_match.skip is not Skip.NONE:
+            made["after match"] = str(self.after_match)
+        return made
+
+
+def _check_names(root: Part) -> None:
+    names = [stage.name for stage in stages_of(root)]
+    if not names:
+        raise FlowError("a pattern needs at least one stage, such as .begin('a', 'n > 1')")
+    for name in names:
+        if not name or ":" in name:
+            raise FlowError(f"the name of a stage is a text without ':', got {name!r}; write it with '_' instead")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise FlowError(f"stage {twice[0]!r} stands twice in the pattern; every stage needs a name of its own")
+
+
+def _check_part(part: Part) -> None:
+    if isinstance(part, Anchor | Exclusion | Empty):
+        raise FlowError(f"{part} belongs to row patterns, where one match is preferred; use ps.row_pattern for it")
+    if isinstance(part, Choice | Permutation):
+        _check_alternatives(part)
+    elif isinstance(part, Sequence):
+        _check_sequence(part)
+    elif isinstance(part, Repeat):
+        _check_repeat(part)
+
+
+def _check_alternatives(part: Choice | Permutation) -> None:
+    if len(part.parts) < 2:
+        raise FlowError(f"alternatives are two parts or more, got {part}")
+    for each in part.parts:
+        if isinstance(each, Absence) or can_be_empty(each):
+            raise FlowError(
+                f"an alternative takes at least one event, and {each} may take none; make the choice optional instead"
+            )
+
+
+def _check_sequence(part: Sequence) -> None:
+    if not part.parts or len(part.links) != len(part.parts) - 1:
+        raise FlowError(
+            f"a sequence of {len(part.parts)} parts has a link between each two, got {len(part.links)} links"
+        )
+    if isinstance(part.parts[0], Absence):
+        raise FlowError(
+            f"a pattern cannot begin with the absence of {part.parts[0].stage.name!r}; put a stage before it"
+        )
+    for before, after in zip(part.parts, part.parts[1:], strict=False):
+        _check_pair(before, after)
+
+
+def _check_pair(before: Part, after: Part) -> None:
+    if isinstance(after, Absence) and isinstance(before, Repeat) and can_be_empty(before):
+        raise FlowError(
+            f"the absence of {after.stage.name!r} cannot follow {before}, which is optional; write two patterns, one with the "
+            f"optional part and one without"
+        )
+    if isinstance(before, Repeat) and before.preference is Preference.GREEDY and _is_optional(after):
+        raise FlowError(f"{after} is optional and cannot follow {before}, which is greedy; leave out one of the two")
+
+
+def _is_optional(part: Part) -> bool:
+    return isinstance(part, Repeat) and part.least == 0
+
+
+def _check_repeat(part: Repeat) -> None:
+    if isinstance(part.part, Absence):
+        raise FlowError(f"the absence of {part.part.stage.name!r} cannot be repeated or optional")
+    if part.least < 0 or part.most == 0 or (part.most is not None and part.most < part.least):
+        raise FlowError(
+            f"{part.part} cannot stand {part.least} to {part.most} times; the bounds rise from 0, the upper is above 0"
+        )
+    if part.until is not None and not part.is_loop:
+        raise FlowError(f"until goes with a loop without upper bound, such as one_or_more; {part} is none")
+    if part.preference is Preference.GREEDY and not isinstance(part.part, Stage | Choice):
+        raise FlowError(f"greedy goes with a stage that is repeated, and {part.part} is a group")
+    if part.preference is Preference.GREEDY and part.inner is Contiguity.ANY:
+        raise FlowError(
+            f"greedy and combinations do not go together in {part}: one takes as many as can be, the other every choice"
+        )
+    if part.preference is Preference.RELUCTANT:
+        raise FlowError(f"reluctant repetitions belong to row patterns, where one match is preferred; got {part}")
+    if isinstance(part.part, Repeat) and not _is_optional(part):
+        raise FlowError(f"{part.part} is repeated already; a stage has one quantifier")
+
+
+def _check_ends(pattern: Pattern) -> None:
+    last = pattern.root.parts[-1] if isinstance(pattern.root, Sequence) else pattern.root
+    if not isinstance(last, Absence):
+        return
+    if not last.strict and pattern.within is None and last.stage.name not in dict(pattern.gaps):
+        raise FlowError(
+            f"the pattern ends with the absence of {last.stage.name!r}, so a match is known when time is up; say how long with "
+            f".within('10m')"
+        )
+
+
+def _check_times(pattern: Pattern) -> None:
+    known = [stage.name for stage in stages_of(pattern.root)]
+    for stage, span in pattern.gaps:
+        if stage not in known:
+            raise FlowError(f"within names stage {stage!r}; {nearest(stage, known)}")
+        if pattern.within is not None and span > pattern.within:
+            raise FlowError(
+                f"stage {stage!r} may take {shown(span)} after the one before it, which is more than the {shown(pattern.within)} of the "
+                f"pattern; make it shorter"
+            )
+        if span <= 0:
+            raise FlowError(f"within is a span of time above zero, got {shown(span)} for stage {stage!r}")
+    if pattern.within is not None and pattern.within <= 0:
+        raise FlowError(f"within is a span of time above zero such as '10m', got {pattern.within} microseconds")
+
+
+def _check_skip(pattern: Pattern) -> None:
+    after = pattern.after_match
+    if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) and after.stage not in pattern.stages:
+        raise FlowError(f"after_match skips to stage {after.stage!r}; {nearest(after.stage, pattern.stages)}")
+
+
+def sees_taken(part: Part) -> bool:
+    """Whether a Python condition in the tree asks for what was taken before."""
+    conditions = [stage.condition for stage in stages_of(part)]
+    conditions += [each.until for each in walk(part) if isinstance(each, Repeat)]
+    return any(isinstance(each, Predicate) and each.sees_taken for each in conditions)
