@@ -20,6 +20,7 @@ from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
+from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.prune_unused import prune_unused, unused
@@ -40,6 +41,7 @@ RULES: dict[Callable[[Plan], Plan], str] = {
     prune_unused: "left_out",
     fuse_python: "branch_in_python",
     fuse_keyed: "by_one_key",
+    fuse_outputs: "by_one_key",
     fuse_native: "all_native",
     share_streams: "shared_streams",
     share_behind_union: "shared_streams",
@@ -354,4 +356,8 @@ def test_a_stage_that_would_wait_for_itself_is_not_made() -> None:
     again = by_n.key_by("k").aggregate("c", m="count(*)")
     totals.join("j", again, on="k").sink("out", ps.console())
     plan = compile_graph(flow.graph)
-    assert [s.name for s in plan.stages if s.host == PYTHON] == ["a", "b", "c + j + out@rows"]
+    assert [s.name for s in plan.stages if s.host == PYTHON] == [
+        "a + b@needed + b@early",
+        "b + c@needed + c@early",
+        "c + j + out@rows",
+    ]

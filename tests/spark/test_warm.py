@@ -19,6 +19,12 @@ spark = session("warm")
 before = set(sys.modules)
 _run_job(spark)
 print("imported:", sorted(set(sys.modules) - before))
+def paths(batches):
+    import pyarrow as pa
+    for _ in batches: pass
+    import pyspark
+    yield pa.RecordBatch.from_pydict({"path": [pyspark.__file__]})
+print("archives:", sum(".zip" in row.path for row in spark.range(2).mapInArrow(paths, "path string").collect()))
 _run_query(spark)
 print("left:", len(spark.streams.active), [p.name for p in Path(tempfile.gettempdir()).glob("penstock-rehearsal-*")])
 spark.stop()
@@ -32,3 +38,4 @@ def test_warming_up_imports_nothing_in_the_driver_and_a_rehearsal_leaves_nothing
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=environment)
     assert "imported: []" in done.stdout
     assert "left: 0 []" in done.stdout
+    assert "archives: 0" in done.stdout, "workers import compiled modules"

@@ -13,6 +13,7 @@ from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
+from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.prune_unused import prune_unused
@@ -37,6 +38,7 @@ BOTH: tuple[Rewrite, ...] = (
     prune_unused,
     fuse_python,
     fuse_keyed,
+    fuse_outputs,
     fuse_native,
 )
 FIRST: tuple[Rewrite, ...] = (finish_aggregates, call_functions, carry_changes)

@@ -17,6 +17,7 @@ from penstock.kernels.changes import log, upserts
 from penstock.kernels.changes.aggregate import AggregateChangesKernel
 from penstock.kernels.changes.answers import AnswersKernel
 from penstock.kernels.changes.column_upserts import upserts_kernel
+from penstock.kernels.changes.early import early_kernel
 from penstock.kernels.changes.fold import FoldChangesKernel
 from penstock.kernels.changes.linear import SignedKernel
 from penstock.kernels.changes.settle import SettleKernel
@@ -80,6 +81,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     c.Retract: upserts.RetractKernel,
     c.Upserts: upserts_kernel,
     c.Consolidate: upserts.ConsolidateKernel,
+    c.ConsolidateEarly: early_kernel,
 }
 _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.Bolt: BoltKernel,

@@ -51,6 +51,7 @@ from penstock.graph.nodes.changes import (
     AggregateChanges,
     Answers,
     Consolidate,
+    ConsolidateEarly,
     FoldChanges,
     Retract,
     Settle,
@@ -293,8 +294,9 @@ class _Carrying:
         read = {name for a in node.aggregates for argument in a.arguments for name in columns_of(argument)}
         names = dict.fromkeys((*node.keys, *sorted(read), COUNT))
         made = Select(child(node.name, "needed"), (port,), tuple((n, col(n)) for n in names), line=node.line)
-        self.nodes.append(made)
-        return Port(made.name)
+        early = ConsolidateEarly(child(node.name, "early"), (Port(made.name),), line=node.line)
+        self.nodes += [made, early]
+        return Port(early.name)
 
     def _linear(self, node: Node, port: Port) -> Node:
         """A step that looks at one row at a time, with the count going along."""

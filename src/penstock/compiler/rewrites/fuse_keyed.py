@@ -6,16 +6,15 @@ go along, if Arrow computes them as Spark does.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage, external
-from penstock.graph.expr import Column, Expr
-from penstock.graph.expr.columnar import is_columnar
+from penstock.compiler.merge import merged_into, runs_in_arrow, with_outputs
+from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
+from penstock.graph.expr import Column
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Keyed, Node, Port, Select, Where, WithColumns
-from penstock.graph.nodes.changes import AggregateChanges, FoldChanges, Retract, TableJoin, TopChanges
+from penstock.graph.nodes.changes import AggregateChanges, ConsolidateEarly, FoldChanges, Retract, TableJoin, TopChanges
 
 FOLLOWS = (AggregateChanges, FoldChanges, Retract, TableJoin, TopChanges)
 """Steps that can be made where the rows they read are: those over tables that change."""
@@ -26,11 +25,7 @@ def fuse_keyed(plan: Plan) -> Plan:
     stages = list(plan.stages)
     for stage in plan.stages:
         stages = _fused(plan.graph, stages, stage) or stages
-    return Plan(plan.graph, tuple(_with_outputs(stages, s) for s in stages))
-
-
-def _with_outputs(stages: list[Stage], stage: Stage) -> Stage:
-    return Stage(stage.host, stage.nodes, external(stages, stage), stage.shuffle, stage.state)
+    return Plan(plan.graph, tuple(with_outputs(stages, s) for s in stages))
 
 
 def _fused(graph: Graph, stages: list[Stage], stage: Stage) -> list[Stage] | None:
@@ -43,42 +38,7 @@ def _fused(graph: Graph, stages: list[Stage], stage: Stage) -> list[Stage] | Non
     trace = _Trace(graph, stages, step)
     found = [way for at, port in enumerate(step.inputs) if (way := trace.back(port, step.keys_of(at))) is not None]
     together = [stage for way in found for stage in way]
-    return next((made for way in (together, *found) if (made := _with(stages, stage, way)) is not None), None)
-
-
-def _with(stages: list[Stage], stage: Stage, before: list[Stage]) -> list[Stage] | None:
-    """The stages with one merged into some before it; None where these would wait for each other."""
-    if not before:
-        return None
-    merged = _merged([s for s in stages if s in before or s is stage])
-    others = [s for s in stages if s not in before and s is not stage]
-    return _in_order([*others, merged]) if _reads_once(merged) else None
-
-
-def _merged(stages: list[Stage]) -> Stage:
-    """One stage of several; its records move where those of a step that reads other stages do."""
-    made = Stage(PYTHON, tuple(node for stage in stages for node in stage.nodes), state=True)
-    readers = {node.name for node, _ in made.reads}
-    return replace(made, shuffle=next((s.shuffle for s in stages if s.shuffle and s.steps & readers), ""))
-
-
-def _reads_once(stage: Stage) -> bool:
-    """Whether no stream goes to two steps of a stage, which may have it by different keys."""
-    return max(Counter(node.inputs[at] for node, at in stage.reads).values(), default=0) == 1
-
-
-def _in_order(stages: list[Stage]) -> list[Stage] | None:
-    """Stages in an order in which each stands after those it reads from; None when two wait for each other."""
-    made: list[Stage] = []
-    left, done = list(stages), set[str]()
-    while left:
-        ready = next((s for s in left if all(port.step in done for port in s.inputs)), None)
-        if ready is None:
-            return None
-        left.remove(ready)
-        made.append(ready)
-        done |= ready.steps
-    return made
+    return next((made for way in (together, *found) if (made := merged_into(stages, stage, way)) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -109,9 +69,9 @@ class _Trace:
     def _keys_before(self, node: Node, keys: tuple[str, ...]) -> tuple[str, ...] | None:
         """The fields that the keys are before a native step; None where it changes them, or Arrow does not compute it as Spark does."""
         schema = self.graph.output(node.inputs[0]).schema
-        if not all(is_columnar(each, schema) for each in _expressions(node)):
+        if not runs_in_arrow(node, schema):
             return None
-        if isinstance(node, Where):
+        if isinstance(node, Where | ConsolidateEarly):
             return keys
         if not isinstance(node, Select | WithColumns):
             return None
@@ -119,10 +79,3 @@ class _Trace:
         made = [columns.get(key, Column(key) if isinstance(node, WithColumns) else None) for key in keys]
         names = tuple(each.name for each in made if isinstance(each, Column))
         return names if len(names) == len(keys) else None
-
-
-def _expressions(node: Node) -> Iterator[Expr]:
-    if isinstance(node, Where):
-        yield node.condition
-    elif isinstance(node, Select | WithColumns):
-        yield from (each for _, each in node.columns)

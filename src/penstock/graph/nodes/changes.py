@@ -375,6 +375,17 @@ class Consolidate(Upserts):
 
 
 @dataclass(frozen=True)
+class ConsolidateEarly(Node):
+    """Signed rows of which equal ones may be added up before they move: in a Python pass they are, natively they go on as they are."""
+
+    kind: ClassVar[str] = "consolidate"
+
+    def derive(self, given: Inputs) -> tuple[Output, ...]:
+        """The rows of the input."""
+        return (given[0],)
+
+
+@dataclass(frozen=True)
 class SignedStep(Node):
     """A step of the user's that looks at one row at a time, over signed rows: what it makes of a row has the row's count."""
 

@@ -10,7 +10,7 @@ NOISE = re.compile(
     r"|A terminally deprecated|Please consider reporting|Use --enable-native|Restricted methods|Use --sun-misc|.* will be removed)"
 )
 _PROCESS = re.compile(r"/pyspark/(daemon|worker|worker_util|sql/streaming/python_streaming_source_runner)\.py$")
-_LIBRARY = ("/contextlib.py", "/socket.py")
+_LIBRARY = ("/contextlib.py", "/socket.py", "/penstock/spark/tasks/daemon.py")
 _TRACEBACK = "Traceback (most recent call last):"
 _ENDINGS = re.compile(
     r"(EOFError|BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit)\b"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
 import os
 import re
@@ -40,6 +41,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.shuffle.partitions": "0",
 }
 """What Penstock sets unless the user sets it: the name, the value. Shuffle partitions of 0 mean one per core."""
+DAEMON = "penstock.spark.tasks.daemon"
+"""The module that forks Python workers."""
 LOOPBACK = "127.0.0.1"
 LOCAL_SECURITY: dict[str, str] = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
 """Set for a local master: other users of the machine cannot talk to Spark's ports. Spark makes the secret itself and shows it nowhere."""
@@ -74,7 +77,7 @@ def session(
     if jars and not jvm_is_up() and not has_jars(given, jars):
         given["spark.jars"] = ",".join(filter(None, (given.get("spark.jars"), *map(str, get_jars(jars)))))
     where = master or _master_in(given)
-    made = _settings(where, {**given, "spark.master": where, "spark.app.name": name})
+    made = {**_own_daemon(where, given), **_settings(where, {**given, "spark.master": where, "spark.app.name": name})}
     if not jvm_is_up():
         if is_in_one_jvm(where):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # the web page listens there; Spark has no setting for it
@@ -187,6 +190,21 @@ def _for_local(master: str) -> dict[str, str]:
     made = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     made |= {"spark.driver.memory": "2g"} if is_on_one_machine(master) else {}
     return made | (LOCAL_SECURITY if is_in_one_jvm(master) else {})
+
+
+def _own_daemon(master: str, given: Mapping[str, str]) -> dict[str, str]:
+    """The setting by which workers on this machine start quicker; none where their Python may be another one, without Penstock."""
+    is_same = os.environ["PYSPARK_PYTHON"] == sys.executable and "spark.pyspark.python" not in given
+    return {"spark.python.daemon.module": DAEMON} if is_in_one_jvm(master) and is_same and _is_installed() else {}
+
+
+def _is_installed() -> bool:
+    """Whether any Python of this environment finds Penstock, not this process alone."""
+    try:
+        importlib.metadata.distribution("penstock")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _cores(master: str) -> int:

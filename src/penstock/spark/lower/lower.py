@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
+from penstock.graph.nodes.changes import ConsolidateEarly
 from penstock.spark.dead_letters.malformed import readable
 from penstock.spark.lower import exchange, join, keyed, stateless, time, window
 from penstock.spark.lower.context import Lower, Lowering
@@ -17,7 +18,8 @@ NODES: dict[type, Lower] = {
     n.Explode: stateless.explode,
     n.Union: stateless.union,
     n.Branch: stateless.branch,
-    n.AsRecords: stateless.as_records,
+    n.AsRecords: stateless.as_is,
+    ConsolidateEarly: stateless.as_is,
     n.Repartition: exchange.repartition,
     n.Parts: keyed.parts,
     n.AggregateBy: keyed.aggregate,

@@ -10,6 +10,7 @@ from functools import reduce
 
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import AsRecords, Branch, Explode, Port, Select, Union, Where, WithColumns
+from penstock.graph.nodes.changes import ConsolidateEarly
 from penstock.graph.types import Field, quote
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.sql import to_sql
@@ -53,7 +54,7 @@ def union(at: Lowering, node: Union) -> None:
     at.give(Port(node.name), together or reduce(lambda one, other: one.unionByName(other), frames))
 
 
-def as_records(at: Lowering, node: AsRecords) -> None:
+def as_is(at: Lowering, node: AsRecords | ConsolidateEarly) -> None:
     """Nothing changes but what the stream means."""
     at.give(Port(node.name), at.input(node))
 
