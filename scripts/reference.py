@@ -45,6 +45,7 @@ NOT_MADE = (
     "Expr",
     "RunSpec",
     "Timer",
+    "action",
 )
 """Classes that users do not make by calling them, or not by these arguments."""
 TYPES = {
@@ -92,6 +93,8 @@ PAGES = (
          ("tumbling", "sliding", "session", "count_window", "global_window", "every_interval", "every_records")),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
          ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
+    Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",
+         ("rule", "rules", "action", "rule_topic")),
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
          ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",

@@ -1,5 +1,6 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
+from penstock.frontends.rules.files import rules
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
@@ -18,7 +19,7 @@ from penstock.graph.endpoints.basic import (
     write_files,
 )
 from penstock.graph.endpoints.kafka import kafka, write_kafka
-from penstock.graph.endpoints.log import topic, write_topic
+from penstock.graph.endpoints.log import rule_topic, topic, write_topic
 from penstock.graph.endpoints.servers import (
     postgres,
     postgres_changes,
@@ -37,6 +38,7 @@ from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
+from penstock.graph.rules.build import action, rule
 from penstock.graph.run import RunSpec
 from penstock.graph.schema import Schema
 from penstock.graph.windows import (
@@ -69,6 +71,7 @@ __all__ = [
     "Topology",
     "Tuple",
     "__version__",
+    "action",
     "callback",
     "col",
     "connector",
@@ -94,6 +97,9 @@ __all__ = [
     "rate",
     "redis_stream",
     "retry",
+    "rule",
+    "rule_topic",
+    "rules",
     "run",
     "session",
     "shed",

@@ -93,6 +93,10 @@ class CheckpointError(RunError):
     """The checkpoint belongs to another flow, or is damaged."""
 
 
+class RulesError(RunError):
+    """Rules that follow from each other did not come to rest."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """What a worker knows about a record that broke a step; plain values, so that it can travel.

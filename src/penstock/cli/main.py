@@ -27,6 +27,7 @@ COMMANDS = {
     "state": "flows.state",
     "topics": "log.topics",
     "groups": "log.groups",
+    "rules": "log.rules",
     "bridge": "log.bridge",
     "kafka": "tools.kafka",
     "postgres": "tools.postgres",

@@ -42,6 +42,8 @@ from penstock.graph.nodes.changes import (
     visible,
 )
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.nodes.rules import KeyedRules, RuleTable
+from penstock.graph.rules.changes import KEPT
 from penstock.graph.schema import Schema
 from penstock.graph.state.schema import Settings, StateField, StateSchema
 
@@ -50,6 +52,13 @@ Fields = tuple[StateField, ...]
 
 KEEP_RECORDS = (Top, TopChanges, Sort, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers)
 """Steps that keep records as they are."""
+
+
+OWN: dict[str, Fields] = {
+    RuleTable.kind: tuple(StateField(f.name, str(f.type)) for f in KEPT.fields if f.name != "rule"),
+    KeyedRules.kind: tuple(StateField(name, "array<string>") for name in ("active", "inactive")),
+}
+"""What steps keep that is neither records nor computed of them, by the kind of the step."""
 
 
 def schemas_of(graph: Graph) -> dict[str, StateSchema]:
@@ -96,7 +105,7 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
     if isinstance(node, FoldChanges):
         result = _records(visible(node.output().schema))
         return (*_records(schema), *(replace(f, name=f"result.{f.name}") for f in result))
-    return _records(schema) if isinstance(node, KEEP_RECORDS) else ()
+    return _records(schema) if isinstance(node, KEEP_RECORDS) else OWN.get(node.kind, ())
 
 
 def _records(schema: Schema, *, addable: bool = False) -> Fields:

@@ -9,6 +9,7 @@ from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import changes as c
+from penstock.graph.nodes.rules import ApplyRules, KeyedRules, RuleTable
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
 from penstock.kernels.base import Kernel
@@ -34,6 +35,9 @@ from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.ordering import ranking, sort
+from penstock.kernels.rules.changes import RuleTableKernel
+from penstock.kernels.rules.kernel import ApplyRulesKernel
+from penstock.kernels.rules.keyed import KeyedRulesKernel
 from penstock.kernels.scalar_functions import FunctionsKernel
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
@@ -67,6 +71,9 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.EventTime: EventTimeKernel,
     n.Rules: RulesKernel,
     n.WithBroadcast: BroadcastKernel,
+    ApplyRules: ApplyRulesKernel,
+    KeyedRules: KeyedRulesKernel,
+    RuleTable: RuleTableKernel,
     n.Distinct: sort.DistinctKernel,
     n.DistinctInTime: sort.DistinctInTimeKernel,
     n.Sort: sort.SortKernel,

@@ -22,6 +22,9 @@ RAW = schema_of(
     "headers array<struct<key: string, value: binary>>"
 )
 
+RULE_CHANGES = schema_of("rule string, op string, text string, enabled boolean, by string, at timestamp")
+"""The fields of a change of a rule: of which one, what happens to it, its text, and who changed it when."""
+
 
 def log_path(path: str | Path | None) -> str:
     """Where the log is: as given, or `PENSTOCK_LOG`, or `.penstock/log`."""
@@ -74,6 +77,26 @@ def topic(
     made = {"raw": RAW, "text": schema_of("value string")}.get(kind) or schema_of(schema)
     options = {"topic": name, "path": log_path(path), "format": kind, "start": _start(name, start), "group": group}
     return Endpoint("log", options, made, capabilities=_READ)
+
+
+def rule_topic(name: str, *, path: str | Path | None = None) -> Endpoint:
+    """A topic of the embedded log with changes of rules, as `penstock rules` writes them. A source, for `changes=` of `Stream.rules`.
+
+    Args:
+        name: the topic.
+        path: the directory of the log; else `PENSTOCK_LOG`, or .penstock/log.
+
+    Returns:
+        The endpoint, for `Flow.source`.
+
+    Raises:
+        FlowError: the name is not one.
+
+    >>> import penstock as ps
+    >>> ps.Flow("demo").source("changes", ps.rule_topic("fraud-rules"))
+    Stream('changes': rule string, op string, text string, enabled boolean, by string, at timestamp)
+    """
+    return topic(name, RULE_CHANGES, path=path)
 
 
 def _check_name(what: str, name: object) -> None:

@@ -69,14 +69,14 @@ def parse(text: str) -> Expr:
     """The expression that the text spells; a trailing `as name` names it."""
     if not isinstance(text, str):
         raise ExpressionError(f"an expression is text or is built with col(), lit() and fn, got {text!r}")
-    reader = _Reader(text)
+    reader = Reader(text)
     expr = reader.aliased()
     if reader.next.kind != "end":
         raise reader.error(f"{reader.next.text!r} is left over")
     return expr
 
 
-class _Reader:
+class Reader:
     """Reads the tokens from left to right."""
 
     def __init__(self, text: str) -> None:
@@ -385,14 +385,14 @@ class _Reader:
         raise self.error("the type has no end")
 
 
-_SPECIAL: dict[str, Callable[[_Reader], Expr]] = {
-    "not": _Reader.not_,
-    "null": _Reader.fixed,
-    "true": _Reader.fixed,
-    "false": _Reader.fixed,
-    "cast": _Reader.cast,
-    "try_cast": _Reader.cast,
-    "case": _Reader.case,
+_SPECIAL: dict[str, Callable[[Reader], Expr]] = {
+    "not": Reader.not_,
+    "null": Reader.fixed,
+    "true": Reader.fixed,
+    "false": Reader.fixed,
+    "cast": Reader.cast,
+    "try_cast": Reader.cast,
+    "case": Reader.case,
 }
 
 _TYPED: dict[str, Callable[[str], Expr]] = {"date": read_date, "timestamp": read_timestamp}

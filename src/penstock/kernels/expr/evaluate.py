@@ -35,6 +35,11 @@ def compile_expr(expr: Expr, schema: Schema) -> Run:
     return _compile(resolve(expr, schema))
 
 
+def compile_typed(node: TypedExpr) -> Run:
+    """The function of an expression that is typed already."""
+    return _compile(node)
+
+
 def _compile(node: TypedExpr) -> Run:
     return _COMPILERS[node.kind](node)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from penstock.graph.nodes import JoinStatic, Port, WithBroadcast
+from penstock.graph.nodes import JoinStatic, Node, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 
@@ -17,7 +17,7 @@ def join_static(at: Lowering, node: JoinStatic) -> None:
     at.give(Port(node.name), joined.selectExpr(*map(quote, node.output().schema.names)))
 
 
-def rules_of(at: Lowering, node: WithBroadcast) -> tuple[tuple[Port, bytes], ...]:
+def rules_of(at: Lowering, node: Node) -> tuple[tuple[Port, bytes], ...]:
     """All rules as they stand in this batch: worked out first, in a job of their own, so that every event sees them."""
     rules = at.input(node, 1).toArrow()
     into = pa.BufferOutputStream()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.graph.nodes.changes import AggregateChanges
+from penstock.graph.nodes.rules import ApplyRules
 from penstock.graph.types import Struct, quote
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
@@ -34,7 +35,7 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     states = {store: at.states[store] for n in stage.nodes for store in n.stores if store in at.states}
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
     inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
-    whole = rules_of(at, first) if isinstance(first, WithBroadcast) else ()
+    whole = rules_of(at, first) if isinstance(first, WithBroadcast | ApplyRules) and len(first.inputs) > 1 else ()
     function = worker.Stage(
         digest, packed, at.counts, isinstance(first, Keyed) and not first.stays, bolt, states, times, whole=whole
     )

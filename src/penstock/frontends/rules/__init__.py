@@ -1,0 +1,1 @@
+"""Rules as files: YAML, and rule text."""

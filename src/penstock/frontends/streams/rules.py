@@ -1,0 +1,161 @@
+"""Rules over a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypedDict, cast
+
+from penstock.frontends.streams.naming import names_step
+from penstock.graph.caller import user_line
+from penstock.graph.compose_rules import add_rules
+from penstock.graph.nodes import Endpoint, Port
+from penstock.graph.nodes.rules import ROUNDS, ApplyRules, KeyedRules
+from penstock.graph.nodes.stateless import Sides
+from penstock.graph.rules.rule import Rule, RuleSet, rule_set
+from penstock.graph.schema import Form, forms_of
+
+if TYPE_CHECKING:
+    from penstock.frontends.streams.keyed import KeyedStream
+    from penstock.frontends.streams.stream import Branches, Stream
+
+
+class Ruling:
+    """What a stream does with rules."""
+
+    @names_step
+    def rules(
+        self,
+        name: str,
+        rules: Iterable[Rule] | Rule | RuleSet,
+        *,
+        event: str = "",
+        streams: Mapping[str, Form] | None = None,
+        tables: Mapping[str, str | Iterable[str]] | None = None,
+        posts: Mapping[str, Endpoint] | None = None,
+        changes: Stream | None = None,
+        rounds: int = ROUNDS,
+    ) -> Branches:
+        """Applies rules to each record: on an event, if a condition holds, do actions.
+
+        Rules of a higher priority act first. What a rule emits to a stream is an event for other rules, until nothing follows any more.
+
+        Args:
+            name: the name of the step.
+            rules: rules of `ps.rule`, or a set of `ps.rules`.
+            event: what its records are called as an event; else they are called as the stream is.
+            streams: the fields of streams that rules emit to; others take the fields of the first rule that does.
+            tables: the key of each table that rules update, by the name of the table.
+            posts: the endpoint of each name that rules post to, such as `ps.write_http(...)`.
+            changes: changes of the rules while the flow runs: a stream, or a table that changes, with `rule` and `text`, and perhaps `op` (add,
+                change, remove, enable or disable), `enabled`, `by` and `at`. Those of a batch take effect before its records.
+            rounds: how often rules may follow from rules for one record.
+
+        Returns:
+            The streams that rules emit to, the tables, and `alerts`, by name.
+
+        Raises:
+            UnknownName: a rule is on an event that nothing emits.
+            ExpressionError: an expression does not fit the fields of its event.
+            SchemaError: two rules emit different fields to one stream.
+            FlowError: an action or an option does not fit.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> payments = ps.Flow("demo").source("payments", ps.items([("a", 900), ("b", 3)], "card string, amount int"))
+        >>> big = ps.rule("big", "amount > 500", ps.action.alert("high", "{card} paid {amount}"), ps.action.emit("suspicious"))
+        >>> found = payments.rules("fraud", [big])
+        >>> found.alerts.sink("alerts", ps.console())
+        >>> found.suspicious.sink("suspicious", ps.console())
+        >>> run_local(payments.flow)["suspicious"]
+        [Row(card='a', amount=900)]
+        """
+        stream = cast("Stream", self)
+        step = ApplyRules(name, (stream.port,), **_options(stream, rules, event, streams, tables, rounds))
+        if changes is not None:
+            stream._need_stream(changes, "the changes of rules are a stream")
+        return branches_of(stream, step, posts, None if changes is None else changes.port)
+
+
+class KeyedRuling:
+    """What a stream by key does with rules."""
+
+    @names_step
+    def rules(
+        self,
+        name: str,
+        rules: Iterable[Rule] | Rule | RuleSet,
+        *,
+        event: str = "",
+        streams: Mapping[str, Form] | None = None,
+        tables: Mapping[str, str | Iterable[str]] | None = None,
+        posts: Mapping[str, Endpoint] | None = None,
+        rounds: int = ROUNDS,
+    ) -> Branches:
+        """Applies rules to the records of each key in their order: rules may activate and deactivate others, for their key.
+
+        Args:
+            name: the name of the step.
+            rules: rules of `ps.rule`, or a set of `ps.rules`.
+            event: what its records are called as an event; else they are called as the stream is.
+            streams: the fields of streams that rules emit to; others take the fields of the first rule that does.
+            tables: the key of each table that rules update, by the name of the table.
+            posts: the endpoint of each name that rules post to, such as `ps.write_http(...)`.
+            rounds: how often rules may follow from rules for one record.
+
+        Returns:
+            The streams that rules emit to, the tables, and `alerts`, by name.
+
+        Raises:
+            UnknownName: a rule is on an event that nothing emits.
+            ExpressionError: an expression does not fit the fields of its event.
+            SchemaError: two rules emit different fields to one stream.
+            FlowError: an action or an option does not fit.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> calls = ps.Flow("demo").source("calls", ps.items([("a", 1), ("a", 9), ("a", 9)], "caller string, n int"))
+        >>> watch = ps.rule("watch", "n < 5", ps.action.activate("large"))
+        >>> large = ps.rule("large", "n > 5", ps.action.emit("found"), ps.action.deactivate("large"), active=False)
+        >>> calls.key_by("caller").rules("watched", [watch, large]).found.sink("out", ps.console())
+        >>> run_local(calls.flow)["out"]
+        [Row(caller='a', n=9)]
+        """
+        keyed = cast("KeyedStream", self)
+        stream, options = keyed.source, _options(keyed.source, rules, event, streams, tables, rounds)
+        port = keyed._input.stream(stream.flow.builder, name)
+        return branches_of(stream, KeyedRules(name, (port,), keyed.keys, **options), posts)
+
+
+class _Options(TypedDict):
+    """What both kinds of rule steps have."""
+
+    rules: RuleSet
+    event: str
+    streams: Sides
+    tables: tuple[tuple[str, tuple[str, ...]], ...]
+    rounds: int
+    line: str
+
+
+def _options(
+    stream: Stream,
+    rules: Iterable[Rule] | Rule | RuleSet,
+    event: str,
+    streams: Mapping[str, Form] | None,
+    tables: Mapping[str, str | Iterable[str]] | None,
+    rounds: int,
+) -> _Options:
+    keys = tuple((table, (key,) if isinstance(key, str) else tuple(key)) for table, key in (tables or {}).items())
+    return _Options(
+        rules=rule_set(rules), event=event or stream.port.step, streams=forms_of(streams), tables=keys, rounds=rounds, line=user_line()
+    )  # fmt: skip
+
+
+def branches_of(
+    stream: Stream, step: ApplyRules, posts: Mapping[str, Endpoint] | None, changes: Port | None = None
+) -> Branches:
+    """The streams of a rule step by name."""
+    from penstock.frontends.streams.stream import Branches
+
+    ports = add_rules(stream.flow.builder, step, posts or {}, changes)
+    return Branches({each: stream._at(port) for each, port in ports.items()})

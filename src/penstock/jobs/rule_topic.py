@@ -1,0 +1,149 @@
+"""Changes of rules in a topic of the embedded log: what `penstock rules` reads and writes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from penstock.errors import FlowError, NameTaken, UnknownName, nearest
+from penstock.graph.rules.changes import ADD, CHANGE, DISABLE, ENABLE, REMOVE
+from penstock.graph.rules.rule import Rule
+from penstock.graph.rules.text import parse_rule
+from penstock.log import Log
+
+
+@dataclass(frozen=True)
+class StoredRule:
+    """A rule as the changes of a topic leave it."""
+
+    rule: str
+    version: int
+    enabled: bool
+    open: bool
+    text: str
+    by: str
+    at: str
+    removed: bool = False
+
+
+class RuleTopic:
+    """The rules in a topic.
+
+    Args:
+        log: the log.
+        name: the topic; it is made when the first rule is added.
+    """
+
+    def __init__(self, log: Log, name: str) -> None:
+        self.log, self.name = log, name
+
+    def history(self, rule: str = "") -> list[StoredRule]:
+        """Every version of the rules, oldest first; of one rule where it is named."""
+        known: dict[str, StoredRule] = {}
+        made: list[StoredRule] = []
+        for change in self._changes():
+            known[change["rule"]] = after = _after(known.get(change["rule"]), change)
+            made.append(after)
+        return [each for each in made if rule in ("", each.rule)]
+
+    def rules(self) -> dict[str, StoredRule]:
+        """The rules that are there, by name."""
+        last = {each.rule: each for each in self.history()}
+        return {name: each for name, each in sorted(last.items()) if not each.removed}
+
+    def add(self, rule: str, text: str, by: str) -> StoredRule:
+        """Adds a rule.
+
+        Raises:
+            NameTaken: it is there.
+            ExpressionError: its text cannot be read.
+        """
+        if rule in self.rules():
+            raise NameTaken(f"rule {rule!r} is there already; `penstock rules change` changes it")
+        parse_rule(rule, text)
+        return self._append(rule, ADD, by, text)
+
+    def change(self, rule: str, text: str, by: str, *, written: bool = False) -> StoredRule:
+        """Changes the text of a rule; one that is `written` in the flow need not be in the topic.
+
+        Raises:
+            UnknownName: it is not there.
+            ExpressionError: its text cannot be read.
+        """
+        self._need(rule, written)
+        parse_rule(rule, text)
+        return self._append(rule, CHANGE, by, text)
+
+    def remove(self, rule: str, by: str, *, written: bool = False) -> StoredRule:
+        """Removes a rule."""
+        self._need(rule, written)
+        return self._append(rule, REMOVE, by)
+
+    def enable(self, rule: str, by: str, *, enabled: bool, written: bool = False) -> StoredRule:
+        """Enables or disables a rule."""
+        self._need(rule, written)
+        return self._append(rule, ENABLE if enabled else DISABLE, by)
+
+    def apply(self, rules: Iterable[Rule], by: str) -> list[StoredRule]:
+        """Makes the topic hold these rules and no others; what is as it should be is not touched."""
+        known, wanted = self.rules(), {rule.name: rule for rule in rules}
+        made = [self._append(name, REMOVE, by) for name in known if name not in wanted]
+        for name, rule in wanted.items():
+            now = known.get(name)
+            if now is None or now.text != str(rule):
+                made.append(self._append(name, CHANGE if now else ADD, by, str(rule)))
+            if (now is None and not rule.enabled) or (now is not None and now.enabled != rule.enabled):
+                made.append(self._append(name, ENABLE if rule.enabled else DISABLE, by))
+        return made
+
+    def _need(self, rule: str, written: bool) -> None:
+        known = self.rules()
+        if rule not in known and not written:
+            raise UnknownName(
+                f"rule {rule!r} is not in the topic {self.name!r}; {nearest(rule, known)}. For a rule that is written in the flow say --written"
+            )
+
+    def _append(self, rule: str, op: str, by: str, text: str | None = None) -> StoredRule:
+        if not rule:
+            raise FlowError("a rule needs a name")
+        if self.name not in self.log.topics():
+            self.log.create_topic(self.name, 1)
+        at = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+        change = {"rule": rule, "op": op, "text": text, "by": by, "at": at}
+        with self.log.producer() as producer:
+            list(producer.send_many(self.name, [json.dumps(change).encode()], [rule.encode()]))
+        return self.history(rule)[-1]
+
+    def _changes(self) -> list[dict[str, str]]:
+        if self.name not in self.log.topics():
+            return []
+        offsets = self.log.offsets(self.name)
+        found = [record for p, (start, _) in offsets.items() for record in self.log.read(self.name, p, start)]
+        return [
+            record.json()
+            for record in sorted(found, key=lambda r: (r.timestamp, r.partition, r.offset))
+            if record.value
+        ]
+
+
+def _after(known: StoredRule | None, change: dict[str, str]) -> StoredRule:
+    op, version = change.get("op") or CHANGE, 1 + (known.version if known else 0)
+    text = change.get("text") or (known.text if known else "")
+    enabled = op == ENABLE if op in (ENABLE, DISABLE) else known is None or known.removed or known.enabled
+    return StoredRule(
+        change["rule"], version, enabled, _is_open(change["rule"], text), text, change.get("by") or "", change.get("at") or "", op == REMOVE
+    )  # fmt: skip
+
+
+def _is_open(name: str, text: str) -> bool:
+    try:
+        return bool(text) and parse_rule(name, text).is_open
+    except FlowError:
+        return False
+
+
+def as_row(rule: StoredRule) -> dict[str, object]:
+    """A rule as a row of a listing."""
+    return asdict(rule)

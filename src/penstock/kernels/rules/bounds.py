@@ -1,0 +1,162 @@
+"""What an index can use of a condition: bounds of single fields. The rest is a residual, which is computed.
+
+>>> from penstock.graph.expr import parse
+>>> from penstock.graph.schema import schema_of
+>>> found = bounds_of(parse("kind = 'call' and n > 3 and n <= 9 and n % 2 = 0"), schema_of("kind string, n bigint"))
+>>> [(b.column, b.op, b.value) for b in found.bounds], len(found.residual)
+([(0, '=', ('call',)), (1, '>', (3,)), (1, '<=', (9,))], 1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from penstock.graph import types as t
+from penstock.graph.expr import Call, Expr, resolve
+from penstock.graph.expr.coerce import TypedExpr
+from penstock.graph.schema import Schema
+from penstock.kernels.expr.evaluate import compile_typed
+from penstock.kernels.records.arrow import arrow_type
+
+Constant: TypeAlias = int | float | str
+WHOLE, REAL, TEXT = "whole", "real", "text"
+"""How the values of a field are compared."""
+MOST_CHOICES = 256
+"""A condition stands in the index once for each combination of its choices; lists that would make more than these are residuals."""
+
+_FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_WHOLE = frozenset((*t.INTEGERS, t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, t.BOOLEAN))
+_REAL = frozenset((t.FLOAT, t.DOUBLE))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A field against constants: `=` with one of them, or an order with the only one."""
+
+    column: int
+    kind: str
+    op: str
+    value: tuple[Constant, ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A condition in two halves; both must hold. `is_never` says that it cannot."""
+
+    bounds: tuple[Bound, ...]
+    residual: tuple[Expr, ...]
+    is_never: bool = False
+
+
+def bounds_of(condition: Expr | None, schema: Schema) -> Bounds:
+    """The bounds of a condition, and what is left of it."""
+    bounds: list[Bound] = []
+    residual: list[Expr] = []
+    many = 1
+    for part in () if condition is None else _conjuncts(condition):
+        found = _bound(part, schema)
+        if found is None or many * len(found.value) > MOST_CHOICES:
+            residual.append(part)
+        else:
+            many *= max(len(found.value), 1)
+            bounds.append(found)
+    return Bounds(tuple(bounds), tuple(residual), any(not b.value for b in bounds))
+
+
+def conjunction(parts: tuple[Expr, ...]) -> Expr:
+    """One condition of several."""
+    made = parts[0]
+    for part in parts[1:]:
+        made = Call("and", (made, part))
+    return made
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts that must all hold; a stack, since a condition may be nested deeply."""
+    waiting = [condition]
+    while waiting:
+        plain = waiting.pop().plain()
+        if isinstance(plain, Call) and plain.name == "and":
+            waiting += reversed(plain.args)
+        else:
+            yield plain
+
+
+def _bound(part: Expr, schema: Schema) -> Bound | None:
+    if not isinstance(part, Call) or part.name not in (*_FLIPPED, "in"):
+        return None
+    typed = resolve(part, schema)
+    if typed.kind != "call" or typed.value not in (*_FLIPPED, "in"):
+        return None
+    left, *right = typed.args
+    op = str(typed.value)
+    if op != "in" and _column(left) is None:
+        left, right, op = right[0], [left], _FLIPPED[op]
+    column, kind = _column(left), _kind(left.type)
+    if column is None or kind is None:
+        return None
+    values = [_constant(each, kind) for each in right]
+    if any(value is _UNKNOWN for value in values):
+        return None
+    known = tuple(dict.fromkeys(v for v in values if v is not None))
+    return Bound(column, kind, "=" if op == "in" else op, known)  # type: ignore[arg-type]  # what is unknown is out
+
+
+def _column(node: TypedExpr) -> int | None:
+    """The field that a value is, be it under a cast that keeps the order and every value."""
+    while node.kind == "cast" and not node.value and _keeps(node.args[0].type, node.type):
+        node = node.args[0]
+    return int(node.value) if node.kind == "column" else None
+
+
+def _keeps(kind: t.DataType, wider: t.DataType) -> bool:
+    if kind in t.INTEGERS:
+        return wider in t.INTEGERS and t.INTEGERS.index(kind) <= t.INTEGERS.index(wider)
+    return kind == t.FLOAT and wider == t.DOUBLE
+
+
+def _kind(kind: t.DataType) -> str | None:
+    if kind in _WHOLE:
+        return WHOLE
+    return REAL if kind in _REAL else TEXT if kind == t.STRING else None
+
+
+class _Unknown:
+    """What is no constant."""
+
+
+_UNKNOWN = _Unknown()
+
+
+def _constant(node: TypedExpr, kind: str) -> Constant | _Unknown | None:
+    """The value of a constant as the index compares it; None for null, with which nothing compares."""
+    if node.kind == "cast" and node.args[0].kind == "literal":
+        node = _folded(node)
+    if node.kind != "literal":
+        return _UNKNOWN
+    if node.value is None:
+        return None
+    if kind == TEXT:
+        return str(node.value)
+    if kind == REAL:
+        return _UNKNOWN if math.isnan(node.value) else float(node.value)
+    return int(as_whole(pa.array([node.value], arrow_type(node.type)))[0].as_py())
+
+
+def _folded(node: TypedExpr) -> TypedExpr:
+    try:
+        return TypedExpr("literal", node.type, (), compile_typed(node)(()))
+    except Exception:  # a constant that does not fit fails on the record, as without an index
+        return node
+
+
+def as_whole(column: pa.Array) -> pa.Array:
+    """Whole numbers, dates, times and booleans as numbers of 64 bits."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    return column.cast(pa.int64())

@@ -1,0 +1,160 @@
+"""Many conditions over one stream: which of them hold for which record.
+
+Conditions are boxes: an interval of positions for each field that they compare with constants. One field of each box, the one that leaves the
+fewest records, finds it (`stabbing`); the others are checked for what was found, and what no bound says is computed for what is left.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.graph.expr import Expr
+from penstock.graph.schema import Schema
+from penstock.kernels.rules.axis import NULL, Axis, Numbers, axes_of
+from penstock.kernels.rules.bounds import Bounds, bounds_of, conjunction
+from penstock.kernels.rules.stabbing import Pairs, SegmentTree
+
+Test = Callable[[Expr, pa.RecordBatch, Numbers], npt.NDArray[np.bool_]]
+"""Computes a condition for some records of a batch."""
+Key = tuple[int, str]
+Box = dict[Key, tuple[int, int]]
+
+
+class ConditionIndex:
+    """Conditions by number.
+
+    Args:
+        conditions: the conditions; None always holds.
+        schema: the fields of the records.
+        test: computes what no bound says.
+    """
+
+    def __init__(self, conditions: Sequence[Expr | None], schema: Schema, test: Test) -> None:
+        self.test, self.many = test, len(conditions)
+        parted = [bounds_of(condition, schema) for condition in conditions]
+        self.axes = axes_of(bound for each in parted for bound in each.bounds)
+        self.residuals = _Residuals([each.residual for each in parted])
+        boxes: list[tuple[int, Box]] = []
+        self.scanned: list[int] = []
+        for number, each in enumerate(parted):
+            made = [] if each.is_never else [*self._boxes(each)]
+            if each.bounds:
+                boxes += [(number, box) for box in made]
+            else:
+                self.scanned.append(number)
+        self._arrange(boxes)
+
+    def _boxes(self, given: Bounds) -> list[Box]:
+        """The boxes of a condition: one, or one for each choice."""
+        choices = [[(b, value) for value in b.value] for b in given.bounds]
+        made: list[Box] = []
+        for picked in product(*choices):
+            box: Box = {}
+            for bound, value in picked:
+                key = (bound.column, bound.kind)
+                low, high = self.axes[key].interval(bound.op, value)
+                first, last = box.get(key, (0, self.axes[key].last))
+                box[key] = (max(first, low), min(last, high))
+            if all(low <= high for low, high in box.values()):
+                made.append(box)
+        return made
+
+    def _arrange(self, boxes: list[tuple[int, Box]]) -> None:
+        """Puts each box into the tree of the field that finds it, and what it says of the others into arrays."""
+        points = Counter(key for _, box in boxes for key, (low, high) in box.items() if low == high)
+        self.owners = np.array([number for number, _ in boxes], np.int64)
+        self.low = {key: np.full(len(boxes), NULL, np.int64) for key in self.axes}
+        self.high = {key: np.full(len(boxes), axis.last, np.int64) for key, axis in self.axes.items()}
+        found_by: dict[Key, list[tuple[int, int, int]]] = {}
+        checked: set[Key] = set()
+        for at, (_, box) in enumerate(boxes):
+            best = min(box, key=lambda key: self._cost(key, box[key], points))
+            found_by.setdefault(best, []).append((*box[best], at))
+            for key, (low, high) in box.items():
+                if key != best:
+                    self.low[key][at], self.high[key][at] = low, high
+                    checked.add(key)
+        self.trees = {key: SegmentTree(self.axes[key].last, given) for key, given in found_by.items()}
+        self.checked = sorted(checked)
+
+    def _cost(self, key: Key, interval: tuple[int, int], points: Counter[Key]) -> float:
+        """How many records a field is expected to leave: few where it must equal one of many constants."""
+        low, high = interval
+        if low == high:
+            return 1 / (1 + points[key])
+        return (high - low + 1) / (self.axes[key].last + 1)
+
+    def pairs(self, batch: pa.RecordBatch) -> Pairs:
+        """Records and the conditions that hold for them, sorted by record and then by condition."""
+        rows, numbers = self._found(batch)
+        rows, numbers = self.residuals.kept(rows, numbers, batch, self.test)
+        scanned = self.residuals.scanned(self.scanned, batch, self.test)
+        rows = np.concatenate([rows, *(found for found, _ in scanned)])
+        numbers = np.concatenate([numbers, *(each for _, each in scanned)])
+        order = np.argsort(rows * max(self.many, 1) + numbers, kind="stable")
+        return rows[order], numbers[order]
+
+    def _found(self, batch: pa.RecordBatch) -> Pairs:
+        """The boxes that records are in, as their conditions."""
+        positions = {key: self._positions(self.axes[key], batch) for key in {*self.trees, *self.checked}}
+        every = np.arange(batch.num_rows)
+        made: list[Pairs] = []
+        for key, tree in self.trees.items():
+            known = positions[key] != NULL
+            rows, boxes = tree.pairs(every[known], positions[key][known])
+            for other in self.checked:
+                at = positions[other][rows]
+                kept = (at >= self.low[other][boxes]) & (at <= self.high[other][boxes])
+                rows, boxes = rows[kept], boxes[kept]
+            made.append((rows, self.owners[boxes]))
+        if not made:
+            return every[:0], every[:0]
+        return np.concatenate([m[0] for m in made]), np.concatenate([m[1] for m in made])
+
+    @staticmethod
+    def _positions(axis: Axis, batch: pa.RecordBatch) -> Numbers:
+        return axis.positions(batch)
+
+
+class _Residuals:
+    """What no bound says of each condition; those that are alike are computed once."""
+
+    def __init__(self, residuals: Sequence[tuple[Expr, ...]]) -> None:
+        known: dict[object, int] = {}
+        self.exprs: list[Expr] = []
+        self.of = np.full(len(residuals), -1, np.int64)
+        for number, parts in enumerate(residuals):
+            if parts:
+                whole = conjunction(parts)
+                at = known.setdefault(whole.shape(), len(self.exprs))
+                if at == len(self.exprs):
+                    self.exprs.append(whole)
+                self.of[number] = at
+
+    def kept(self, rows: Numbers, numbers: Numbers, batch: pa.RecordBatch, test: Test) -> Pairs:
+        """The pairs whose residual holds."""
+        groups = self.of[numbers]
+        keep = groups < 0
+        for group in np.unique(groups[~keep]):
+            mine = np.flatnonzero(groups == group)
+            wanted, back = np.unique(rows[mine], return_inverse=True)
+            keep[mine] = test(self.exprs[group], batch, wanted)[back]
+        return rows[keep], numbers[keep]
+
+    def scanned(self, numbers: Sequence[int], batch: pa.RecordBatch, test: Test) -> list[Pairs]:
+        """The pairs of conditions that no bound finds."""
+        every = np.arange(batch.num_rows)
+        known: dict[int, Numbers] = {-1: every}
+        made: list[Pairs] = []
+        for number in numbers:
+            group = int(self.of[number])
+            if group not in known:
+                known[group] = every[test(self.exprs[group], batch, every)]
+            made.append((known[group], np.full(len(known[group]), number, np.int64)))
+        return made

@@ -1,0 +1,62 @@
+"""`penstock rules`: rules in a topic, with versions, who changed them, and when; a flow takes them up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import penstock as ps
+from penstock.testing import run_local
+from tests.cli.log_commands import Commands, said
+
+BIG = "if amount > 500 do emit to found(card)"
+
+
+def test_rules_are_added_changed_switched_and_removed(penstock: Commands) -> None:
+    assert penstock("rules", "add", "fraud", "big", BIG, "--by", "ann").stdout == "big: version 1, enabled, by ann\n"
+    assert "'big' is there already" in said(penstock("rules", "add", "fraud", "big", BIG, code=2).output)
+    penstock("rules", "disable", "fraud", "big", "--by", "bob")
+    penstock("rules", "change", "fraud", "big", "if amount > 900 do alert('high', '{card}')", "--by", "cat")
+    (row,) = penstock.json("rules", "list", "fraud")
+    assert (row["rule"], row["version"], row["enabled"], row["open"], row["by"]) == ("big", 3, False, True, "cat")
+    assert row["at"].endswith("+00:00")
+    penstock("rules", "enable", "fraud", "big")
+    header, line = penstock.lines("rules", "list", "fraud")
+    assert header.split()[:4] == ["RULE", "VERSION", "ENABLED", "OPEN"]
+    assert line.split()[:3] == ["big", "4", "True"]
+    penstock("rules", "remove", "fraud", "big")
+    assert penstock.json("rules", "list", "fraud") == []
+    assert [row["version"] for row in penstock.json("rules", "history", "fraud", "big")] == [1, 2, 3, 4, 5]
+    assert "version 6" in penstock("rules", "add", "fraud", "big", BIG).stdout
+
+
+def test_what_cannot_be_read_or_is_not_there_is_refused(penstock: Commands) -> None:
+    penstock("rules", "add", "fraud", "big", BIG)
+    shown = said(penstock("rules", "change", "fraud", "big", "if amount > do stop", code=2).output)
+    assert "cannot read rule 'big': line 1, column" in shown
+    assert "did you mean 'big'" in said(penstock("rules", "disable", "fraud", "bug", code=2).output)
+    assert "written, disabled" not in penstock("rules", "disable", "fraud", "bug", "--written").stdout
+    assert [row["rule"] for row in penstock.json("rules", "history", "fraud")] == ["big", "bug"]
+
+
+def test_a_file_is_applied_as_it_is_and_only_what_differs_is_changed(penstock: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text(f"rules:\n- {{name: big, rule: '{BIG}'}}\n- {{name: off, do: emit to found(card), enabled: no}}\n")
+    penstock("rules", "add", "fraud", "old", "do stop")
+    assert penstock.lines("rules", "apply", "fraud", file)[-1] == "4 changes in fraud"
+    assert penstock.lines("rules", "apply", "fraud", file) == ["0 changes in fraud"]
+    assert [(r["rule"], r["enabled"]) for r in penstock.json("rules", "list", "fraud")] == [
+        ("big", True),
+        ("off", False),
+    ]
+    file.write_text("rules: [{nam: x}]")
+    assert "line 1, column 10: no key 'nam'" in said(penstock("rules", "apply", "fraud", file, code=2).output)
+
+
+def test_a_flow_reads_the_rules_of_a_topic(penstock: Commands) -> None:
+    penstock("rules", "add", "fraud", "small", "if amount < 5 do emit to found(card)", "--by", "ann")
+    penstock("rules", "disable", "fraud", "big", "--written")
+    flow = ps.Flow("fraud")
+    changes = flow.source("changes", ps.rule_topic("fraud", path=penstock.path))
+    payments = flow.source("payments", ps.items([("a", 900), ("b", 3)], "card string, amount int"))
+    payments.rules("all", ps.rules(f"rule big {BIG}"), changes=changes).found.sink("out", ps.console())
+    assert run_local(flow)["out"] == [("b",)]
