@@ -91,6 +91,8 @@ PAGES = (
          ("console", "write_files", "write_topic", "write_kafka", "write_postgres", "write_redis", "write_http", "callback", "retry")),
     Page("windows.md", "Windows", "[Guide](../../guide/windows.md)",
          ("tumbling", "sliding", "session", "count_window", "global_window", "every_interval", "every_records")),
+    Page("patterns.md", "Patterns", "[Row patterns](../../guide/row-patterns.md)",
+         ("row_pattern",)),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
          ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",

@@ -1,5 +1,6 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
+from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.rules.files import rules
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
@@ -97,6 +98,7 @@ __all__ = [
     "rate",
     "redis_stream",
     "retry",
+    "row_pattern",
     "rule",
     "rule_topic",
     "rules",

@@ -130,6 +130,21 @@ def branched(s: Any) -> Any:
     return low.union("x", rest, parts.middle.select("m", "k", "v", "'middle' as part"))
 
 
+FALLS = ps.row_pattern(
+    "^? A B+ C?",
+    define={"B": "v < prev(v)", "C": "v > first(v) and next(v) is not null"},
+    measures={"m": "match_number()", "low": "last(B.v)", "c": "classifier()", "after": "next(v)"},
+    order_by="v",
+)
+SLOW_RISE = ps.row_pattern(
+    "A (B | C)*",
+    define={"B": "v > prev(v)", "C": "v = A.v"},
+    measures={"c": "classifier()", "n": "final count(*)"},
+    rows="all with unmatched",
+    within="4s",
+    order_by="v",
+)
+
 Make = Callable[[Any], Any]
 """A step behind a stream with event time."""
 
@@ -182,6 +197,9 @@ RECORDS: dict[str, Make] = {
     ),
     "sort": lambda s: s.sort("x", "v"),
     "sort within": lambda s: s.sort("x", "v desc", within="10s"),
+    "row pattern": lambda s: s.key_by("k").match_rows("x", FALLS),
+    "row pattern, all rows, within": lambda s: s.key_by("k").match_rows("x", SLOW_RISE),
+    "row pattern without a key": lambda s: s.match_rows("x", FALLS),
     "distinct in time": lambda s: s.key_by("k", "v").distinct("x", within="8s"),
     "distinct": lambda s: s.key_by("k", "v").distinct("once").select("x", "k", "v"),
     "window over a table": lambda s: updated(s).key_by("k").window(ps.tumbling("20s")).aggregate("x", t="sum(n)"),

@@ -19,6 +19,7 @@ from penstock.graph.nodes import (
     Fold,
     IntervalJoin,
     Keyed,
+    MatchRows,
     Node,
     Port,
     Process,
@@ -50,7 +51,7 @@ from penstock.graph.state.schema import Settings, StateField, StateSchema
 Fields = tuple[StateField, ...]
 
 
-KEEP_RECORDS = (Top, TopChanges, Sort, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers)
+KEEP_RECORDS = (Top, TopChanges, Sort, MatchRows, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers)
 """Steps that keep records as they are."""
 
 
@@ -129,8 +130,9 @@ def _settings(node: Keyed, graph: Graph) -> Settings:
         return _over_table(node, graph)
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
-    if isinstance(node, Sort):
-        return (*_timed(node.timed_by), *_optional("span", node.span))
+    if isinstance(node, Sort | MatchRows):
+        more = _optional("span", node.span) if isinstance(node, Sort) else tuple(node.pattern.settings().items())
+        return (*_timed(node.timed_by), *more)
     if isinstance(node, Distinct | DistinctInTime):
         found = "earliest" if isinstance(node, DistinctInTime) else "first to come"
         return (("record", found), *_timed(node.timed_by), *_optional("span", node.within))

@@ -21,6 +21,7 @@ from penstock.graph.nodes import (
     Explode,
     Feedback,
     FunctionColumns,
+    MatchRows,
     Node,
     Port,
     Select,
@@ -49,8 +50,8 @@ def called(graph: Graph) -> Graph:
 
 
 def _splits(node: Node) -> bool:
-    """Whether calls are taken out of a step. The condition of a join is computed for pairs, in Python, with its calls in it."""
-    return node.has_functions and not isinstance(node, FunctionColumns | StreamJoin)
+    """Whether calls are taken out of a step. Conditions of joins and of patterns look at several records, in Python, with their calls in them."""
+    return node.has_functions and not isinstance(node, FunctionColumns | StreamJoin | MatchRows)
 
 
 @dataclass

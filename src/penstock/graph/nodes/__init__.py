@@ -18,6 +18,7 @@ from penstock.graph.nodes.join import (
 from penstock.graph.nodes.keyed import AggregateBy, AggregateStep, Combine, Fold, Keyed, Parts, Process, Reduce
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
+from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
     AsRecords,
@@ -48,6 +49,7 @@ __all__ = [
     "LATE_RIGHT",
     "OUT",
     "OTHERWISE",
+    "TIMED_OUT",
     "AggregateBy",
     "AggregateStep",
     "AsOfJoin",
@@ -79,6 +81,7 @@ __all__ = [
     "Map",
     "MapAsync",
     "MapBatches",
+    "MatchRows",
     "Node",
     "OnError",
     "Output",

@@ -20,7 +20,8 @@ OP = "op"
 INSERT, BEFORE, AFTER, DELETE = "insert", "update_before", "update_after", "delete"
 
 
-def _check_terms(terms: Iterable[Term], schema: Schema) -> None:
+def check_terms(terms: Iterable[Term], schema: Schema) -> None:
+    """Refuses an order of fields that are not there, or that have parts."""
     for term in terms:
         kind = schema.field(term.column).type
         if isinstance(kind, t.Array | t.Map | t.Struct):
@@ -40,12 +41,12 @@ def check_top(n: object, by: tuple[Term, ...], into: str, schema: Schema) -> Non
         raise FlowError(f"top needs a whole number of records per key, at least 1, got {n!r}")
     if not by:
         raise FlowError("top needs an order, such as by='score desc'")
-    _check_terms(by, schema)
+    check_terms(by, schema)
     if into in schema:
         raise SchemaError(f"top puts the rank into {into!r}, which is a field already; say into='another name'")
 
 
-def _time_of(node: Node, given: Inputs, what: str) -> TimeField:
+def time_of(node: Node, given: Inputs, what: str) -> TimeField:
     """Where the event time of the input is, which must have one."""
     if given[0].event_time is None:
         raise FlowError(
@@ -74,7 +75,7 @@ class Distinct(Keyed):
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is, if a span of it is asked for."""
-        timed = None if self.within is None else _time_of(self, given, "distinct within a time")
+        timed = None if self.within is None else time_of(self, given, "distinct within a time")
         return replace(self, timed_by=timed)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
@@ -107,7 +108,7 @@ class BufferedStep(Keyed):
 
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is."""
-        return replace(self, timed_by=_time_of(self, given, self.needs_time))
+        return replace(self, timed_by=time_of(self, given, self.needs_time))
 
     @property
     def needs_time(self) -> str:
@@ -167,7 +168,7 @@ class Sort(BufferedStep):
     def check(self, given: Inputs) -> None:
         """The order is of plain fields."""
         super().check(given)
-        _check_terms(self.by, given[0].schema)
+        check_terms(self.by, given[0].schema)
         if self.span and not self.by:
             raise FlowError("sort within a span needs an order, such as by='score desc'")
 

@@ -13,7 +13,7 @@ Each look becomes a named input of an ordinary expression, so that what types an
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from penstock.errors import ExpressionError, nearest
@@ -55,6 +55,7 @@ class Navigation:
         step: how many events of the match, of any stage, from there: below zero is before.
         aggregate: what is computed of all events.
         final: whether events are meant which are taken later; None where it was not said.
+        distinct: whether an aggregate is over different values alone; count(distinct x) is an aggregate of its own.
     """
 
     look: Look
@@ -65,6 +66,7 @@ class Navigation:
     step: int = 0
     aggregate: Aggregate | None = None
     final: bool | None = None
+    distinct: bool = False
 
     def __str__(self) -> str:
         if self.look is Look.MATCH_NUMBER:
@@ -100,7 +102,9 @@ def value_schema(schema: Schema) -> Schema:
     return Schema((*schema.fields, t.Field(CLASSIFIER, t.STRING)), internal=True)
 
 
-def navigated(written: Expr, schema: Schema, variables: Collection[str], own: str = "") -> Navigated:
+def navigated(
+    written: Expr, schema: Schema, variables: Collection[str], own: str = "", *, distinct: bool = False
+) -> Navigated:
     """An expression with its looks at other events taken out as inputs.
 
     Args:
@@ -108,11 +112,12 @@ def navigated(written: Expr, schema: Schema, variables: Collection[str], own: st
         schema: the fields of an event.
         variables: the names of stages, and of unions of them.
         own: the stage whose condition it is; `own.x` is the field of the event that is asked about.
+        distinct: whether DISTINCT may stand in any aggregate, and not in count alone.
 
     Raises:
         ExpressionError: it cannot be typed, or looks where nothing is.
     """
-    reader = _Reader(schema, variables, own)
+    reader = _Reader(schema, variables, own, distinct)
     expr = reader.read(written.expr if isinstance(written, Alias) else written)
     fields = tuple(t.Field(f"{_INPUT}{at}", look.type) for at, look in enumerate(reader.inputs))
     whole = Schema((*schema.fields, *fields), internal=True) if fields else schema
@@ -130,7 +135,8 @@ def need_condition(what: str, written: Expr, schema: Schema, variables: Collecti
 class _Reader:
     """Takes the looks out of one expression."""
 
-    def __init__(self, schema: Schema, variables: Collection[str], own: str) -> None:
+    def __init__(self, schema: Schema, variables: Collection[str], own: str, distinct: bool) -> None:
+        self.distinct = distinct
         self.schema = schema
         self.values = value_schema(schema)
         self.variables = variables
@@ -276,14 +282,17 @@ class _Reader:
         extra = () if node.condition is None else (node.condition,)
         variable, plain = self.one_stage(node, (*node.args, *extra))
         args, condition = (plain[:-1], plain[-1]) if extra else (plain, None)
-        over = AggregateCall(node.name, replace(node, args=args, condition=condition)).over(self.values)
-        return Navigation(Look.AGGREGATE, over.type, variable, aggregate=over)
+        distinct = self.distinct and node.distinct and node.name != "count"
+        call = replace(node, args=args, condition=condition, distinct=node.distinct and not distinct)
+        over = AggregateCall(node.name, call).over(self.values)
+        return Navigation(Look.AGGREGATE, over.type, variable, aggregate=over, distinct=distinct)
 
     def one_stage(self, node: Call, args: Iterable[Expr]) -> tuple[str, tuple[Expr, ...]]:
         """The only stage that arguments name, and the arguments as expressions over one event of it."""
         args = tuple(args)
-        names = sorted({each.expr.name for arg in args for each in each_of(arg) if self.is_field(each)})  # type: ignore[attr-defined]  # a field of a stage
-        plain = [to_text(each) for arg in args for each in _fields_alone(arg, self.is_field)]
+        named = [self.named_stage(each) for arg in args for each in each_of(arg)]
+        names = sorted({name for name in named if name is not None})
+        plain = [to_text(each) for arg in args for each in _alone(arg, lambda e: self.named_stage(e) is not None)]
         if len(names) > 1 or (names and plain):
             raise ExpressionError(
                 f"{to_text(node)}: its argument is over the events of one stage, got {', '.join([*names, *plain])}"
@@ -291,9 +300,14 @@ class _Reader:
         made = tuple(rewritten(arg, self.unprefixed) for arg in args)
         return (names[0] if names else ""), made
 
-    def is_field(self, node: Expr) -> bool:
-        """Whether a node is a field of a stage, or its classifier."""
-        return isinstance(node, GetField) and self.is_variable(node.expr)
+    def named_stage(self, node: Expr) -> str | None:
+        """The stage that a field or a classifier is of, where it names one."""
+        if isinstance(node, GetField) and isinstance(node.expr, Column) and self.is_variable(node.expr):
+            return node.expr.name
+        if isinstance(node, Call) and node.name == "classifier" and node.args:
+            stage = node.args[0]
+            return stage.name if isinstance(stage, Column) and self.is_variable(stage) else None
+        return None
 
     def unprefixed(self, node: Expr) -> Expr | None:
         """a.x as x; classifier(...) as the hidden field."""
@@ -313,14 +327,14 @@ class _Reader:
         return at
 
 
-def _fields_alone(node: Expr, is_field: object) -> list[Column]:
-    """The plain columns of an expression, those of a stage's fields left out."""
-    assert callable(is_field)
-    if is_field(node):
+def _alone(node: Expr, is_named: Callable[[Expr], bool]) -> list[Expr]:
+    """The fields and classifiers of an expression that name no stage."""
+    plain = node.plain()
+    if is_named(plain):
         return []
-    if isinstance(node, Column):
-        return [node]
-    return [each for child in node.plain().children() for each in _fields_alone(child, is_field)]
+    if isinstance(plain, Column) or (isinstance(plain, Call) and plain.name == "classifier"):
+        return [plain]
+    return [each for child in plain.children() for each in _alone(child, is_named)]
 
 
 def _number(node: Expr) -> int | None:

@@ -1,0 +1,1 @@
+"""Patterns and rules as text."""

@@ -1,0 +1,1 @@
+"""Kernels of patterns: every run, and the preferred match."""

@@ -1,0 +1,187 @@
+"""The kernel of a row pattern: rows wait until event time has passed them, then the search goes on over each key that has new ones.
+
+A key keeps the rows that a match may still need, as rows of its own in the state, and how far its search has come. A match is emitted when no
+later row can change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
+from penstock.graph.schema import Schema
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.table import KEY_HASH
+from penstock.graph.state.timers import EVENT, STEP, Timers
+from penstock.graph.times import FOREVER, NEVER, Times
+from penstock.kernels.base import Context, Out
+from penstock.kernels.joins.rows import one_batch
+from penstock.kernels.keyed.keyed import hashes_of, prefetch
+from penstock.kernels.ordering.sort import BufferKernel, keys_in, with_key_hashes
+from penstock.kernels.patterns.rows.grouped import KeyedRows, grouped
+from penstock.kernels.patterns.rows.measures import Measures, Output
+from penstock.kernels.patterns.rows.search import Now, Progress, Rows, RowSearch
+from penstock.kernels.patterns.rows.values import RowValues
+from penstock.kernels.records.arrow import arrow_schema, arrow_type, to_columns
+from penstock.kernels.records.chunk import Chunk
+
+Key = tuple[Any, ...]
+ALL: Key = (0,)
+"""The key of a step without one."""
+
+
+class MatchRowsKernel(BufferKernel):
+    """The matches of a row pattern."""
+
+    node: MatchRows  # type: ignore[assignment]  # it is no step that emits what it buffers
+
+    def __init__(self, node: MatchRows, schema: Schema) -> None:
+        super().__init__(node, schema)  # type: ignore[arg-type]  # it has the settings of one
+        expressions = node.expressions(schema)
+        self.search = RowSearch(node, expressions, schema)
+        self.measures = Measures(node, expressions, schema)
+        self.shape = arrow_schema(schema)
+        keys = tuple(Column(k, arrow_type(schema.field(k).type)) for k in node.keys)
+        self.key_columns = keys or (Column("all", pa.int64()),)
+        self.has_timed_out = any(o.name == TIMED_OUT for o in node.outputs)
+
+    def open(self, context: Context) -> None:
+        """Finds the rows that event time has not passed, and what is kept of each key."""
+        self.state = context.state(self.node.name)
+        self.state.describe(self._layout())
+        self.timers = context.timers(self.node.name)
+        self.timers.hash_with(self._hashes)
+        self.waiting = context.table(self.node.waiting)
+        self.table_timers: Timers = context.timers(self.node.waiting)
+
+    def _layout(self) -> Layout:
+        """The rows of a key, and how far its search has come."""
+        rows = pa.list_(pa.struct(list(self.shape)))
+        numbers = tuple(Column(name, pa.int64()) for name in ("start", "before", "matches", "matched"))
+        return Layout(self.key_columns, (Column("rows", rows), *numbers), timers=True)
+
+    def _hashes(self, keys: list[Key]) -> list[int]:
+        return hashes_of(keys, self.key_columns) if self.node.keys else [0] * len(keys)
+
+    def wake_at(self, time: int) -> None:
+        """Sets when event time passes the next row that waits."""
+        self.table_timers.set(STEP, EVENT, time)
+
+    def wake(self, clock: str) -> int:
+        """The earliest time at which a row is passed, or the time of a match is up."""
+        return min(super().wake(clock), self.table_timers.next(clock))
+
+    def advance(self, times: Times) -> Out:
+        """The matches that are sure now."""
+        self.move(times)
+        edge = self.edge(times.watermark)
+        due = self.due(edge)
+        if edge > NEVER:
+            self.waiting.forget(edge)
+        woken = [timer.key for timer in self._timers.due(EVENT, times.watermark)]
+        rows = self._gathered(due, woken)
+        if rows is not None:
+            yield from self._found(rows, Now(times.watermark))
+
+    @property
+    def _timers(self) -> Timers:
+        assert self.timers is not None
+        return self.timers
+
+    def _gathered(self, due: pa.Table | None, woken: list[Key]) -> KeyedRows | None:
+        """The new rows and those that are kept of the same keys, by key and in order."""
+        new = {} if due is None else self._keys(due)
+        keys = new | dict.fromkeys(woken)
+        if not keys:
+            return None
+        named = list(keys)
+        hashes = list(new.values()) if len(new) == len(named) else self._hashes(named)
+        prefetch(self.state, named, hashes, self.key_columns)
+        self.progress = {key: self._progress(key) for key in named}
+        kept = [row for key in named for row in (self.state.get(key) or ((),))[0] or ()]
+        tables = [self._kept(kept)] if kept else []
+        tables += [] if due is None else [pa.Table.from_batches([one_batch(due)])]
+        if not tables:
+            return None
+        return grouped(pa.concat_tables(tables, promote_options="default"), self.node, self.schema)
+
+    def _keys(self, rows: pa.Table) -> dict[Key, int]:
+        hashes = rows.column(KEY_HASH).to_pylist()
+        if not self.node.keys:
+            return {ALL: 0}
+        return dict(zip(keys_in(rows, self.node.keys), hashes, strict=True))
+
+    def _progress(self, key: Key) -> Progress:
+        kept = self.state.get(key)
+        return Progress() if kept is None else Progress(*kept[1:])
+
+    def _kept(self, rows: list[Any]) -> pa.Table:
+        """Rows from the state, with their key hash and time."""
+        array = pa.array(rows, pa.struct(list(self.shape)))
+        batch = pa.RecordBatch.from_struct_array(array)
+        chunk = Chunk(self.schema, batch=batch)
+        return pa.Table.from_batches([with_key_hashes(chunk, self.node.keys, self.node.timed_by)])
+
+    def _found(self, rows: KeyedRows, now: Now) -> Iterator[tuple[str, Chunk]]:
+        values = RowValues(rows.batch)
+        masks = self.search.masks.of(rows.batch, rows.first, rows.after)
+        seen = Rows(values, masks, rows.times, self._starts(masks))
+        found, late = self.measures.output(rows.batch, values), None
+        if self.has_timed_out:
+            late = self.measures.output(rows.batch, values)
+        for key, span in rows.keys(ALL):
+            progress = self.progress[key]
+            self.search.run(seen, span, progress, now, found, late)
+            self._keep(key, rows, span, progress, now)
+        yield from self._emitted("out", found, one=self.node.pattern.rows.is_one)
+        if late is not None:
+            yield from self._emitted(TIMED_OUT, late, one=True)
+
+    def _starts(self, masks: Any) -> list[int] | None:
+        bits = self.search.first_bits
+        if bits is None or len(self.search.masks.conditions) > 62:
+            return None
+        found: list[int] = np.flatnonzero(np.array(masks, np.int64) & bits).tolist()
+        return found
+
+    def _emitted(self, port: str, output: Output, *, one: bool) -> Iterator[tuple[str, Chunk]]:
+        if not len(output):
+            return
+        schema = self.node.output(port).schema
+        fields = output.fields(self.node.keys if one else self.schema.names)
+        shape = arrow_schema(schema)
+        arrays = [a.cast(f.type) for a, f in zip([*fields, *output.values()], shape, strict=True)]
+        yield port, Chunk(schema, batch=pa.RecordBatch.from_arrays(arrays, schema=shape))
+
+    def _keep(self, key: Key, rows: KeyedRows, span: range, progress: Progress, now: Now) -> None:
+        """Keeps what a later search needs of a key, and when it has something to do without a new row."""
+        if now.has_ended:
+            if self.state.get(key) is not None:
+                self.state.delete(key)
+            return
+        waits = progress.start < len(span)
+        if waits:
+            self._timers.set(key, EVENT, self._due_at(rows.times[span.start + progress.start], now))
+        else:
+            self._timers.delete(key, EVENT)
+        left, dropped = self.search.left_of(progress)
+        kept = _listed(rows.batch.slice(span.start + dropped, len(span) - dropped))
+        if kept or left.before or left.matches:
+            self.state.put(key, (kept, left.start, left.before, left.matches, left.matched))
+        elif self.state.get(key) is not None:
+            self.state.delete(key)
+
+    def _due_at(self, start: int, now: Now) -> int:
+        """When the time of a match that starts at some time is up, if that is to come."""
+        within = self.node.pattern.within
+        return FOREVER if within is None or start + within <= now.watermark else start + within
+
+
+def _listed(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows as dicts, with maps as dicts too."""
+    columns = to_columns(batch)
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]

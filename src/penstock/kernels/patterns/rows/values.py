@@ -1,0 +1,106 @@
+"""The rows of a batch as the expressions of a row pattern read them: by column where Arrow can, one by one where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graph import types as t
+from penstock.graph.arrays import BoolArray, IntArray
+from penstock.graph.expr import Column, Expr, columns_of
+from penstock.graph.nodes import Node
+from penstock.graph.schema import Schema
+from penstock.kernels.base import RecordFailed
+from penstock.kernels.expr.arrays import compile_arrays
+from penstock.kernels.expr.evaluate import compile_expr
+from penstock.kernels.records.arrow import arrow_type, to_columns
+
+NOTHING = "__nothing"
+"""The column of a batch of rows that no expression reads."""
+ColumnMaker = Callable[[pa.RecordBatch], pa.Array]
+
+
+class RowValues:
+    """Rows in order, as tuples that are made when they are asked for."""
+
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+
+    @cached_property
+    def _columns(self) -> list[list[Any]]:
+        return to_columns(self.batch)
+
+    def __getitem__(self, at: int) -> tuple[Any, ...]:
+        return tuple([column[at] for column in self._columns])
+
+
+def column_maker(node: Node, expr: Expr, schema: Schema) -> ColumnMaker:
+    """A function from a batch to the values of an expression: by Arrow, or row by row where Arrow has no such function."""
+    if isinstance(expr, Column):
+        return lambda batch: batch.column(expr.name)
+    used = tuple(name for name in schema.names if name in columns_of(expr))
+    fields = Schema(tuple(schema.field(name) for name in used) or (t.Field(NOTHING, t.INT),), internal=True)
+    quick, slow = compile_arrays(expr, fields), _by_row(node, expr, fields)
+
+    def made(batch: pa.RecordBatch) -> pa.Array:
+        picked = _picked(batch, used)
+        try:
+            return slow(picked) if quick is None else quick(picked)
+        except pa.ArrowInvalid:
+            return slow(picked)
+
+    return made
+
+
+def batch_of(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
+    """A batch of so many rows, also without columns."""
+    made = columns or {NOTHING: pa.nulls(rows, pa.int32())}
+    return pa.record_batch(list(made.values()), list(made))
+
+
+def _picked(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+    """Some columns of a batch; where there are none one that stands for its rows."""
+    return batch_of({name: batch.column(name) for name in names}, batch.num_rows)
+
+
+def _by_row(node: Node, expr: Expr, schema: Schema) -> ColumnMaker:
+    from penstock.graph.expr import type_of_expr
+
+    run, kind = compile_expr(expr, schema), arrow_type(type_of_expr(expr, schema))
+
+    def made(batch: pa.RecordBatch) -> pa.Array:
+        values: list[Any] = []
+        row: tuple[Any, ...] = ()
+        try:
+            for row in zip(*to_columns(batch), strict=True):
+                values.append(run(row))
+        except Exception as error:
+            raise RecordFailed(node, row, None, error) from error
+        return pa.array(values, kind)
+
+    return made
+
+
+def true_rows(column: pa.Array) -> BoolArray:
+    """Which values are true; null is not."""
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), bool)
+    made: BoolArray = column.fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
+    return made
+
+
+def moved(column: pa.Array, step: int, first: IntArray, after: IntArray) -> pa.Array:
+    """A column with the value `step` rows further on in each row; null where that is not a row of the same key.
+
+    Args:
+        column: the values.
+        step: how far; below zero is back.
+        first: for each row the first row of its key.
+        after: for each row the one after the last of its key.
+    """
+    at = np.arange(len(column)) + step
+    return column.take(pa.array(at, mask=(at < first) | (at >= after)))

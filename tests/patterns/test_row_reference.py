@@ -1,0 +1,110 @@
+"""Row patterns against the definition: random small patterns, each over the rows of up to five keys, in one batch and in pieces."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import penstock as ps
+from penstock.graph.expr import as_expr
+from penstock.graph.order import Term
+from penstock.graph.patterns.pattern import AfterMatch, Skip
+from penstock.graph.patterns.row_pattern import MatchClause, RowPattern, RowsPerMatch
+from penstock.graph.times import to_moment
+from penstock.kernels.base import RecordFailed
+from tests.kernels.hosts import SECOND, Record, hostile, in_one_batch
+from tests.patterns.row_cases import CONDITIONS, MEASURES, PLAIN, SUBSETS, RowCase, cases
+
+SKIPS = {
+    "past last row": Skip.PAST_LAST,
+    "to next row": Skip.TO_NEXT,
+    "to first": Skip.TO_FIRST,
+    "to last": Skip.TO_LAST,
+}
+CALM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+def flow_of(case: RowCase) -> ps.Flow:
+    pattern = RowPattern(
+        case.root,
+        tuple(SUBSETS.items()),
+        RowsPerMatch(case.rows),
+        AfterMatch(SKIPS[case.after[0]], case.after[1]),
+        None if case.within is None else case.within * SECOND,
+        (Term("id"),),
+    )
+    define = tuple((name, as_expr(CONDITIONS[at][0])) for name, at in case.define.items())
+    measures = tuple((f"m{i}", as_expr(MEASURES[at][0])) for i, at in enumerate(case.measures))
+    flow = ps.Flow("rows")
+    source = flow.source("rows", ps.items([], "k int, id int, n int, ts timestamp"), event_time="ts")
+    source.key_by("k").match_rows("found", MatchClause(pattern, define, measures)).sink("out", ps.console())
+    return flow
+
+
+def expected(case: RowCase) -> list[tuple[Any, ...]] | None:
+    """What the definition says, by key; None where the search fails."""
+    found: list[tuple[Any, ...]] = []
+    for key, rows in enumerate(case.keys):
+        try:
+            made = case.reference.run([{"n": n, "t": time} for n, time in rows])
+        except LookupError:
+            return None
+        for at, *measures in made:
+            fields = () if at is None else (at, rows[at][0], moment(rows[at][1]))
+            found.append((key, *fields, *measures))
+    return found
+
+
+def moment(seconds: int) -> datetime.datetime:
+    return to_moment(seconds * SECOND)
+
+
+def records(case: RowCase) -> list[Record]:
+    each = [
+        ("rows", (key, at, n, moment(t)), t) for key, rows in enumerate(case.keys) for at, (n, t) in enumerate(rows)
+    ]
+    return sorted(each, key=lambda record: record[2])
+
+
+def check(case: RowCase, seed: int) -> None:
+    wanted = expected(case)
+    flow, given_records = flow_of(case), records(case)
+    end = (max((t for _, _, t in given_records), default=0) + 1) * SECOND
+    if wanted is None:
+        with pytest.raises(RecordFailed, match="after_match skips"):
+            in_one_batch(flow.graph, given_records, end, 0)
+        return
+    assert in_order(in_one_batch(flow.graph, given_records, end, 0).out) == wanted
+    assert in_order(hostile(flow.graph, given_records, end, 0, seed).out) == wanted
+
+
+def in_order(out: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+    """What was emitted, by key; that of one key in the order in which it was."""
+    return sorted((tuple(row) for row in out.get("out", [])), key=lambda row: row[0])
+
+
+@given(cases(PLAIN), st.integers(0, 1_000_000))
+@settings(CALM, max_examples=400)
+def test_matches_are_those_of_the_definition(case: RowCase, seed: int) -> None:
+    check(case, seed)
+
+
+@given(cases(CONDITIONS), st.integers(0, 1_000_000))
+@settings(CALM, max_examples=400)
+def test_matches_with_conditions_that_look_back_are_those_of_the_definition(case: RowCase, seed: int) -> None:
+    check(case, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_many_matches_are_those_of_the_definition(part: int) -> None:
+    @given(cases(CONDITIONS if part % 2 else PLAIN), st.integers(part * 1_000_000, part * 1_000_000 + 999_999))
+    @settings(CALM, max_examples=2_000, derandomize=False)
+    def many(case: RowCase, seed: int) -> None:
+        check(case, seed)
+
+    many()
