@@ -1,5 +1,6 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
+from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.rules.files import rules
 from penstock.frontends.streams.flow import Flow
@@ -92,6 +93,7 @@ __all__ = [
     "list_of",
     "lit",
     "map_of",
+    "pattern_text",
     "postgres",
     "postgres_changes",
     "postgres_schema",

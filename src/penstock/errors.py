@@ -6,6 +6,7 @@
     │   ├── UnknownName       a stream, step or port that does not exist
     │   ├── SchemaError       a missing field, a type that does not fit, an unreadable schema
     │   ├── ExpressionError   an expression that cannot be read or typed
+    │   ├── PatternError      a pattern text or a pattern's JSON that cannot be read
     │   ├── LoopError         a loop without a feedback edge
     │   └── CaptureError      a function that holds something which cannot travel to a worker
     ├── OptionError           an option of a run or of a command is unknown, unreadable, or does not go with another
@@ -50,7 +51,17 @@ class SchemaError(FlowError):
 
 
 class ExpressionError(FlowError):
-    """An expression that cannot be read or typed."""
+    """An expression that cannot be read or typed. Where it could not be read, `at` is the position in its text, and `reason` why."""
+
+    at: int | None = None
+    reason: str = ""
+
+
+class PatternError(FlowError):
+    """A pattern that cannot be read. `line` and `column` say where in its text, both from 1; 0 where that is not known."""
+
+    line: int = 0
+    column: int = 0
 
 
 class LoopError(FlowError):

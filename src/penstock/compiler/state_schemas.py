@@ -21,6 +21,7 @@ from penstock.graph.nodes import (
     Keyed,
     MatchRows,
     Node,
+    OperatorMatch,
     Port,
     Process,
     Reduce,
@@ -51,7 +52,9 @@ from penstock.graph.state.schema import Settings, StateField, StateSchema
 Fields = tuple[StateField, ...]
 
 
-KEEP_RECORDS = (Top, TopChanges, Sort, MatchRows, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers)
+KEEP_RECORDS = (
+    Top, TopChanges, Sort, MatchRows, OperatorMatch, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers,
+)  # fmt: skip
 """Steps that keep records as they are."""
 
 
@@ -130,13 +133,20 @@ def _settings(node: Keyed, graph: Graph) -> Settings:
         return _over_table(node, graph)
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
-    if isinstance(node, Sort | MatchRows):
-        more = _optional("span", node.span) if isinstance(node, Sort) else tuple(node.pattern.settings().items())
-        return (*_timed(node.timed_by), *more)
+    if isinstance(node, Sort | MatchRows | OperatorMatch):
+        return _in_order(node)
     if isinstance(node, Distinct | DistinctInTime):
         found = "earliest" if isinstance(node, DistinctInTime) else "first to come"
         return (("record", found), *_timed(node.timed_by), *_optional("span", node.within))
     return _join(node) if isinstance(node, StreamJoin) else ()
+
+
+def _in_order(node: Sort | MatchRows | OperatorMatch) -> Settings:
+    """What must stay of a step that takes records in order."""
+    if isinstance(node, OperatorMatch):
+        return (("pattern", str(node.pattern)), *_timed(node.time))
+    more = _optional("span", node.span) if isinstance(node, Sort) else tuple(node.pattern.settings().items())
+    return (*_timed(node.timed_by), *more)
 
 
 def _window(node: Window) -> Settings:

@@ -28,6 +28,7 @@ from penstock.graph.nodes import (
     Endpoint,
     EventTime,
     Node,
+    OperatorMatch,
     Output,
     Port,
     Rules,
@@ -42,6 +43,7 @@ from penstock.graph.nodes.base import ALL, check_key, typed
 from penstock.graph.nodes.join import ON
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
+from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.schema import Schema
 
 J = TypeVar("J", bound=StreamJoin)
@@ -113,6 +115,15 @@ def add_distinct(builder: GraphBuilder, name: str, keyed: KeyedInput, within: in
     port = keyed.stream(builder, name)
     node = Distinct if (within is None if eager is None else eager) else DistinctInTime
     return builder.add(node(name, (port,), keyed.keys, within=within))
+
+
+def add_operator_match(
+    builder: GraphBuilder, name: str, keyed: KeyedInput, pattern: OperatorPattern, select: Columns | None
+) -> Port:
+    """Matches of a pattern of operators, by key; without a key all events belong together."""
+    if not keyed.keys:
+        keyed = KeyedInput(keyed.port, (ALL,), ((ALL, lit(0)),))
+    return builder.add(OperatorMatch(name, (keyed.stream(builder, name),), keyed.keys, pattern=pattern, select=select))
 
 
 @dataclass(frozen=True)

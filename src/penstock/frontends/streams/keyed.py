@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.frontends.streams.folding import Folding
+from penstock.frontends.streams.matching import KeyedMatching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import KeyedOrdering
 from penstock.frontends.streams.row_patterns import KeyedRowMatching
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 
 PER_KEY = (
-    "aggregate", "count", "distinct", "fold", "match_rows", "process", "reduce", "rules", "sort", "sum", "top", "update_state", "window",
+    "aggregate", "count", "distinct", "fold", "match", "match_rows", "process", "reduce", "rules", "sort", "sum", "top", "update_state", "window",
 )  # fmt: skip
 """The steps of a stream by key, for hints."""
 BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")
 
 
 @dataclass(frozen=True)
-class KeyedStream(Totals, Windowing, KeyedOrdering, Folding, KeyedRuling, KeyedRowMatching):
+class KeyedStream(Totals, Windowing, KeyedOrdering, Folding, KeyedRuling, KeyedRowMatching, KeyedMatching):
     """A stream seen by key, as `Stream.key_by` returns it. Its aggregates are running totals: whenever a key's total changes, it is emitted again.
 
     >>> import penstock as ps

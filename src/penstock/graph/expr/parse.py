@@ -28,7 +28,7 @@ from penstock.graph.expr.model import (
     Literal,
     lit,
 )
-from penstock.graph.expr.tokens import Token, pointed, tokenize
+from penstock.graph.expr.tokens import Token, tokenize, unreadable
 
 _KEYWORDS_TEXT = """
     and as between case cast div else end false from ilike in is like not null or rlike then true try_cast when
@@ -96,8 +96,7 @@ class Reader:
 
     def error(self, message: str, at: int | None = None) -> ExpressionError:
         """An error that points to a position, by default the next token."""
-        position = self.next.at if at is None else at
-        return ExpressionError(pointed(self.text, position, f"cannot read the expression: {message}"))
+        return unreadable(self.text, self.next.at if at is None else at, message)
 
     def take(self) -> Token:
         """The next token, and go on."""

@@ -46,7 +46,7 @@ def tokenize(text: str) -> list[Token]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if not found:
-            raise ExpressionError(_unreadable(text, at))
+            raise unreadable(text, at, _sign(text, at))
         kind = str(found.lastgroup)
         if kind != "space":
             tokens.append(Token(kind, _value(kind, found.group()), at))
@@ -96,11 +96,15 @@ def _value(kind: str, text: str) -> str:
     return text[1:-1].replace("``", "`") if kind == "quoted" else text
 
 
-def _unreadable(text: str, at: int) -> str:
+def _sign(text: str, at: int) -> str:
     sign = text[at]
-    why = (
-        f"the text after {sign} has no end"
-        if sign in "'\"`"
-        else f"{text[at:].split(maxsplit=1)[0]!r} cannot be read here"
-    )
-    return pointed(text, at, f"cannot read the expression: {why}")
+    if sign in "'\"`":
+        return f"the text after {sign} has no end"
+    return f"{text[at:].split(maxsplit=1)[0]!r} cannot be read here"
+
+
+def unreadable(text: str, at: int, reason: str) -> ExpressionError:
+    """What is wrong with an expression, and where."""
+    made = ExpressionError(pointed(text, at, f"cannot read the expression: {reason}"))
+    made.at, made.reason = at, reason
+    return made

@@ -16,6 +16,7 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, AggregateStep, Combine, Fold, Keyed, Parts, Process, Reduce
+from penstock.graph.nodes.operator_match import OperatorMatch
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
@@ -84,6 +85,7 @@ __all__ = [
     "MatchRows",
     "Node",
     "OnError",
+    "OperatorMatch",
     "Output",
     "Parts",
     "Port",

@@ -1,0 +1,200 @@
+"""The kernel of a pattern of operators: events in order of time, a machine for each key, and timers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.graph.nodes import LATE, OperatorMatch, Term
+from penstock.graph.nodes.operator_match import event_schema
+from penstock.graph.patterns.operator_conditions import over_match
+from penstock.graph.schema import Schema
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.table import TIME, TimeTable, key_hashes_of, some, times_of
+from penstock.graph.state.timers import EVENT, PROCESSING
+from penstock.graph.times import FOREVER, NEVER, Times, to_moment
+from penstock.kernels.base import Context, Out, RecordFailed
+from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
+from penstock.kernels.ordering.order import sorted_by
+from penstock.kernels.ordering.sort import given, keys_in, with_key_hashes
+from penstock.kernels.patterns.operators.build import running
+from penstock.kernels.patterns.operators.hits import Hits
+from penstock.kernels.patterns.operators.looks import compile_looks
+from penstock.kernels.patterns.operators.machine import Found, Machine
+from penstock.kernels.records.arrow import to_columns
+from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.stateless import shaped
+
+BATCH, ARRIVAL = "__batch", "__arrival"
+"""Hidden fields of an event that waits: the processing time of its batch, and its number there. They order events of the same time."""
+
+
+class OperatorKernel(KeyedKernel):
+    """A machine for each key. State is a text for each: the machine as JSON."""
+
+    node: OperatorMatch
+
+    def __init__(self, node: OperatorMatch, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.schema = schema
+        self.events = event_schema(schema)
+        self.running = running(node.pattern, self.events)
+        self.hits = Hits(self.running.filters, self.events)
+        self.select = [
+            compile_looks(over_match(e, self.events, node.pattern, node.keys), self.events)
+            for _, e in node.select or ()
+        ]
+        self.machines: dict[Key, Machine] = {}
+        self.fresh: list[pa.RecordBatch] = []
+        self.arrived = 0
+        self.first_waiting = FOREVER
+        self.clock = PROCESSING if node.time is None else EVENT
+
+    def layout(self) -> Layout:
+        """The machine of a key as JSON text, and its timer."""
+        return Layout(self.key_columns, (Column("pattern", pa.string(), str),), single=True, timers=True)
+
+    def open(self, context: Context) -> None:
+        """Finds the machines and the events that wait."""
+        super().open(context)
+        self.waits = self.timers = self.timers_of(context)
+        self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Keeps events until time has passed them; without event time they count at once."""
+        if not len(chunk):
+            return
+        rows = self._numbered(with_key_hashes(chunk, self.node.keys, self.node.time))
+        if self.node.time is None:
+            yield from self._made(self._taken(pa.Table.from_batches([rows])))
+            return
+        on_time = times_of(rows) >= max(self.times.previous, NEVER + 1)
+        if not on_time.all():
+            yield LATE, given(some(rows, ~on_time), self.events)
+        kept = some(rows, on_time)
+        if kept is not None:
+            self.fresh.append(kept)
+
+    def _numbered(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with where they stand among those of the same time."""
+        count = rows.num_rows
+        batch = pa.array(np.full(count, self.times.now, np.int64))
+        number = pa.array(np.arange(self.arrived, self.arrived + count, dtype=np.int64))
+        self.arrived += count
+        return rows.append_column(BATCH, batch).append_column(ARRIVAL, number)
+
+    def advance(self, times: Times) -> Out:
+        """Takes the events that time has passed, in order; then the timers that are due."""
+        self.move(times)
+        made = [] if self.node.time is None else self._passed(times.watermark)
+        until = times.watermark if self.clock == EVENT else times.now
+        if times.watermark >= FOREVER:
+            until = FOREVER
+        for due in self.waits.due(self.clock, until):
+            made += self._fired(due.key, until)
+        yield from self._made(made)
+
+    def _passed(self, edge: int) -> list[tuple[Key, Found]]:
+        """Takes the events before a time."""
+        assert self.waiting is not None
+        old = self.waiting.span(NEVER, edge)
+        new = pa.Table.from_batches(self.fresh) if self.fresh else None
+        self.fresh = []
+        passed = None if new is None else times_of(new) < edge
+        rest = None if new is None or passed is None else some(new, ~passed)
+        for batch in rest.to_batches() if rest is not None else ():
+            self.waiting.add(batch)
+        self.first_waiting = self.waiting.first(edge)
+        if edge > NEVER:
+            self.waiting.forget(edge)
+        due = [rows for rows in (old, None if new is None or passed is None else some(new, passed)) if rows is not None]
+        return self._taken(pa.concat_tables(due, promote_options="default")) if due else []
+
+    def _taken(self, rows: pa.Table) -> list[tuple[Key, Found]]:
+        """Gives events to the machines of their keys, in order."""
+        order = (Term(TIME), *self.node.pattern.order, Term(BATCH), Term(ARRIVAL))
+        rows = sorted_by(rows, order, ()).combine_chunks()
+        keys = keys_in(rows, self.node.keys)
+        prefetch(self.state, keys, key_hashes_of(rows).tolist(), self.key_columns)
+        batch = rows.select(list(self.events.names)).to_batches()[0]
+        values = list(zip(*to_columns(batch), strict=True))
+        times = [self.times.now] * len(values) if self.node.time is None else times_of(rows).tolist()
+        hits = self.hits.of(batch, values, lambda at, error: RecordFailed(self.node, values[at], None, error))
+        made: list[tuple[Key, Found]] = []
+        for key, time, row, bits in zip(keys, times, values, hits, strict=True):
+            made += self._event(key, time, row, bits)
+        for key in dict.fromkeys(keys):
+            self._set_timer(key)
+        return made
+
+    def _event(self, key: Key, time: int, row: tuple[object, ...], bits: int) -> list[tuple[Key, Found]]:
+        machine = self._machine(key)
+        if not bits and machine.has_started:
+            return []
+        try:
+            return [(key, found) for found in machine.take(time, row, bits)]
+        except Exception as error:
+            raise RecordFailed(self.node, row, None, error) from error
+
+    def _machine(self, key: Key) -> Machine:
+        made = self.machines.get(key)
+        if made is None:
+            made = self.machines[key] = Machine(self.node.pattern, self.running, self.events)
+            kept = self.state.get(key)
+            if kept is not None:
+                made.load(kept)
+        return made
+
+    def _fired(self, key: Key, until: int) -> list[tuple[Key, Found]]:
+        machine = self._machine(key)
+        try:
+            found = [(key, each) for each in machine.move(until)]
+        except Exception as error:
+            raise RecordFailed(self.node, f"none: a timer of key {key!r}", None, error) from error
+        self._set_timer(key)
+        return found
+
+    def _set_timer(self, key: Key) -> None:
+        due = self.machines[key].due
+        if due < FOREVER:
+            self.waits.set(key, self.clock, due)
+        else:
+            self.waits.delete(key, self.clock)
+
+    def _made(self, found: list[tuple[Key, Found]]) -> Out:
+        if found:
+            yield "out", shaped(self, "out", [self._record(key, each) for key, each in found])
+
+    def _record(self, key: Key, found: Found) -> tuple[object, ...]:
+        if self.node.select is None:
+            return self._whole(key, found)
+        shared = dict(zip(self.node.keys, key, strict=True))
+        row = tuple(shared.get(name) for name in self.events.names)
+        try:
+            return tuple(run(found.match, row) for run in self.select)
+        except Exception as error:
+            raise RecordFailed(self.node, found.match, None, error) from error
+
+    def _whole(self, key: Key, found: Found) -> tuple[object, ...]:
+        """The key, from when to when, and the events of each tag."""
+        names, match = self.events.names, found.match
+        begin = min((event.time for events in match.values() for event in events), default=found.time)
+        keys = [each for name, each in zip(self.node.keys, key, strict=True) if not name.startswith("__")]
+        tagged = [
+            [dict(zip(names, e.values, strict=True)) for e in match.get(tag, ())] for tag in self.node.pattern.tags
+        ]
+        return (*keys, to_moment(begin), to_moment(found.time), *tagged)
+
+    def barrier(self) -> Out:
+        """Puts what the machines hold into the state."""
+        for key, machine in self.machines.items():
+            self.state.put(key, machine.dump())
+        self.machines = {}
+        return ()
+
+    def wake(self, clock: str) -> int:
+        """When a timer is due, or an event that waits."""
+        timers = super().wake(clock)
+        if clock != EVENT or self.first_waiting >= FOREVER:
+            return timers
+        return min(timers, self.first_waiting + 1)

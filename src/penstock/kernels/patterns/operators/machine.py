@@ -1,0 +1,108 @@
+"""What runs for one key: the state of a pattern, moved by events and by time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from penstock.graph.patterns.operators import OperatorPattern
+from penstock.graph.schema import Schema
+from penstock.graph.times import FOREVER
+from penstock.kernels.patterns.operators.base import Outcome, Tick
+from penstock.kernels.patterns.operators.build import RunningPattern
+from penstock.kernels.patterns.operators.match import NOTHING, Event, Match, Pool, numbers_of
+
+MOST = 10_000
+"""How many timers may be due at one moment of a key; more is a pattern that goes round in circles."""
+
+
+class Found(NamedTuple):
+    """A match, and the time at which the pattern turned true."""
+
+    time: int
+    match: Match
+
+
+class Machine:
+    """A pattern over the events of one key. It starts with the first of them, and is over when the pattern has ended."""
+
+    def __init__(self, pattern: OperatorPattern, running: RunningPattern, schema: Schema) -> None:
+        self.pattern, self.running, self.schema = pattern, running, schema
+        self.state: object = None
+        self.next_number = 0
+
+    @property
+    def has_started(self) -> bool:
+        """Whether an event was taken."""
+        return self.next_number > 0
+
+    @property
+    def due(self) -> int:
+        """When the next timer is due; FOREVER when there is none."""
+        return FOREVER if self.state is None else self.running.root.due(self.state)
+
+    def take(self, time: int, values: tuple[object, ...], hits: int) -> list[Found]:
+        """What an event completes, and the timers up to its time before it."""
+        found = self._start(time) if not self.has_started else []
+        found += self.move(time)
+        event = Event(self.next_number, time, values)
+        self.next_number += 1
+        if hits and self.state is not None:
+            found += self._tick(Tick(time, event, hits))
+        return found
+
+    def move(self, time: int) -> list[Found]:
+        """What timers complete up to a time; FOREVER is the end of the input, with which all of them come."""
+        found: list[Found] = []
+        at, rounds = FOREVER, 0
+        while self.state is not None and (due := self.due) <= time and due < FOREVER:
+            rounds = rounds + 1 if due == at else 0
+            at = due
+            if rounds > MOST:
+                raise RuntimeError(f"the pattern {self.pattern} turns true without end at one moment")
+            found += self._tick(Tick(due, is_last=time >= FOREVER))
+        return found
+
+    def _start(self, time: int) -> list[Found]:
+        tick = Tick(time)
+        return self._found(self.running.root.start(NOTHING, tick), tick)
+
+    def _tick(self, tick: Tick) -> list[Found]:
+        if self.running.consumes and tick.event is not None:
+            tick = tick._replace(level=self.running.root.level(self.state, tick))
+        return self._found(self.running.root.take(self.state, tick), tick)
+
+    def _found(self, outcome: Outcome, tick: Tick) -> list[Found]:
+        self.state = outcome.state
+        matches = _apart(outcome.matches) if self.pattern.suppress_overlapping else list(outcome.matches)
+        if self.pattern.discard_partials and matches and self.state is not None:
+            numbers = set().union(*map(numbers_of, matches))
+            self.state = self.running.root.discard(self.state, numbers, tick)
+        return [Found(tick.time, match) for match in matches]
+
+    def dump(self) -> str:
+        """All of it as JSON."""
+        pool = Pool(self.schema)
+        state = None if self.state is None else [self.running.root.dump(self.state, pool)]
+        return json.dumps({"taken": self.next_number, "state": state, **pool.dump()}, separators=(",", ":"))
+
+    def load(self, kept: str) -> Machine:
+        """The same machine with what was kept."""
+        made = json.loads(kept)
+        self.next_number = made["taken"]
+        state = made["state"]
+        self.state = None if state is None else self.running.root.load(state[0], Pool(self.schema, made))
+        return self
+
+
+def _apart(matches: Iterable[Match]) -> list[Match]:
+    """Of matches that come at once, those that share no event with one before."""
+    made: list[Match] = []
+    taken: set[int] = set()
+    for match in matches:
+        numbers = numbers_of(match)
+        if not numbers & taken:
+            made.append(match)
+            taken |= numbers
+    return made
