@@ -21,6 +21,7 @@ from pathlib import Path
 import penstock
 import penstock.testing
 from penstock.frontends.streams.keyed import KeyedStream
+from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.frontends.streams.stream import Branches
 from penstock.frontends.streams.windows import WindowedStream
 from penstock.frontends.topology.declare import BoltDeclaration
@@ -31,6 +32,7 @@ RETURNED = {
     "KeyedStream": KeyedStream,
     "WindowedStream": WindowedStream,
     "Branches": Branches,
+    "PatternBuilder": PatternBuilder,
     "BoltDeclaration": BoltDeclaration,
 }
 """Classes that have no public name, because users get them from methods."""
@@ -39,6 +41,7 @@ NOT_MADE = (
     "KeyedStream",
     "WindowedStream",
     "Branches",
+    "PatternBuilder",
     "BoltDeclaration",
     "Row",
     "Tuple",
@@ -55,6 +58,13 @@ TYPES = {
     "Policy": "What happens to a record that fails: `fail`, `dead_letter`, `skip`, or what `ps.retry` returns.",
     "Written": "An aggregate: text such as `sum(n)`, an expression, or a `ps.Aggregator`, class or instance.",
     "Condition": "An expression that is true or false, as text or as `ps.Expr`; or a function of the record.",
+    "StageCondition": "What must hold for an event: an expression as text or `ps.Expr`, a function of the event, or one of the event and what was taken before.",
+    "Quantifier": "How often a stage is taken: `times`, `one_or_more`, `optional`, `consecutive`, `combinations`, `greedy`, `until`, `gap`.",
+    "Selected": "The fields of a match: a dict of names to expressions over its stages.",
+    "AnyPattern": "What `ps.pattern` or `ps.pattern_text` makes.",
+    "Alternatives": "What `ps.one_of` returns.",
+    "Pattern": "A pattern that is complete and checked.",
+    "Part": "A node of the tree of a pattern.",
     "On": "The fields of a join: one, several, or pairs of them as tuples or as a dict.",
     "Within": "How far apart in time the records of a join may be: one span for both sides, or two.",
     "Position": "Where to read from or to: `earliest`, `latest`, a datetime, or offsets as `{topic: {partition: offset}}`.",
@@ -91,8 +101,8 @@ PAGES = (
          ("console", "write_files", "write_topic", "write_kafka", "write_postgres", "write_redis", "write_http", "callback", "retry")),
     Page("windows.md", "Windows", "[Guide](../../guide/windows.md)",
          ("tumbling", "sliding", "session", "count_window", "global_window", "every_interval", "every_records")),
-    Page("patterns.md", "Patterns", "[Pattern text](../../guide/pattern-text.md), [row patterns](../../guide/row-patterns.md)",
-         ("pattern_text", "row_pattern")),
+    Page("patterns.md", "Patterns", "[Guide](../../guide/patterns.md), [pattern text](../../guide/pattern-text.md), [row patterns](../../guide/row-patterns.md)",
+         ("pattern", "PatternBuilder", "one_of", "pattern_text", "row_pattern")),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
          ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",

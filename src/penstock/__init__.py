@@ -4,6 +4,7 @@ from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.rules.files import rules
 from penstock.frontends.streams.flow import Flow
+from penstock.frontends.streams.patterns import one_of, pattern
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.aggregates.aggregate import Aggregator
@@ -93,6 +94,8 @@ __all__ = [
     "list_of",
     "lit",
     "map_of",
+    "one_of",
+    "pattern",
     "pattern_text",
     "postgres",
     "postgres_changes",

@@ -240,6 +240,20 @@ def two_keys() -> ps.Flow:
 
 
 @kept
+def patterns() -> ps.Flow:
+    """Conditions are computed natively; events that satisfy none are dropped before the shuffle, unless a stage is strict."""
+    flow = ps.Flow("patterns")
+    events = flow.source("events", ps.items([], "k string, kind string, n int, ts timestamp"), event_time="ts")
+    relaxed = ps.pattern("relaxed").begin("a", "kind = 'a'").followed_by("b", "kind = 'b' and n > a.n").within("10m")
+    events.key_by("k").match("relaxed", relaxed, select={"k": "k", "n": "b.n"}).sink("out", ps.console())
+    strict = ps.pattern("strict").begin("a", "kind = 'a'").next("b", "kind = 'b'")
+    events.match("strict", strict, select={"a": "a.n", "b": "b.n"}).sink("pairs", ps.console())
+    late = events.key_by("k").match("late", ps.pattern("one").begin("a", "kind = 'a'"), select={"n": "a.n"})
+    late.side("late").sink("late-out", ps.console())
+    return flow
+
+
+@kept
 def windows() -> ps.Flow:
     """Parts of native windows are made before the shuffle; late records that are read are found there too."""
     flow = ps.Flow("windows")

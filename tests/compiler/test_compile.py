@@ -22,6 +22,7 @@ from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
+from penstock.compiler.rewrites.match_columns import match_columns
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.prune_unused import prune_unused, unused
 from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
@@ -31,6 +32,7 @@ from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, star
 
 RULES: dict[Callable[[Plan], Plan], str] = {
     finish_aggregates: "computed",
+    match_columns: "patterns",
     call_functions: "functions",
     carry_changes: "tables",
     merge_with_state: "word_count",

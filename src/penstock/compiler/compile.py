@@ -15,6 +15,7 @@ from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
 from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
+from penstock.compiler.rewrites.match_columns import match_columns
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
 from penstock.compiler.rewrites.prune_unused import prune_unused
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
@@ -41,7 +42,7 @@ BOTH: tuple[Rewrite, ...] = (
     fuse_outputs,
     fuse_native,
 )
-FIRST: tuple[Rewrite, ...] = (finish_aggregates, call_functions, carry_changes)
+FIRST: tuple[Rewrite, ...] = (finish_aggregates, match_columns, call_functions, carry_changes)
 BOUNDED: tuple[Rewrite, ...] = (*FIRST, *BOTH, share_streams)
 ROUNDS: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_streams)
 LIVE: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_behind_union)

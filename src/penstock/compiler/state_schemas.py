@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.duration import shown
-from penstock.graph.expr import to_text
+from penstock.graph.expr import Expr, to_text
 from penstock.graph.graph import Graph
 from penstock.graph.ids import part_of
 from penstock.graph.nodes import (
@@ -19,6 +19,7 @@ from penstock.graph.nodes import (
     Fold,
     IntervalJoin,
     Keyed,
+    Match,
     MatchRows,
     Node,
     OperatorMatch,
@@ -31,7 +32,7 @@ from penstock.graph.nodes import (
     Window,
     WindowJoin,
 )
-from penstock.graph.nodes.base import TimeField
+from penstock.graph.nodes.base import TimeField, label
 from penstock.graph.nodes.changes import (
     AggregateChanges,
     Answers,
@@ -89,7 +90,7 @@ def schema_of_state(node: Node, graph: Graph, store: str) -> StateSchema:
     return StateSchema(node.name, node.kind, kind, keys, values, _settings(node, graph), droppable)
 
 
-def _values(node: Keyed, schema: Schema, store: str) -> Fields:
+def _values(node: Keyed, schema: Schema, store: str) -> Fields:  # noqa: PLR0911 - a line for each kind of step
     """The fields that a step keeps for records of a schema; none when it is nothing but the keys."""
     if isinstance(node, AggregateBy | AggregateChanges):
         return _computed(node.aggregates, addable=isinstance(node, AggregateBy))
@@ -106,6 +107,9 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:
         return _records(schema, addable=True)
     if isinstance(node, DistinctInTime) and store == node.kept:
         return ()
+    if isinstance(node, Match):
+        names = node.stored_fields(schema) if store == node.name else schema.names
+        return _records(schema.only(names)) if names else ()
     if isinstance(node, FoldChanges):
         result = _records(visible(node.output().schema))
         return (*_records(schema), *(replace(f, name=f"result.{f.name}") for f in result))
@@ -121,7 +125,7 @@ def _computed(aggregates: Iterable[Aggregate], *, addable: bool = False) -> Fiel
     return tuple(StateField(a.name, str(a.type), str(a), addable and a.own is None) for a in aggregates)
 
 
-def _settings(node: Keyed, graph: Graph) -> Settings:
+def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line for each kind of step
     """The settings that change the meaning of what is kept."""
     if isinstance(node, Window):
         return _window(node)
@@ -131,6 +135,8 @@ def _settings(node: Keyed, graph: Graph) -> Settings:
         return (*_over_table(node, graph), *_timed(node.timed_by))
     if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract | FoldChanges | Answers):
         return _over_table(node, graph)
+    if isinstance(node, Match):
+        return (*_timed(node.time), *_pattern(node))
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
     if isinstance(node, Sort | MatchRows | OperatorMatch):
@@ -147,6 +153,15 @@ def _in_order(node: Sort | MatchRows | OperatorMatch) -> Settings:
         return (("pattern", str(node.pattern)), *_timed(node.time))
     more = _optional("span", node.span) if isinstance(node, Sort) else tuple(node.pattern.settings().items())
     return (*_timed(node.timed_by), *more)
+
+
+def _pattern(node: Match) -> Settings:
+    """What must stay of a pattern, for the runs that are under way."""
+    conditions = tuple(
+        (f"condition of {test}", to_text(test.condition) if isinstance(test.condition, Expr) else label(test.condition))
+        for test in node.automaton.tests
+    )
+    return (*node.pattern.settings().items(), ("states", str(len(node.automaton.states))), *conditions)
 
 
 def _window(node: Window) -> Settings:

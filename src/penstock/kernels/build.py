@@ -35,6 +35,7 @@ from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.ordering import ranking, sort
+from penstock.kernels.patterns.kernel import MatchKernel
 from penstock.kernels.patterns.operators.kernel import OperatorKernel
 from penstock.kernels.patterns.rows.kernel import MatchRowsKernel
 from penstock.kernels.rules.changes import RuleTableKernel
@@ -82,6 +83,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.MatchRows: MatchRowsKernel,
     n.Top: ranking.TopKernel,
     n.OperatorMatch: OperatorKernel,
+    n.Match: MatchKernel,
     n.Changelog: log.ChangelogKernel,
     n.AsTable: log.AsTableKernel,
     c.AggregateChanges: AggregateChangesKernel,

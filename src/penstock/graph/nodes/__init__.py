@@ -16,6 +16,7 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, AggregateStep, Combine, Fold, Keyed, Parts, Process, Reduce
+from penstock.graph.nodes.match import Match
 from penstock.graph.nodes.operator_match import OperatorMatch
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
@@ -83,6 +84,7 @@ __all__ = [
     "MapAsync",
     "MapBatches",
     "MatchRows",
+    "Match",
     "Node",
     "OnError",
     "OperatorMatch",

@@ -18,7 +18,6 @@ from penstock.graph.patterns.tree import (
     Exclusion,
     Part,
     Permutation,
-    Predicate,
     Preference,
     Repeat,
     Sequence,
@@ -57,6 +56,10 @@ class AfterMatch:
         return f"{self.skip.value} {self.stage}".strip()
 
 
+NO_SKIP = AfterMatch()
+"""Every match is emitted."""
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A pattern over the events of a key; checked when it is made.
@@ -66,6 +69,7 @@ class Pattern:
         root: the tree.
         within: microseconds from the first event of a match to less than which the last must be, or None.
         gaps: microseconds by stage, less than which the event of the stage must be after the one taken before it.
+        rounds: microseconds by stage, less than which there may be between two repetitions of it.
         after_match: which runs are dropped after a match.
         order: fields by which events of the same time are ordered; else they are taken as they arrive.
 
@@ -77,8 +81,9 @@ class Pattern:
     root: Part
     within: int | None = None
     gaps: tuple[tuple[str, int], ...] = ()
-    after_match: AfterMatch = AfterMatch()
+    after_match: AfterMatch = NO_SKIP
     order: tuple[Term, ...] = ()
+    rounds: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         _check_names(self.root)
@@ -101,8 +106,9 @@ class Pattern:
         made = {"pattern": str(self.root)}
         if self.within is not None:
             made["within"] = shown(self.within)
-        if self.gaps:
-            made["gaps"] = ", ".join(f"{stage}: {shown(span)}" for stage, span in self.gaps)
+        for name, gaps in (("gaps", self.gaps), ("rounds", self.rounds)):
+            if gaps:
+                made[name] = ", ".join(f"{stage}: {shown(span)}" for stage, span in gaps)
         if self.after_match.skip is not Skip.NONE:
             made["after match"] = str(self.after_match)
         return made
@@ -165,7 +171,7 @@ def _check_pair(before: Part, after: Part) -> None:
 
 
 def _is_optional(part: Part) -> bool:
-    return isinstance(part, Repeat) and part.least == 0
+    return isinstance(part, Repeat) and part.least == 0 and part.most in (1, None)
 
 
 def _check_repeat(part: Repeat) -> None:
@@ -185,7 +191,11 @@ def _check_repeat(part: Repeat) -> None:
         )
     if part.preference is Preference.RELUCTANT:
         raise FlowError(f"reluctant repetitions belong to row patterns, where one match is preferred; got {part}")
-    if isinstance(part.part, Repeat) and not _is_optional(part):
+    if part.is_loop and can_be_empty(part.part) and not isinstance(part.part, Repeat):
+        raise FlowError(
+            f"{part.part} may take no event, so it cannot be repeated without end; make one of its stages mandatory"
+        )
+    if isinstance(part.part, Repeat) and (part.least, part.most) != (0, 1):
         raise FlowError(f"{part.part} is repeated already; a stage has one quantifier")
 
 
@@ -202,7 +212,7 @@ def _check_ends(pattern: Pattern) -> None:
 
 def _check_times(pattern: Pattern) -> None:
     known = [stage.name for stage in stages_of(pattern.root)]
-    for stage, span in pattern.gaps:
+    for stage, span in (*pattern.gaps, *pattern.rounds):
         if stage not in known:
             raise FlowError(f"within names stage {stage!r}; {nearest(stage, known)}")
         if pattern.within is not None and span > pattern.within:
@@ -218,12 +228,6 @@ def _check_times(pattern: Pattern) -> None:
 
 def _check_skip(pattern: Pattern) -> None:
     after = pattern.after_match
-    if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) and after.stage not in pattern.stages:
-        raise FlowError(f"after_match skips to stage {after.stage!r}; {nearest(after.stage, pattern.stages)}")
-
-
-def sees_taken(part: Part) -> bool:
-    """Whether a Python condition in the tree asks for what was taken before."""
-    conditions = [stage.condition for stage in stages_of(part)]
-    conditions += [each.until for each in walk(part) if isinstance(each, Repeat)]
-    return any(isinstance(each, Predicate) and each.sees_taken for each in conditions)
+    known = [stage.name for stage in stages_of(pattern.root)]
+    if after.skip in (Skip.TO_FIRST, Skip.TO_LAST) and after.stage not in known:
+        raise FlowError(f"after_match skips to stage {after.stage!r}; {nearest(after.stage, known)}")

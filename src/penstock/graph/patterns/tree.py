@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from penstock.graph.expr import Expr
@@ -242,3 +242,22 @@ def can_be_empty(part: Part) -> bool:
     if isinstance(part, Repeat):
         return part.least == 0 or can_be_empty(part.part)
     return all(map(can_be_empty, children(part))) if not isinstance(part, Absence) else True
+
+
+def with_conditions(part: Part, change: Callable[[Expr], Expr]) -> Part:
+    """The tree with its expressions changed."""
+    if isinstance(part, Stage):
+        return replace(part, condition=_changed(part.condition, change))
+    if isinstance(part, Sequence | Choice | Permutation):
+        return replace(part, parts=tuple(with_conditions(each, change) for each in part.parts))
+    if isinstance(part, Repeat):
+        return replace(part, part=with_conditions(part.part, change), until=_changed(part.until, change))
+    if isinstance(part, Exclusion):
+        return replace(part, part=with_conditions(part.part, change))
+    if isinstance(part, Absence):
+        return replace(part, stage=replace(part.stage, condition=_changed(part.stage.condition, change)))
+    return part
+
+
+def _changed(condition: Condition, change: Callable[[Expr], Expr]) -> Condition:
+    return change(condition) if isinstance(condition, Expr) else condition

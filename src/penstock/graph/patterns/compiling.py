@@ -1,0 +1,463 @@
+"""Compiles a pattern to its automaton, from the end of the pattern to its begin.
+
+>>> from penstock.graph.expr import parse
+>>> from penstock.graph.patterns.tree import Contiguity, Sequence, Stage
+>>> tree = Sequence((Stage("a", parse("n = 1")), Stage("b", parse("n = 2"))), (Contiguity.RELAXED,))
+>>> print(automaton_of(Pattern("p", tree)))
+a [start]: take a if a -> b
+b: take b if b -> end; ignore if not b
+end [final]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from penstock.graph.patterns.automaton import (
+    END,
+    TRUE,
+    Action,
+    Automaton,
+    Guard,
+    Kind,
+    State,
+    Test,
+    Transition,
+    both,
+    negated,
+)
+from penstock.graph.patterns.items import Item, head_of, items_of
+from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.tree import Condition, Contiguity, Stage
+
+
+def automaton_of(pattern: Pattern) -> Automaton:
+    """The automaton of a pattern."""
+    return _Compiler(pattern).compiled()
+
+
+@dataclass(eq=False)
+class _Way:
+    action: Action
+    target: _Node
+    guard: Guard
+    stage: str = ""
+
+
+@dataclass(eq=False)
+class _Node:
+    """A state under way."""
+
+    name: str
+    kind: Kind = Kind.NORMAL
+    gap: int | None = None
+    ways: list[_Way] = field(default_factory=list)
+
+    def take(self, target: _Node, guard: Guard, stage: str) -> None:
+        self.ways.append(_Way(Action.TAKE, target, guard, stage))
+
+    def ignore(self, target: _Node, guard: Guard) -> None:
+        self.ways.append(_Way(Action.IGNORE, target, guard))
+
+    def proceed(self, target: _Node, guard: Guard = TRUE) -> None:
+        self.ways.append(_Way(Action.PROCEED, target, guard))
+
+
+@dataclass(eq=False)
+class _Group:
+    """The group whose inside is being compiled."""
+
+    item: Item
+    is_first: bool
+    """Whether it is the first round of a repetition."""
+    heads: tuple[Guard, ...] = ()
+    """The conditions of the first stages of all alternatives."""
+
+    @property
+    def until(self) -> Condition:
+        return self.item.until
+
+
+@dataclass(eq=False)
+class _Place:
+    """An item where it stands: in which sequence, and in which group."""
+
+    items: tuple[Item, ...]
+    at: int
+    group: _Group | None
+    following: Item | None
+
+    @property
+    def item(self) -> Item:
+        return self.items[self.at]
+
+    @property
+    def is_head(self) -> bool:
+        """Whether it is the first of a group."""
+        return self.group is not None and self.at == 0
+
+    def before(self) -> Iterator[Item]:
+        """The items before it, from the nearest."""
+        return reversed(self.items[: self.at])
+
+
+class _Compiler:
+    """Builds the states from the end of the pattern to its begin."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.gaps: Mapping[str, int] = dict(pattern.gaps)
+        self.rounds: Mapping[str, int] = dict(pattern.rounds)
+        self.stops: dict[str, _Node] = {}
+        self.originals: dict[int, _Node] = {}
+        self.used: set[str] = set()
+        self.tests: list[Test] = []
+        self.numbers: dict[tuple[str, bool], int] = {}
+
+    def compiled(self) -> Automaton:
+        """The automaton."""
+        end = self.node(END, Kind.FINAL)
+        start = self.sequence(items_of(self.pattern.root), end, None, None)
+        ordered = self.ordered(start)
+        numbers = {id(node): at for at, node in enumerate(ordered)}
+        stages = self.pattern.stages
+        states = tuple(self.state(node, numbers, stages) for node in ordered)
+        return Automaton(states, 0, stages, tuple(self.tests), self.pattern.within)
+
+    def ordered(self, start: _Node) -> list[_Node]:
+        """The states that can be reached, from the start."""
+        found, waiting = [], [start]
+        while waiting:
+            node = waiting.pop(0)
+            if node not in found:
+                found.append(node)
+                waiting += [way.target for way in node.ways]
+        return found
+
+    def state(self, node: _Node, numbers: dict[int, int], stages: tuple[str, ...]) -> State:
+        """A state as it is kept."""
+        ways = [
+            Transition(
+                way.action, numbers[id(way.target)], way.guard, stages.index(way.stage) if way.stage in stages else -1
+            )
+            for way in node.ways
+        ]
+        return State(node.name, node.kind, tuple(ways), node.gap)
+
+    def node(self, name: str, kind: Kind = Kind.NORMAL) -> _Node:
+        """A new state."""
+        self.used.add(name)
+        return _Node(name, kind)
+
+    def taking_node(self, item: Item, kind: Kind = Kind.NORMAL) -> _Node:
+        """A new state in which an event of an item is waited for, and how long.
+
+        Of a repetition the state that is made first, which is its last, has no gap of its own.
+        """
+        is_new = item.name not in self.used
+        made = self.node(item.name, kind)
+        if not item.loops and not item.repeats:
+            made.gap = self.gaps.get(item.name)
+        elif not is_new:
+            made.gap = self.rounds.get(item.name)
+        return made
+
+    def sequence(self, items: tuple[Item, ...], sink: _Node, group: _Group | None, following: Item | None) -> _Node:
+        """The states of a sequence whose end is `sink`; its first state."""
+        for at in reversed(range(1, len(items))):
+            place = _Place(items, at, group, following)
+            sink = self.middle(place, sink)
+            following = items[at]
+        return self.converted(_Place(items, 0, group, following), sink)
+
+    def middle(self, place: _Place, sink: _Node) -> _Node:
+        """The states of an item that is not the first."""
+        if place.item.absence is None:
+            return self.converted(place, sink)
+        if place.item.absence:
+            return self.not_next(place, sink)
+        return self.not_until_end(place, sink) if sink.kind is Kind.FINAL else sink
+
+    def not_until_end(self, place: _Place, sink: _Node) -> _Node:
+        """An absence at the end of the pattern: a match when time is up."""
+        condition, name = self.taking(place, place.item), place.item.name
+        made = self.taking_node(place.item, Kind.PENDING)
+        made.proceed(self.stop(condition, name), condition)
+        made.ignore(made, negated(condition))
+        return made
+
+    def not_next(self, place: _Place, sink: _Node) -> _Node:
+        """The absence of the very next event."""
+        condition, name = self.taking(place, place.item), place.item.name
+        made = self.taking_node(place.item)
+        if sink.kind is Kind.FINAL:
+            made.ignore(sink, negated(condition))
+        else:
+            made.proceed(sink, negated(condition))
+        made.proceed(self.stop(condition, name), condition)
+        return made
+
+    def converted(self, place: _Place, sink: _Node) -> _Node:
+        """The states of an item with its quantifier."""
+        item = place.item
+        if item.loops:
+            looping = self.looping(place, self.without_absences(place, sink))
+            made = self.times(place, looping, sink)
+        elif item.repeats:
+            made = self.times(place, sink, sink)
+        else:
+            made = self.single(
+                place, sink, sink, self.taking(place, item), self.ignoring(place), item.optional, first=True
+            )
+        self.add_stops(place, made)
+        return made
+
+    def times(self, place: _Place, sink: _Node, onward: _Node) -> _Node:
+        """So many states one after the other."""
+        item, last = place.item, sink
+        inner = self.and_not_until(self.inner_ignoring(place), item)
+        take = both(self.not_until(item), self.taking(place, item))
+        if item.greedy and item.least != item.most:
+            self.make_greedy(item, sink, take)
+        for _ in range(item.least, item.most):
+            last = self.single(place, last, onward, take, inner, optional=True, first=False)
+            self.add_following_stop(place, last)
+        for _ in range(item.least - 1):
+            last = self.single(place, last, onward, take, inner, optional=False, first=False)
+            self.add_following_stop(place, last)
+        return self.single(place, last, onward, take, self.ignoring(place), item.optional, first=True)
+
+    def make_greedy(self, item: Item, sink: _Node, take: Guard) -> None:
+        """What follows goes on only with events that the repetition does not take."""
+        if item.until is not None:
+            self.originals[id(sink)] = self.copied(sink)
+        for way in sink.ways:
+            way.guard = both(way.guard, negated(take))
+
+    def single(
+        self,
+        place: _Place,
+        sink: _Node,
+        onward: _Node,
+        take: Guard,
+        ignore: Guard | None,
+        optional: bool,
+        *,
+        first: bool,
+    ) -> _Node:
+        """One state that takes an event; of an optional one also a state in which it has not been taken yet, which does not proceed."""
+        item = place.item
+        if not isinstance(item.body, Stage):
+            return self.grouped(place, sink, onward, optional, first)
+        made = self.taking_node(item)
+        after = self.without_absences(place, sink)
+        made.take(after, take, item.name)
+        if optional:
+            self.add_onward(item, made, onward)
+        if ignore is not None:
+            waiting = made
+            if optional or self.heads_optional_group(place):
+                waiting = self.node(item.name)
+                waiting.take(after, take, item.name)
+                waiting.ignore(waiting, ignore)
+                self.add_stops(place, waiting)
+            made.ignore(waiting, ignore)
+        return made
+
+    def add_onward(self, item: Item, made: _Node, onward: _Node) -> None:
+        """The way past an optional state."""
+        if item.greedy and item.until is not None:
+            until = self.ending(item)
+            made.proceed(self.originals[id(onward)], until)
+            made.proceed(onward, negated(until))
+        else:
+            made.proceed(onward)
+
+    def heads_optional_group(self, place: _Place) -> bool:
+        """Whether an item is the first of a group that may be left out."""
+        return place.is_head and place.group is not None and place.group.is_first and place.group.item.optional
+
+    def grouped(self, place: _Place, sink: _Node, onward: _Node, optional: bool, first: bool) -> _Node:
+        """The states of a group, once."""
+        made = self.inside(place, sink, first)
+        if optional:
+            made.proceed(onward)
+        return made
+
+    def inside(self, place: _Place, sink: _Node, first: bool) -> _Node:
+        """The states in a group, or those of all alternatives after a state that proceeds to each."""
+        item = place.item
+        assert not isinstance(item.body, Stage)
+        group = _Group(item, first, self.heads_of(place, item))
+        branches = [self.sequence(items, sink, group, place.following) for items in item.body]
+        if len(branches) == 1:
+            return branches[0]
+        head = self.node("choice")
+        for branch in branches:
+            head.proceed(branch)
+        return head
+
+    def heads_of(self, place: _Place, item: Item) -> tuple[Guard, ...]:
+        """The conditions of the first stages of alternatives, of those around them too."""
+        assert not isinstance(item.body, Stage)
+        around = place.group.heads if place.is_head and place.group is not None else ()
+        if len(item.body) == 1:
+            return around
+        return (*around, *(guard for items in item.body for guard in self.first_conditions(items[0], place.group)))
+
+    def first_conditions(self, item: Item, group: _Group | None) -> list[Guard]:
+        """The conditions of the first stages of an item."""
+        if isinstance(item.body, Stage):
+            return [self.test(item.body.condition, item.name)]
+        return [guard for items in item.body for guard in self.first_conditions(items[0], group)]
+
+    def looping(self, place: _Place, sink: _Node) -> _Node:
+        """A state that takes any number of events."""
+        item = place.item
+        if not isinstance(item.body, Stage):
+            return self.looping_group(place, sink)
+        ignore = self.and_not_until(self.inner_ignoring(place), item)
+        take = both(self.not_until(item), self.taking(place, item))
+        made = self.taking_node(item)
+        if item.greedy:
+            self.add_greedy_ways(place, made, sink)
+        else:
+            made.proceed(sink)
+        made.take(made, take, item.name)
+        self.add_following_stop(place, made)
+        if ignore is not None:
+            waiting = self.node(item.name)
+            waiting.take(made, take, item.name)
+            waiting.ignore(waiting, ignore)
+            made.ignore(waiting, ignore)
+            self.add_following_stop(place, waiting)
+        return made
+
+    def add_greedy_ways(self, place: _Place, made: _Node, sink: _Node) -> None:
+        """The ways out of a greedy loop: by the event that ends it, or by one that it does not take."""
+        item = place.item
+        until = self.ending(item) if item.until is not None else None
+        if until is not None:
+            copy = self.originals[id(sink)] = self.copied(sink)
+            made.proceed(copy, until)
+        made.proceed(sink, TRUE if until is None else negated(until))
+        for way in sink.ways:
+            way.guard = both(way.guard, negated(self.taking(place, item)))
+
+    def looping_group(self, place: _Place, sink: _Node) -> _Node:
+        """A group that goes round any number of times."""
+        back = self.node("group")
+        made = self.inside(place, back, first=False)
+        made.proceed(sink)
+        back.proceed(made)
+        return made
+
+    def without_absences(self, place: _Place, sink: _Node) -> _Node:
+        """A copy of what follows an optional item, without the absences before it: these end when it takes an event."""
+        absent = [name for _, name in self.absences(place)]
+        return self.stripped(sink, absent, {}) if absent and place.item.optional else sink
+
+    def stripped(self, sink: _Node, absent: list[str], known: dict[int, _Node]) -> _Node:
+        """A copy of a state without the ways to some stops."""
+        if id(sink) in known:
+            return known[id(sink)]
+        copy = known[id(sink)] = self.node(sink.name, sink.kind)
+        for way in sink.ways:
+            target = copy if way.target is sink else way.target
+            if way.action is Action.PROCEED:
+                if way.target.kind is Kind.STOP and way.target.name in absent:
+                    continue
+                target = way.target if way.target.kind is Kind.STOP else self.stripped(way.target, absent, known)
+            copy.ways.append(_Way(way.action, target, way.guard, way.stage))
+        return copy
+
+    def copied(self, node: _Node) -> _Node:
+        """A copy of a state; a way to itself leads to the copy."""
+        copy = self.node(node.name, node.kind)
+        copy.ways = [replace(way, target=copy if way.target is node else way.target) for way in node.ways]
+        return copy
+
+    def absences(self, place: _Place) -> list[tuple[Guard, str]]:
+        """The absences that hold before an item: those right before it, and those before optional items right before it."""
+        found: list[tuple[Guard, str]] = []
+        for item in place.before():
+            if item.is_waiting:
+                found.append((self.taking(place, item), item.name))
+            elif not item.optional:
+                break
+        return found
+
+    def add_stops(self, place: _Place, node: _Node) -> None:
+        """The ways by which absences before an item end a run."""
+        for condition, name in self.absences(place):
+            node.proceed(self.stop(condition, name), condition)
+
+    def add_following_stop(self, place: _Place, node: _Node) -> None:
+        """The way by which an absence after a repetition ends a run."""
+        item = place.following
+        if item is not None and item.is_waiting:
+            condition = self.taking(place, item)
+            node.proceed(self.stop(condition, item.name), condition)
+
+    def stop(self, condition: Guard, name: str) -> _Node:
+        """The state of a run that is dropped; one for each absence."""
+        if name not in self.stops:
+            made = self.stops[name] = self.node(name, Kind.STOP)
+            made.take(made, condition, "")
+        return self.stops[name]
+
+    def test(self, condition: Condition, own: str, until: bool = False) -> Guard:
+        """The guard that a condition holds."""
+        if condition is None:
+            return TRUE
+        if (own, until) not in self.numbers:
+            self.numbers[own, until] = len(self.tests)
+            self.tests.append(Test(condition, own, until))
+        return (((self.numbers[own, until], True),),)
+
+    def ending(self, item: Item) -> Guard:
+        """The guard that an event ends a loop."""
+        return self.test(item.until, item.name if isinstance(item.body, Stage) else head_of(item), until=True)
+
+    def not_until(self, item: Item) -> Guard:
+        """The guard that an event does not end a loop."""
+        return TRUE if item.until is None else negated(self.ending(item))
+
+    def and_not_until(self, guard: Guard | None, item: Item) -> Guard | None:
+        """A guard, and that the event does not end a loop."""
+        return None if guard is None else both(self.not_until(item), guard)
+
+    def taking(self, place: _Place, item: Item) -> Guard:
+        """The guard that an event is taken by a stage; a group has none of its own."""
+        if not isinstance(item.body, Stage):
+            return TRUE
+        own = self.test(item.body.condition, item.name)
+        return own if place.group is None else both(self.not_until(place.group.item), own)
+
+    def ignoring(self, place: _Place) -> Guard | None:
+        """The guard that an event between an item and the one before it is ignored; None where none may be."""
+        group, link = place.group, place.item.link
+        if place.is_head and group is not None:
+            link = self.link_of(group)
+        return self.passing(place, link)
+
+    def link_of(self, group: _Group) -> Contiguity:
+        """The contiguity before the first item of a group."""
+        return group.item.link if group.is_first else group.item.inner
+
+    def inner_ignoring(self, place: _Place) -> Guard | None:
+        """The guard that an event between two repetitions is ignored."""
+        group = place.group
+        return self.passing(place, group.item.inner if place.is_head and group is not None else place.item.inner)
+
+    def passing(self, place: _Place, link: Contiguity) -> Guard | None:
+        """The guard of a contiguity."""
+        item, guard = place.item, TRUE
+        if link is Contiguity.STRICT or not isinstance(item.body, Stage):
+            return None
+        if link is Contiguity.RELAXED:
+            heads = place.group.heads if place.is_head and place.group is not None else ()
+            for each in (self.test(item.body.condition, item.name), *heads):
+                guard = both(guard, negated(each))
+        return guard if place.group is None else both(self.not_until(place.group.item), guard)

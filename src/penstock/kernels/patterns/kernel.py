@@ -1,0 +1,353 @@
+"""The kernel of a step that finds matches: puts events in order, brings the runs of their keys, walks the automaton, and keeps what is left."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.graph.arrays import IntArray
+from penstock.graph.nodes.base import LATE, OUT
+from penstock.graph.nodes.match import MASK, TIMED_OUT, Match
+from penstock.graph.order import Term
+from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import values_of
+from penstock.graph.state.layout import Layout
+from penstock.graph.state.table import TIME, TimeTable, column, key_hashes_of, some, times_of
+from penstock.graph.state.timers import EVENT, PROCESSING
+from penstock.graph.times import FOREVER, NEVER, Times
+from penstock.kernels.base import Context, Out
+from penstock.kernels.keyed.key_columns import numbered
+from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
+from penstock.kernels.ordering.order import sorted_by
+from penstock.kernels.ordering.sort import keys_in, with_key_hashes
+from penstock.kernels.patterns.chains import Chains, is_chain
+from penstock.kernels.patterns.masks import Asking, Masks
+from penstock.kernels.patterns.queue import Run, RunQueue
+from penstock.kernels.patterns.selection import Events, Selection, Taken, TakenInChains
+from penstock.kernels.patterns.stored import Kept, Packing, columns_of, unpacked
+from penstock.kernels.patterns.transitions import Transitions
+from penstock.kernels.patterns.walk import Deadlines, Walk, first_run
+from penstock.kernels.quiet import quiet
+from penstock.kernels.records.arrow import arrow_schema, arrow_type
+from penstock.kernels.records.chunk import Chunk
+
+ARRIVAL, BATCH = "__arrival", "__batch"
+"""The hidden fields of an event that say in which order it arrived: in its batch, and when that was."""
+
+
+class MatchKernel(KeyedKernel):
+    """Finds matches of a pattern."""
+
+    node: Match
+    arrow = True
+
+    def __init__(self, node: Match, schema: Schema) -> None:
+        super().__init__(node, schema)
+        self.event = node.event_schema(schema)
+        self.fields = tuple(n for n in node.stored_fields(self.event) if n in self.event)
+        self.masks = Masks(node, self.event)
+        self.asking = Asking(node, self.event, self.masks.plain)
+        self.transitions = Transitions(node.automaton, self.masks.plain)
+        self.selection = Selection(node, self.event)
+        self.deadlines = Deadlines(node.automaton)
+        self.is_chain = is_chain(node, self.masks.plain)
+        self.clock = PROCESSING if node.time is None else EVENT
+        self.fresh: list[pa.RecordBatch] = []
+        self.left: list[tuple[Key, list[int], Any, Any, Any]] = []
+        self.taken = 0
+        self.waits_until = FOREVER
+
+    def layout(self) -> Layout:
+        """The events, links and runs of each key."""
+        return Layout(self.key_columns, columns_of(self.event, self.fields), timers=True)
+
+    def open(self, context: Context) -> None:
+        """Finds the runs, their timers, and the events that wait."""
+        super().open(context)
+        self.waits = self.timers = self.timers_of(context)
+        self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
+
+    def wake(self, clock: str) -> int:
+        """When the time of a run is up, or an event that waits is due."""
+        first = self.waits.next(clock)
+        return min(first, self.waits_until) if clock == EVENT else first
+
+    def take(self, chunk: Chunk, source: int = 0) -> Out:
+        """Keeps what is not late."""
+        rows: Any = with_key_hashes(chunk, self.node.keys, self.node.time)
+        if self.node.time is not None:
+            on_time = times_of(rows) >= max(self.times.previous, NEVER + 1)
+            if not on_time.all():
+                late = rows.filter(pa.array(~on_time))
+                yield LATE, Chunk(self.event, batch=late.select(self.event.names).cast(arrow_schema(self.event)))
+            rows = some(rows, on_time)
+        if rows is not None and rows.num_rows:
+            if self.node.masked is None:
+                events = rows.select(self.event.names).cast(arrow_schema(self.event))
+                rows = rows.append_column(MASK, pa.array(self.masks.of(events)))
+            self.fresh.append(rows)
+
+    def advance(self, times: Times) -> Out:
+        """The matches that the events up to now complete, and what the movement of time decides."""
+        self.move(times)
+        due = self._due(times)
+        keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, self._until(times))))
+        if due is None and not keys:
+            return
+        yield from self._walked(due, keys, self._until(times))
+
+    def _until(self, times: Times) -> int:
+        return times.now if self.node.time is None else times.watermark
+
+    def _due(self, times: Times) -> pa.Table | None:
+        """The events to look at now, and the waiting ones put aside."""
+        new = pa.Table.from_batches(self.fresh) if self.fresh else None
+        self.fresh = []
+        if self.waiting is None:
+            return new
+        if new is not None:
+            arrival = np.arange(self.taken, self.taken + new.num_rows)
+            self.taken += new.num_rows
+            new = new.append_column(ARRIVAL, pa.array(arrival)).append_column(
+                BATCH, pa.array(np.full(len(arrival), times.now))
+            )
+        edge = times.watermark
+        old = self.waiting.span(NEVER, edge)
+        passed = None if new is None else times_of(new) < edge
+        for batch in (
+            () if new is None or passed is None or passed.all() else new.filter(pa.array(~passed)).to_batches()
+        ):
+            self.waiting.add(batch)
+        if edge > NEVER:
+            self.waiting.forget(edge)
+        first = self.waiting.first(edge)
+        self.waits_until = first + 1 if first < FOREVER else FOREVER
+        due = [rows for rows in (old, None if new is None or passed is None else some(new, passed)) if rows is not None]
+        return pa.concat_tables(due, promote_options="default") if due else None
+
+    def _numbered(self, due: pa.Table) -> tuple[IntArray, IntArray]:
+        """The number of the key of each event, and a row with each key."""
+        keys = numbered([_one(due.column(k)) for k in self.node.keys], key_hashes_of(due))
+        if keys is not None:
+            return keys.ids, keys.first
+        ids, first = _by_value(keys_in(due, self.node.keys))
+        return np.array(ids), np.array(first)
+
+    def _order(self, due: pa.Table, ids: IntArray) -> IntArray:
+        """The numbers of the rows, by key, then time, then the order that was asked for, then arrival."""
+        sorts: list[Any] = []
+        if self.node.time is not None:
+            sorts += [column(due, ARRIVAL), column(due, BATCH)]
+            sorts += [_rank(due, term) for term in reversed(self.node.pattern.order)]
+            sorts.append(times_of(due))
+        order: IntArray = np.arange(due.num_rows)
+        for values in (*sorts, ids):
+            if not (values[order][1:] >= values[order][:-1]).all():
+                order = order[np.argsort(values[order], kind="stable")]
+        return order
+
+    def _walked(self, due: pa.Table | None, timed: list[Key], until: int) -> Out:
+        """Walks over the events that are due, and lets time end runs of the keys that have none."""
+        spans: dict[Key, tuple[int, int]] = {}
+        ids: IntArray = np.zeros(0, np.int64)
+        if due is not None:
+            numbers, first = self._numbered(due)
+            keys = due.select(list(self.node.keys)).take(pa.array(first))
+            named = keys_in(keys, self.node.keys)
+            prefetch(self.state, named, key_hashes_of(due)[first].tolist(), self.key_columns)
+            order = self._order(due, numbers)
+            due, ids = due.take(pa.array(order)), numbers[order]
+            ids = _rising(ids)
+            edges = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
+            spans = {named[numbers[order[begin]]]: (begin, end) for begin, end in pairwise(edges)}
+        spans |= {key: (0, 0) for key in timed if key not in spans}
+        return self._over(due, ids, spans, until)
+
+    def _over(self, due: pa.Table | None, ids: IntArray, spans: dict[Key, tuple[int, int]], until: int) -> Out:
+        """Goes over the events of keys and what is kept of them, and emits what is found."""
+        get = self.state.get
+        kept = {key: value for key in spans if (value := get(key)) is not None}
+        events, bases = self._events(kept, due)
+        before = len(events.times) - (0 if due is None else due.num_rows)
+        masks = np.zeros(0, np.int64) if due is None else column(due, MASK)
+        with quiet():
+            walk = self._chained if self.is_chain else self._walked_over
+            made = walk(events, masks, ids, spans, kept, bases, until, before)
+            self._store(events)
+        for port, taken in made.items():
+            if len(taken):
+                schema = self.node.output(port).schema
+                yield port, Chunk(schema, batch=self.selection.batch(taken, events, schema))
+
+    def _chained(
+        self,
+        events: Events,
+        masks: IntArray,
+        ids: IntArray,
+        spans: dict[Key, tuple[int, int]],
+        kept: dict[Key, Kept],
+        bases: dict[Key, int],
+        until: int,
+        before: int,
+    ) -> dict[str, Taken]:
+        """The quick way for plain sequences."""
+        stages = self.node.pattern.stages
+        own = [test.own for test in self.node.automaton.tests]
+        tests = [own.index(stage) for stage in stages]
+        chains = Chains(ids, masks, np.array(events.times, np.int64), before, tests, self.node.pattern.within)
+        keys = list(spans)
+        for number, key in enumerate(keys):
+            if key in kept:
+                chains.add(number, spans[key][0], unpacked(kept[key], bases[key])[0])
+        chains.walk()
+        left = chains.left(until)
+        for number in left.keys() | {number for number, key in enumerate(keys) if key in kept}:
+            self._leave(keys[number], left.get(number, []), [], keys[number] in kept, events)
+        made: dict[str, Taken] = {OUT: TakenInChains(chains.paths[chains.is_match], [], stages)}
+        if self.node.reports and self.node.automaton.is_timed:
+            over = chains.is_over(until)
+            made[TIMED_OUT] = TakenInChains(chains.paths[over], chains.deadlines()[over].tolist(), stages)
+        return made
+
+    def _walked_over(
+        self,
+        events: Events,
+        masks: IntArray,
+        ids: IntArray,
+        spans: dict[Key, tuple[int, int]],
+        kept: dict[Key, Kept],
+        bases: dict[Key, int],
+        until: int,
+        before: int,
+    ) -> dict[str, Taken]:
+        """The way for all patterns: run by run."""
+        rows = lambda: Chunk(self.event, columns=_columns(events)).rows()  # noqa: E731 - it is asked for seldom
+        asked = self.asking.over(events.rows, rows) if self.asking else None
+        seen = [0] * before + masks.tolist()
+        after = self.node.pattern.after_match
+        walk = Walk(self.transitions, after, events.times, seen, asked, self.node.reports)
+        for number, (key, (begin, end)) in enumerate(spans.items()):
+            runs, done = unpacked(kept[key], bases[key]) if key in kept else ([], [])
+            span = (before + begin, before + end)
+            left, waiting = self._key(walk, number, span, runs, done, until)
+            self._leave(key, left, waiting, key in kept, events)
+        stages = self.node.pattern.stages
+        return {OUT: Taken(walk.matches, stages), TIMED_OUT: Taken(walk.timed_out, stages)}
+
+    def _key(
+        self, walk: Walk, number: int, span: tuple[int, int], runs: list[Run], done: list[Run], until: int
+    ) -> tuple[list[Run], list[Run]]:
+        """Walks over the events of one key; the runs that are left, and the matches that wait for some of them."""
+        if walk.is_plain:
+            return walk.expire_plain(number, walk.plain(number, *span, runs), until), []
+        queue, finished = RunQueue(runs or [first_run(walk.start)]), RunQueue(done)
+        queue = walk.expire(number, walk.key(number, *span, queue, finished), finished, until)
+        return queue.items, finished.items
+
+    def _leave(self, key: Key, runs: list[Run], done: list[Run], was: bool, events: Events) -> None:
+        """What is left of a key, to be kept."""
+        if done or any(run[2] is not None for run in runs):
+            self.left.append((key, *Packing().packed(runs, done)))
+            self._set_timer(key, runs, events)
+        elif was:
+            self.state.delete(key)
+            self.waits.clear(key)
+
+    def _store(self, events: Events) -> None:
+        """Keeps the runs that are left, with their events."""
+        left, self.left = self.left, []
+        if not left:
+            return
+        needed = [at for _, numbers, *_ in left for at in numbers]
+        table = events.table.select(list(self.fields)).take(pa.array(needed, pa.int64())) if self.fields else None
+        columns = {name: values_of(table.column(name)) for name in self.fields} if table is not None else {}
+        records = [
+            {TIME: events.times[at], **{name: values[place] for name, values in columns.items()}}
+            for place, at in enumerate(needed)
+        ]
+        begin = 0
+        for key, numbers, links, runs, waiting in left:
+            self.state.put(key, (records[begin : begin + len(numbers)], links, runs, waiting))
+            begin += len(numbers)
+
+    def _set_timer(self, key: Key, runs: list[Run], events: Events) -> None:
+        at = min((self.deadlines.of(run, events.times) for run in runs), default=FOREVER)
+        if at < FOREVER:
+            self.waits.set(key, self.clock, at)
+        else:
+            self.waits.delete(key, self.clock)
+
+    def _events(self, kept: dict[Key, Kept], due: pa.Table | None) -> tuple[Events, dict[Key, int]]:
+        """The events of a pass: those that runs hold, then the new ones; and where those of each key begin."""
+        old: list[dict[str, Any]] = []
+        bases: dict[Key, int] = {}
+        for key, value in kept.items():
+            bases[key] = len(old)
+            old += value[0]
+        names = (
+            self.fields
+            if due is None
+            else tuple(n for n in self.event.names if n in due.schema.names and self._is_needed(n))
+        )
+        schema = pa.schema([pa.field(n, arrow_type(self.event.field(n).type)) for n in names])
+        tables = (
+            [pa.Table.from_pylist([{n: each.get(n) for n in names} for each in old], schema)]
+            if old or due is None
+            else []
+        )
+        tables += [] if due is None else [due.select(list(names)).cast(schema)]
+        times = [each[TIME] for each in old]
+        if due is not None:
+            times += [self.times.now] * due.num_rows if self.node.time is None else times_of(due).tolist()
+        return Events(pa.concat_tables(tables), times, self.event), bases
+
+    def _is_needed(self, name: str) -> bool:
+        return name in self.fields or bool(self.asking)
+
+
+def _one(rows: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(rows, pa.ChunkedArray):
+        return rows.chunk(0) if rows.num_chunks == 1 else rows.combine_chunks()
+    return rows
+
+
+def _columns(events: Events) -> list[list[Any]]:
+    return [list(each) for each in zip(*events.rows, strict=True)] or [[] for _ in events.schema.names]
+
+
+def _rising(ids: IntArray) -> IntArray:
+    """Numbers of keys that stand together, anew from 0 in the order in which they stand."""
+    rising: IntArray = np.concatenate([[0], np.cumsum(ids[1:] != ids[:-1])])
+    return rising
+
+
+def _by_value(keys: list[Key]) -> tuple[list[int], list[int]]:
+    """The number of each key, and a row with each, where two keys have one hash."""
+    known: dict[Key, int] = {}
+    first, ids = [], []
+    for at, key in enumerate(keys):
+        if key not in known:
+            known[key] = len(known)
+            first.append(at)
+        ids.append(known[key])
+    return ids, first
+
+
+def _rank(due: pa.Table, term: Term) -> IntArray:
+    """Numbers that rise as a field does, as SQL orders it."""
+    at = pa.array(np.arange(due.num_rows))
+    table = pa.table({"__at": at, term.column: due.column(term.column)})
+    order = column(sorted_by(table, (Term(term.column),), ()), "__at")
+    values = due.column(term.column).take(pa.array(order))
+    same = np.zeros(len(order), bool)
+    if len(order) > 1:
+        equal = pc.fill_null(pc.equal(values[1:], values[:-1]), False)
+        both = pc.and_(pc.is_null(values[1:]), pc.is_null(values[:-1]))
+        same[1:] = pc.or_(equal, both).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(~same)
+    return -ranks if term.descending else ranks
