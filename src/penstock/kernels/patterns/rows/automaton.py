@@ -40,10 +40,12 @@ class Automaton:
     Args:
         program: the pattern.
         bits: the bit of each variable that has a condition; the others take every row.
+        has_partial: whether the rows of a match that could not be completed are asked for.
     """
 
-    def __init__(self, program: RowProgram, bits: Mapping[str, int]) -> None:
-        self.closure = Closure(program)
+    def __init__(self, program: RowProgram, bits: Mapping[str, int], *, has_partial: bool = False) -> None:
+        self.closure, self.has_partial = Closure(program), has_partial
+        self.looks_for_end = program.looks_for_end
         self.labels: list[RowLabel] = []
         self.masks: list[int] = []
         for each in program.instructions:
@@ -91,7 +93,7 @@ class Automaton:
         state, trace = start.state, [start]
         found = 0 if start.done >= 0 else -1
         at, end = span.start, span.end
-        last = end - 1 if span.at_end else end
+        last = end - 1 if span.at_end and self.looks_for_end else end
         while at < end and state.takes:
             edge = state.edges.get(masks[at]) if at != last else None
             if edge is None:
@@ -105,8 +107,9 @@ class Automaton:
             return WAITING
         if found >= 0:
             return Outcome(self._labels(trace, found, trace[found].done))
-        partial = self._labels(trace, len(trace) - 1, -1) if state.takes and len(trace) > 1 else ()
-        return Outcome(None, partial) if partial else FAILED
+        if not self.has_partial or not state.takes or len(trace) == 1:
+            return FAILED
+        return Outcome(None, self._labels(trace, len(trace) - 1, -1))
 
     def _step(self, state: State, mask: int, *, at_end: bool) -> Edge:
         """What a row with this mask makes of a state."""

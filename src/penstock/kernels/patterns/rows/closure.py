@@ -15,12 +15,24 @@ class Closure:
     def __init__(self, program: RowProgram) -> None:
         self.program = program
         self.instructions = program.instructions
+        self.known: dict[tuple[int, bool, bool], tuple[list[int], frozenset[int]]] = {}
 
     def follow(self, start: int, seen: set[int], *, at_start: bool = False, at_end: bool = False) -> list[int]:
         """The instructions that are reached, in order, each that takes a row or DONE. Those in `seen` are not entered again.
 
-        Nothing is looked for after DONE: it is preferred.
+        Nothing is looked for after DONE: it is preferred. What is reached where nothing was seen yet is looked up.
         """
+        if seen:
+            return self._followed(start, seen, at_start, at_end)
+        known = self.known.get((start, at_start, at_end))
+        if known is None:
+            found = self._followed(start, seen, at_start, at_end)
+            self.known[start, at_start, at_end] = (found, frozenset(seen))
+            return found
+        seen.update(known[1])
+        return known[0]
+
+    def _followed(self, start: int, seen: set[int], at_start: bool, at_end: bool) -> list[int]:
         found: list[int] = []
         left = [start]
         while left:

@@ -6,7 +6,7 @@ wherever conditions look at a few rows, however many ways lead to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from penstock.graph.patterns.row_pattern import RowExpressions
 from penstock.graph.patterns.row_program import RowProgram, Take
 from penstock.graph.schema import Schema
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.patterns.rows.closure import DONE, Closure
 from penstock.kernels.patterns.rows.outcome import FAILED, WAITING, Outcome, RowLabel, Span
 from penstock.kernels.patterns.rows.trackers import (
@@ -25,7 +24,7 @@ from penstock.kernels.patterns.rows.trackers import (
     Tracker,
     tracker_of,
 )
-from penstock.kernels.patterns.rows.values import RowValues
+from penstock.kernels.patterns.rows.values import RowExpression, RowValues
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +76,8 @@ class Condition:
     """The condition of a variable that looks at what was matched before."""
 
     def __init__(self, made: Navigated, slots: list[int], trackers: list[Tracker]) -> None:
-        self.run: Callable[[Any], Any] = compile_expr(made.expr, made.schema)
+        own = made.schema.names[: len(made.schema.names) - len(slots)]
+        self.expression = RowExpression(made.expr, made.schema, own)
         self.slots = slots
         self.trackers = [trackers[slot] for slot in slots]
 
@@ -87,7 +87,7 @@ class Condition:
             self._value(tracker, kept[slot], chain, search)
             for slot, tracker in zip(self.slots, self.trackers, strict=True)
         ]
-        return self.run((*search.rows[row], *looked)) is True
+        return self.expression.value(search.rows, row, *looked) is True
 
     def _value(self, tracker: Tracker, kept: Any, chain: Chain, search: Search) -> object:
         if isinstance(tracker, RowTracker):
@@ -132,6 +132,7 @@ class History:
             name: [(at, each) for at, each in enumerate(self.trackers) if name in each.members]
             for name in expressions.pattern.variables
         }
+        self.has_lists = any(isinstance(each, AggregateTracker) and not each.is_plain for each in self.trackers)
         self.has_steps_to_labels = any(
             isinstance(each, RowTracker) and each.labelled and each.step for each in self.trackers
         )
@@ -208,8 +209,4 @@ class History:
     def _sight(self, chain: Chain, kept: tuple[Any, ...]) -> object:
         """All that conditions of later rows may see; equal for threads that have the same future."""
         sight = (kept, chain.labels()) if self.has_steps_to_labels else kept
-        try:
-            hash(sight)
-        except TypeError:
-            return repr(sight)
-        return sight
+        return repr(sight) if self.has_lists else sight

@@ -163,10 +163,9 @@ class MatchRowsKernel(BufferKernel):
             if self.state.get(key) is not None:
                 self.state.delete(key)
             return
-        waits = progress.start < len(span)
-        if waits:
+        if progress.start < len(span):
             self._timers.set(key, EVENT, self._due_at(rows.times[span.start + progress.start], now))
-        else:
+        elif self._timers.of(key):
             self._timers.delete(key, EVENT)
         left, dropped = self.search.left_of(progress)
         kept = _listed(rows.batch.slice(span.start + dropped, len(span) - dropped))

@@ -82,7 +82,7 @@ class RowSearch:
         self.ahead_of_match = expressions.ahead_of_match
         self.behind = expressions.behind
         self.counts_matches = expressions.counts_matches
-        self.automaton = Automaton(self.program, self.masks.bits)
+        self.automaton = Automaton(self.program, self.masks.bits, has_partial=self.pattern.within is not None)
         dynamic = {name for name, _ in expressions.define} - self.masks.bits.keys()
         self.history = History(node, self.program, self.masks.bits, expressions, schema) if dynamic else None
         self.first_bits = self.automaton.first_bits()

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.expr import Column
 from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigation, value_schema
 from penstock.graph.patterns.row_pattern import RowPattern, reads_classifier
 from penstock.graph.schema import Schema
-from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.aggregates import begins, finish, merges
-from penstock.kernels.patterns.rows.values import RowValues
+from penstock.kernels.patterns.rows.values import RowExpression, RowValues
 
 Entry = tuple[int, str]
 """A row that was matched, by its number, and its variable; the variable is empty where no one asks for it."""
@@ -60,7 +60,7 @@ class RowTracker(Tracker):
         self.offset, self.step = look.offset, look.step
         self.labelled = reads_classifier(look)
         self.column = look.value.name if isinstance(look.value, Column) and look.value.name != CLASSIFIER else ""
-        self.run = compile_expr(look.value, value_schema(schema))
+        self.expression = RowExpression(look.value, value_schema(schema), schema.names)
 
     def entry(self, row: int, label: str) -> Entry:
         """A row as it is kept."""
@@ -79,7 +79,11 @@ class RowTracker(Tracker):
     def value(self, kept: tuple[Entry, ...], rows: RowValues, first: int, after: int, labels: Labels) -> object:
         """The value at that row; None where there is none."""
         at = self.row(kept, first, after)
-        return None if at < 0 else self.run((*rows[at], labels.label(at) if self.labelled else None))
+        if at < 0:
+            return None
+        if self.column:
+            return rows.column(self.column)[at]
+        return self.expression.value(rows, at, labels.label(at) if self.labelled else None)
 
 
 class FirstTracker(RowTracker):
@@ -115,10 +119,17 @@ class AggregateTracker(Tracker):
         super().__init__(look, members)
         assert look.aggregate is not None
         self.aggregate: Aggregate = look.aggregate
-        self.begins = begins(self.aggregate, value_schema(schema))
+        reads = self.aggregate.reads
+        self.names = [name for name in schema.names if name in reads]
+        self.begins = begins(self.aggregate, _narrowed(self.names, schema))
         self.merges = [_joined] if self.aggregate.call == "collect_list" else merges(self.aggregate)
         self.reads = bool(self.aggregate.arguments)
         self.parts = self.aggregate.recipe.parts
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its parts can be compared as they are: no lists, and no values made of others."""
+        return all(part.begin in ("value", "known", "true", "double") for part in self.parts)
 
     def begin(self) -> tuple[Any, ...]:
         """No rows."""
@@ -126,7 +137,7 @@ class AggregateTracker(Tracker):
 
     def take(self, kept: tuple[Any, ...], row: int, label: str, rows: RowValues) -> tuple[Any, ...]:
         """The parts with those of one more row."""
-        values = (*rows[row], label) if self.reads else ()
+        values = (*rows.row(row, self.names), label) if self.reads else ()
         return tuple(
             [
                 merge(part, begin(values, None))
@@ -144,7 +155,7 @@ class DistinctTracker(AggregateTracker):
 
     def __init__(self, look: Navigation, members: frozenset[str], schema: Schema) -> None:
         super().__init__(look, members, schema)
-        self.argument = compile_expr(self.aggregate.arguments[0], value_schema(schema))
+        self.argument = RowExpression(self.aggregate.arguments[0], value_schema(schema), schema.names)
 
     def begin(self) -> tuple[Any, ...]:
         """No rows."""
@@ -152,7 +163,7 @@ class DistinctTracker(AggregateTracker):
 
     def take(self, kept: tuple[Any, ...], row: int, label: str, rows: RowValues) -> tuple[Any, ...]:
         """The parts with those of one more row, if its value is new."""
-        value = self.argument((*rows[row], label))
+        value = self.argument.value(rows, row, label)
         if value is None or value in kept[0]:
             return kept
         return (kept[0] | {value}, *super().take(kept[1:], row, label, rows))
@@ -160,6 +171,12 @@ class DistinctTracker(AggregateTracker):
     def value(self, kept: tuple[Any, ...]) -> object:
         """The result."""
         return super().value(kept[1:])
+
+
+def _narrowed(names: list[str], schema: Schema) -> Schema:
+    """Some fields of a row, and the name of its variable."""
+    fields = tuple(schema.field(name) for name in names)
+    return Schema((*fields, t.Field(CLASSIFIER, t.STRING)), internal=True)
 
 
 def _joined(one: list[Any], other: list[Any]) -> list[Any]:

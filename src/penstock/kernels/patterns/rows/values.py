@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.expr import Column, Expr, columns_of
 from penstock.graph.nodes import Node
 from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import values_of
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.expr.arrays import compile_arrays
 from penstock.kernels.expr.evaluate import compile_expr
@@ -25,17 +25,40 @@ ColumnMaker = Callable[[pa.RecordBatch], pa.Array]
 
 
 class RowValues:
-    """Rows in order, as tuples that are made when they are asked for."""
+    """Rows in order, whose columns become Python values when they are asked for."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
+        self._columns: dict[str, list[Any]] = {}
 
-    @cached_property
-    def _columns(self) -> list[list[Any]]:
-        return to_columns(self.batch)
+    def column(self, name: str) -> list[Any]:
+        """The values of a column."""
+        made = self._columns.get(name)
+        if made is None:
+            made = self._columns[name] = values_of(self.batch.column(name))
+        return made
+
+    def row(self, at: int, names: Sequence[str]) -> list[Any]:
+        """Some values of a row."""
+        return [self.column(name)[at] for name in names]
 
     def __getitem__(self, at: int) -> tuple[Any, ...]:
-        return tuple([column[at] for column in self._columns])
+        return tuple(self.row(at, self.batch.schema.names))
+
+
+class RowExpression:
+    """An expression over some fields of a row and further values, computed for one row at a time."""
+
+    def __init__(self, expr: Expr, schema: Schema, fields: Sequence[str]) -> None:
+        used = columns_of(expr)
+        self.names = [name for name in fields if name in used]
+        more = [name for name in schema.names if name not in set(fields)]
+        reads = tuple(schema.field(name) for name in (*self.names, *more)) or (t.Field(NOTHING, t.INT),)
+        self.run = compile_expr(expr, Schema(reads, internal=True))
+
+    def value(self, rows: RowValues, at: int, *more: object) -> Any:
+        """The value for a row; `more` are the values of the fields that are not those of a row."""
+        return self.run((*rows.row(at, self.names), *more))
 
 
 def column_maker(node: Node, expr: Expr, schema: Schema) -> ColumnMaker:
