@@ -51,6 +51,7 @@ PLAIN: list[tuple[str, Callable[[Seen], bool]]] = [
     ),
     ("next(n, 2) is null", lambda s: s.at(_current(s) + 2) is None),
     ("false", lambda s: False),
+    ("classifier() = 'B'", lambda s: s.labels[-1] == "B"),
 ]
 LOOKING: list[tuple[str, Callable[[Seen], bool]]] = [
     ("n > A.n", lambda s: _less(s.at(s.last("A")), s.at(_current(s)))),
@@ -66,6 +67,8 @@ LOOKING: list[tuple[str, Callable[[Seen], bool]]] = [
         "first(U.n) = last(n, 1)",
         lambda s: s.at(s.first("AB")) is not None and s.at(s.first("AB")) == s.at(s.last("", 1)),
     ),
+    ("last(U.n) = 1", lambda s: s.at(s.last("AB")) == 1),
+    ("sum(distinct n) < 4", lambda s: _less(_sum(list({v for v in s.values() if v is not None})), 4)),
     ("count(*) < 4", lambda s: len(s.labels) < 4),
     ("count(B.*) >= 1", lambda s: len(s.of("B")) >= 1),
     ("sum(A.n) < 5", lambda s: _less(_sum(s.values("A")), 5)),

@@ -75,7 +75,7 @@ class Reference:
     ) -> Iterator[tuple[int, tuple[Label, ...]]]:
         """All ways to match a part from a row on, the preferred first: where each ends, and the rows taken so far."""
         if isinstance(part, p.Stage):
-            if here.may_take(at) and self.holds(part.name, taken, here):
+            if here.may_take(at, taken) and self.holds(part.name, taken, here):
                 yield at + 1, (*taken, (part.name, here.hidden))
         elif isinstance(part, p.Empty):
             yield at, taken
@@ -124,14 +124,16 @@ class Reference:
         labels = (*(name for name, _ in taken), variable)
         return condition is None or condition(Seen(here.rows, here.start, labels, here.number)) is True
 
-    def run(self, rows: list[Row]) -> list[tuple[Any, ...]]:
-        """What is emitted: the row (None for one row per match), then the measures."""
+    def run(self, rows: list[Row]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """What is emitted: the row (None for one row per match), then the measures; and the measures of what ran out of time."""
         made: list[tuple[Any, ...]] = []
+        late: list[tuple[Any, ...]] = []
         at, number, matched = 0, 0, 0
         while at < len(rows):
-            here = Here(rows, at, number + 1, self.within)
+            here = Here(rows, at, number + 1, self.within, [])
             found = next((labels for _, labels in self.ways(self.root, at, (), here)), None)
             if found is None:
+                late += self.timed_out(here)
                 if self.rows == "all with unmatched" and at >= matched:
                     made.append((at, *(None for _ in self.measures)))
                 at += 1
@@ -140,7 +142,14 @@ class Reference:
             made += self.emitted(rows, at, found, number)
             matched = max(matched, at + len(found))
             at += self.skip(found)
-        return made
+        return made, late
+
+    def timed_out(self, here: Here) -> Iterator[tuple[Any, ...]]:
+        """The preferred way that might have gone on, had there been time."""
+        if here.stuck and self.within is not None:
+            labels = tuple(name for name, _ in here.stuck[0])
+            seen = Seen(here.rows, here.start, labels, here.number, labels)
+            yield tuple(measure(seen) for measure in self.measures)
 
     def emitted(self, rows: list[Row], at: int, found: tuple[Label, ...], number: int) -> Iterator[tuple[Any, ...]]:
         labels = tuple(name for name, _ in found)
@@ -178,10 +187,14 @@ class Here:
     start: int
     number: int
     within: int | None
+    stuck: list[tuple[Label, ...]]
+    """What had been taken wherever a row was missing, the preferred way first."""
     hidden: bool = False
 
-    def may_take(self, at: int) -> bool:
+    def may_take(self, at: int, taken: tuple[Label, ...]) -> bool:
         """Whether there is a row, and it is in time."""
-        if at >= len(self.rows):
-            return False
-        return self.within is None or self.rows[at]["t"] - self.rows[self.start]["t"] < self.within
+        there = at < len(self.rows)
+        if there and (self.within is None or self.rows[at]["t"] - self.rows[self.start]["t"] < self.within):
+            return True
+        self.stuck.append(taken)
+        return False

@@ -41,21 +41,25 @@ def flow_of(case: RowCase) -> ps.Flow:
     measures = tuple((f"m{i}", as_expr(MEASURES[at][0])) for i, at in enumerate(case.measures))
     flow = ps.Flow("rows")
     source = flow.source("rows", ps.items([], "k int, id int, n int, ts timestamp"), event_time="ts")
-    source.key_by("k").match_rows("found", MatchClause(pattern, define, measures)).sink("out", ps.console())
+    found = source.key_by("k").match_rows("found", MatchClause(pattern, define, measures))
+    found.sink("out", ps.console())
+    if case.within is not None:
+        found.side("timed_out").sink("late", ps.console())
     return flow
 
 
-def expected(case: RowCase) -> list[tuple[Any, ...]] | None:
+def expected(case: RowCase) -> dict[str, list[tuple[Any, ...]]] | None:
     """What the definition says, by key; None where the search fails."""
-    found: list[tuple[Any, ...]] = []
+    found: dict[str, list[tuple[Any, ...]]] = {"out": [], "late": []}
     for key, rows in enumerate(case.keys):
         try:
-            made = case.reference.run([{"n": n, "t": time} for n, time in rows])
+            made, late = case.reference.run([{"n": n, "t": time} for n, time in rows])
         except LookupError:
             return None
         for at, *measures in made:
             fields = () if at is None else (at, rows[at][0], moment(rows[at][1]))
-            found.append((key, *fields, *measures))
+            found["out"].append((key, *fields, *measures))
+        found["late"] += [(key, *measures) for measures in late]
     return found
 
 
@@ -82,9 +86,9 @@ def check(case: RowCase, seed: int) -> None:
     assert in_order(hostile(flow.graph, given_records, end, 0, seed).out) == wanted
 
 
-def in_order(out: dict[str, list[Any]]) -> list[tuple[Any, ...]]:
+def in_order(out: dict[str, list[Any]]) -> dict[str, list[tuple[Any, ...]]]:
     """What was emitted, by key; that of one key in the order in which it was."""
-    return sorted((tuple(row) for row in out.get("out", [])), key=lambda row: row[0])
+    return {sink: sorted((tuple(row) for row in out.get(sink, [])), key=lambda row: row[0]) for sink in ("out", "late")}
 
 
 @given(cases(PLAIN), st.integers(0, 1_000_000))
