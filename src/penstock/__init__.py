@@ -2,6 +2,8 @@
 
 from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
+from penstock.frontends.patterns.sase import sase_text
+from penstock.frontends.patterns.vendor_json import pattern_json
 from penstock.frontends.rules.files import rules
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.patterns import one_of, pattern
@@ -96,6 +98,7 @@ __all__ = [
     "map_of",
     "one_of",
     "pattern",
+    "pattern_json",
     "pattern_text",
     "postgres",
     "postgres_changes",
@@ -108,6 +111,7 @@ __all__ = [
     "rule_topic",
     "rules",
     "run",
+    "sase_text",
     "session",
     "shed",
     "sliding",

@@ -94,6 +94,47 @@ def test_events_of_the_same_time_are_taken_as_they_arrive_or_in_an_order(same: C
     same.check(flow, {"events": given}, {"one": [(3, 1)], "two": [(0, 1)]})
 
 
+def test_sase_text(same: Case) -> None:
+    flow, stream = events("sase")
+    text = """
+        PATTERN SEQ(Bad a, !(Off b), Good+ c[])
+        WHERE skip_till_next_match(a, b, c) { [user] and c[i].n > a.n and c[i].n < c[i-1].n } WITHIN 30 sec
+        RETURN a.user, a.n, count(c[]) as many, least = c[c.LEN].n
+    """
+    given: list[Row] = [*LOGINS[:-1], ("ada", "good", 8, at(12)), ("ada", "good", 9, at(13)), ("ada", "off", 0, at(60))]
+    stream.match("hits", ps.sase_text(text, types=TYPES)).sink("out", ps.console())
+    wanted = [("ada", 1, 1, 9), ("ada", 1, 2, 8), ("ada", 3, 1, 9), ("ada", 3, 2, 8), (None, 4, 1, 5)]
+    same.check(flow, {"events": given}, {"out": [row for row in wanted if row[0] is not None]})
+
+
+def test_the_json_of_dynamic_cep(same: Case) -> None:
+    flow, stream = events("vendor")
+    once = {"consumingStrategy": "SKIP_TILL_NEXT", "properties": ["SINGLE"], "times": None, "untilCondition": None}
+    fails = {
+        "name": "fails",
+        "type": "ATOMIC",
+        "quantifier": {**once, "properties": ["LOOPING"], "times": {"from": 2, "to": 2}},
+    }
+    fails["condition"] = {"type": "AVIATOR", "expression": "kind == 'bad' && user != nil"}
+    last = {
+        "name": "last",
+        "type": "ATOMIC",
+        "quantifier": once,
+        "condition": {"type": "AVIATOR", "expression": "kind == 'good' || kind == 'off'"},
+    }
+    graph = {
+        "name": "pattern", "type": "COMPOSITE", "quantifier": once, "condition": None, "nodes": [last, fails], "version": 1,
+        "edges": [{"source": "fails", "target": "last", "type": "SKIP_TILL_NEXT"}],
+        "window": {"type": "FIRST_AND_LAST", "time": {"unit": "SECONDS", "size": 50}},
+        "afterMatchStrategy": {"type": "SKIP_PAST_LAST_EVENT", "patternName": None},
+    }  # fmt: skip
+    pattern = ps.pattern_json(graph)
+    stream.key_by("user").match("hits", pattern, select={"user": "user", "n": "sum(fails.n)", "then": "last.n"}).sink(
+        "out", ps.console()
+    )
+    same.check(flow, {"events": LOGINS}, {"out": [("ada", 4, 9)]})
+
+
 def test_many_keys_with_much_in_each(same: Case) -> None:
     """More than a state file holds in one piece, and runs that live through many batches."""
     rolled = random.Random(7)

@@ -5,9 +5,9 @@ The grammar is in `grammar/events.lark`; conditions are expressions as everywher
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from penstock.errors import FlowError, nearest
 from penstock.frontends.patterns.reading import DEEPEST, Piece, Rules, Text, parts_of, read
@@ -17,6 +17,8 @@ from penstock.graph.order import terms_of
 from penstock.graph.patterns import operators as o
 from penstock.graph.patterns.operator_conditions import together
 
+Types: TypeAlias = str | Mapping[str, str | Expr] | None
+"""What makes a record an event of a type: the field that names it, or a condition for each."""
 NAMES = {
     "ARROW": "'->'", "LIMIT_OPEN": "'-[n]>'", "LIMIT_CLOSE": "']>'", "AND": "'and'", "OR": "'or'", "NOT": "'not'", "EVERY": "'every'",
     "EVERY_DISTINCT": "'every-distinct'", "UNTIL": "'until'", "WHERE": "'where'", "WHILE": "'while'", "NAME": "a name", "INT": "a number",
@@ -42,9 +44,7 @@ class _GuardText(NamedTuple):
     inner: Piece
 
 
-def pattern_text(
-    text: str, *, types: str | Mapping[str, str | Expr] | None = None, order: str = ""
-) -> o.OperatorPattern:
+def pattern_text(text: str, *, types: Types = None, order: str = "") -> o.OperatorPattern:
     """An event pattern from its text, for `match`.
 
     Args:
@@ -73,15 +73,24 @@ def pattern_text(
         raise FlowError(f"a pattern is a text such as 'every a=A -> b=B', got {text!r}")
     source = Text(text)
     made = cast("o.OperatorPattern", read("events", source, _Events(source), NAMES))
-    return replace(made, types=_types(types, made.root), order=terms_of(order), text=text)
+    return replace(
+        made,
+        types=type_conditions(types, (each.type for each in o.filters_of(made.root))),
+        order=terms_of(order),
+        text=text,
+    )
 
 
-def _types(given: str | Mapping[str, str | Expr] | None, root: o.Operator) -> tuple[tuple[str, Expr], ...]:
+def type_conditions(given: Types, types: Iterable[str]) -> tuple[tuple[str, Expr], ...]:
+    """What makes a record an event of each type.
+
+    Raises:
+        FlowError: `given` is neither a field nor conditions by type.
+    """
     if given is None:
         return ()
-    names = dict.fromkeys(each.type for each in o.filters_of(root))
     if isinstance(given, str):
-        return tuple((name, Call("=", (col(given), lit(name)))) for name in names)
+        return tuple((name, Call("=", (col(given), lit(name)))) for name in dict.fromkeys(types))
     if not isinstance(given, Mapping):
         raise FlowError(f"types is the field that names the type, or a condition for each, got {given!r}")
     return tuple((name, as_expr(condition)) for name, condition in given.items())

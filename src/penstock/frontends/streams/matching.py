@@ -18,13 +18,14 @@ from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.selected import SelectedPattern
 from penstock.graph.patterns.tree import with_conditions
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.keyed import KeyedStream
     from penstock.frontends.streams.stream import Stream
 
-AnyPattern: TypeAlias = PatternBuilder | Pattern | OperatorPattern
+AnyPattern: TypeAlias = PatternBuilder | Pattern | SelectedPattern | OperatorPattern
 """A pattern, whichever way it was written."""
 Selected: TypeAlias = Mapping[str, str | Expr] | None
 """The fields of a match, by expressions over its stages."""
@@ -99,6 +100,9 @@ def add_match(builder: GraphBuilder, name: str, keyed: KeyedInput, pattern: AnyP
     columns = None if select is None else tuple((field, as_expr(written)) for field, written in select.items())
     if isinstance(pattern, OperatorPattern):
         return add_operator_match(builder, name, keyed, pattern, columns)
+    if isinstance(pattern, SelectedPattern):
+        columns = pattern.select if columns is None else columns
+        pattern = pattern.pattern
     if isinstance(pattern, PatternBuilder):
         pattern = pattern.built()
     if not isinstance(pattern, Pattern):

@@ -89,7 +89,8 @@ class Stream(Projecting, Timing, Joining, Ordering, Windowing, Ruling, RowMatchi
         return self.flow.builder.output(self.port).event_time
 
     def __repr__(self) -> str:
-        totals = f", a table{_by(self.updates)}" if self.changes is not None else ""
+        by = f" by {', '.join(self.updates)}" if self.updates else ""
+        totals = f", a table{by}" if self.changes is not None else ""
         time = f", event time {self.event_time_of.column}" if self.event_time_of is not None else ""
         return f"Stream({str(self.port)!r}: {self.schema}{totals}{time})"
 
@@ -491,10 +492,6 @@ class Branches(Mapping[str, Stream]):
 
     def __len__(self) -> int:
         return len(self._streams)
-
-
-def _by(key: tuple[str, ...] | None) -> str:
-    return f" by {', '.join(key)}" if key else ""
 
 
 def _is_function(given: Condition) -> bool:

@@ -1,0 +1,145 @@
+"""SASE's text: which tree it is read as, and what its errors say."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import penstock as ps
+from penstock.errors import FlowError, PatternError
+from penstock.graph.expr import Expr, to_text
+from penstock.graph.patterns.tree import Contiguity, Preference, Repeat, Sequence, stages_of
+from tests.patterns.mutation import mutated
+
+FULL = (
+    "PATTERN SEQ(A a, !(B b), C+ c[]) WHERE skip_till_next_match(a, b, c) { [user] and a.x > 3 and c[i].x > c[i-1].x } "
+    "WITHIN 10 minutes RETURN a.x, total = sum(c[].x), count(c[]) as n, c[1].x as first, c[c.LEN].x as last"
+)
+TEXTS = [
+    FULL,
+    "PATTERN SEQ(A a, B b) WHERE a.x between 1 and 3 and b.y = a.y WITHIN 5 min",
+    "pattern seq(A a, B+ b[], C c) where strict_contiguity(a, b, c) { avg(b[..i-1].x) < b[i].x }",
+    "PATTERN SEQ(A a, B? b, C* c[]) WHERE skip_till_any_match(a, b, c) { [user, shop], a.note = 'x and y' } WITHIN 1 hour",
+    "PATTERN SEQ(A a)",
+]
+
+
+def conditions(text: str) -> dict[str, str]:
+    made = ps.sase_text(text, types={"A": "kind = 'A'", "B": "true", "C": "true"})
+    found = {stage.name: stage.condition for stage in stages_of(made.pattern.root)}
+    return {name: to_text(each) for name, each in found.items() if isinstance(each, Expr)}
+
+
+def test_everything_at_once() -> None:
+    made = ps.sase_text(FULL, types="kind")
+    assert str(made.pattern) == "a -> !(b) -> c+"
+    assert made.pattern.within == 600_000_000
+    assert {name: to_text(each) for name, each in made.select or ()} == {
+        "x": "a.x", "total": "sum(c.x)", "n": "count(c)", "first": "c[0].x", "last": "c[-1].x",
+    }  # fmt: skip
+
+
+def test_a_condition_belongs_to_the_last_stage_it_names() -> None:
+    found = conditions("PATTERN SEQ(A a, B b, C c) WHERE a.x > 1 and b.x > a.x and c.x = 1 and b.y = 2 and c.z > b.z")
+    assert found["a"] == "(kind = 'A') AND (a.x > 1)"
+    assert found["b"] == "(true AND (b.x > a.x)) AND (b.y = 2)"
+    assert found["c"] == "(true AND (c.x = 1)) AND (c.z > b.z)"
+
+
+def test_a_field_in_brackets_is_equal_in_all_events() -> None:
+    found = conditions("PATTERN SEQ(A a, B b, C c) WHERE skip_till_any_match(a, b, c) { [user] and [shop] }")
+    assert found["a"] == "kind = 'A'"
+    assert found["c"] == "(true AND (user = a.user)) AND (shop = a.shop)"
+
+
+def test_what_looks_back_in_a_loop_holds_for_its_first_event() -> None:
+    found = conditions(
+        "PATTERN SEQ(A a, B+ b[]) WHERE skip_till_next_match(a, b) { b[i].x > b[i-1].x and b[i].x > avg(b[..i-1].x) }"
+    )
+    assert "(count(b) < 1) OR (b.x > b[-1].x)" in found["b"]
+    assert "(count(b) < 1) OR (b.x > avg(b.x))" in found["b"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "link", "inner", "preference"),
+    [
+        ("skip_till_next_match", Contiguity.RELAXED, Contiguity.RELAXED, Preference.GREEDY),
+        ("skip_till_any_match", Contiguity.ANY, Contiguity.ANY, Preference.EVERY),
+        ("strict_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.GREEDY),
+        ("partition_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.GREEDY),
+    ],
+)
+def test_strategies(strategy: str, link: Contiguity, inner: Contiguity, preference: Preference) -> None:
+    root = ps.sase_text(f"PATTERN SEQ(A a, A+ b[], A c) WHERE {strategy}(a, b, c) {{ c.n > 1 }}").pattern.root
+    assert isinstance(root, Sequence)
+    assert root.links == (link, link)
+    loop = root.parts[1]
+    assert isinstance(loop, Repeat)
+    assert (loop.inner, loop.preference) == (inner, preference)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("SEQ(A a)", 1, 1, "expected 'PATTERN'"),
+        ("PATTERN SEQ(A a", 1, 16, "got the end"),
+        ("PATTERN SEQ(A a,\n A a)", 2, 4, "a variable of its own"),
+        ("PATTERN SEQ(!(A a), B b)", 1, 17, "an event first"),
+        ("PATTERN SEQ(A a, !(B b))", 1, 15, "when time is up"),
+        ("PATTERN SEQ(A a) WHERE x > 3", 1, 24, "names a variable"),
+        ("PATTERN SEQ(A a) WHERE a.x >", 1, 29, "a value expected"),
+        ("PATTERN SEQ(A a, !(B b), C c) WHERE b.x = c.x WITHIN 3", 1, 37, "may look only at events before it"),
+        ("PATTERN SEQ(A a) WHERE skip_till_some_match(a) { a.x }", 1, 48, "got '{'"),
+        ("PATTERN SEQ(A a) WITHIN soon", 1, 25, "a span of time"),
+        ("PATTERN SEQ(A a) WHERE skip_till_any_match(a) { [a b] }", 1, 50, "the name of a field"),
+    ],
+)
+def test_errors_say_where_and_what_was_expected(text: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(PatternError) as caught:
+        ps.sase_text(text, types="kind")
+    assert said in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert str(caught.value).split("\n")[-1] == " " * (column + 1) + "^"
+
+
+def test_types_must_be_known() -> None:
+    with pytest.raises(PatternError, match="nothing says which records are of the type 'A'"):
+        ps.sase_text("PATTERN SEQ(A a, B b)")
+    with pytest.raises(PatternError, match="nothing says which records are of the type 'B'"):
+        ps.sase_text("PATTERN SEQ(A a, B b)", types={"A": "true"})
+    with pytest.raises(FlowError, match="a pattern is a text"):
+        ps.sase_text(3)  # type: ignore[arg-type]
+
+
+def refused(text: str) -> PatternError | None:
+    try:
+        ps.sase_text(text, types="kind")
+    except PatternError as error:
+        return error
+    return None
+
+
+def test_mutated_texts_are_patterns_or_errors_with_a_position() -> None:
+    rolled, read = random.Random(16), 0
+    for _ in range(10_000):
+        text = mutated(rolled, TEXTS)
+        error = refused(text)
+        read += error is None
+        assert error is None or (error.line > 0 and error.column > 0), text
+    assert 200 < read < 9_500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PATTERN SEQ(A a) WHERE " + "(" * 5_000,
+        "PATTERN SEQ(A a) WHERE " + "not " * 5_000 + "a.x",
+        "PATTERN SEQ" + "(" * 5_000,
+        "PATTERN SEQ(A a) WHERE a.x = 1 or " + " or ".join(f"a.x = {i}" for i in range(5_000)),
+    ],
+)
+def test_text_that_is_nested_deep_is_refused(text: str) -> None:
+    with pytest.raises(PatternError) as caught:
+        ps.sase_text(text, types="kind")
+    assert caught.value.line == 1
