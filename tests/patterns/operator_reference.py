@@ -157,10 +157,10 @@ class Reference:
         while True:
             trace = self.trace(each.part, match, start)
             for turn in trace.turns:
-                if (stop is not None and turn.at > stop) or len(taken) == each.most:
+                if (stop is not None and turn.at >= stop) or len(taken) == each.most:
                     return taken, None
                 taken.append(turn)
-            if len(taken) == each.most or trace.end is None or (stop is not None and trace.end > stop):
+            if len(taken) == each.most or trace.end is None or (stop is not None and trace.end >= stop):
                 return taken, None
             if trace.is_false:
                 return taken, trace.end

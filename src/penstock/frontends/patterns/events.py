@@ -289,9 +289,10 @@ class _Events(Rules):
         """The name of an event type, perhaps with dots in it."""
         return ".".join(map(_name, parts))
 
-    def consume(self, parts: list[object]) -> int:
-        """@consume and @consume(2)"""
-        return 1 if parts[2] is None else int(_token(parts[2]))
+    def consume(self, parts: list[object]) -> int | None:
+        """@consume and @consume(2); level 0 is none."""
+        level = 1 if parts[2] is None else int(_token(parts[2]))
+        return level or None
 
     def timer(self, parts: list[object]) -> o.Operator:
         """timer:interval, timer:at and timer:schedule."""

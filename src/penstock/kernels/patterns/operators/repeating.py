@@ -136,24 +136,19 @@ class RunningRepeat(Running[Repetition]):
         """Starts the part and the end."""
         state = Repetition(match, None, None)
         until = None if self.until is None else self.until.start(match, tick)
-        state.until = None if until is None else until.state
-        first = self._part(state, self.part.start(match, tick), tick, restarts=False)
-        if first is not None:
-            return first
-        return self._until(state, until) or Outcome(state)
+        ended = self._until(state, until) or self._part(state, self.part.start(match, tick), tick, restarts=False)
+        return ended or Outcome(state)
 
     def take(self, state: Repetition, tick: Tick) -> Outcome:
-        """Counts what its part turns true with; ends with the end."""
-        if state.part is not None:
-            goes_on = not tick.is_last or self.most is not None
-            ended = self._part(state, self.part.take(state.part, tick), tick, restarts=goes_on)
+        """Ends with the end, whose event does not count; else counts what its part turns true with."""
+        if state.until is not None and self.until is not None:
+            ended = self._until(state, self.until.take(state.until, tick))
             if ended is not None:
                 return ended
-        if state.until is None or self.until is None:
+        if state.part is None:
             return Outcome(state)
-        until = self.until.take(state.until, tick)
-        state.until = until.state
-        return self._until(state, until) or Outcome(state)
+        goes_on = not tick.is_last or self.most is not None
+        return self._part(state, self.part.take(state.part, tick), tick, restarts=goes_on) or Outcome(state)
 
     def _part(self, state: Repetition, outcome: Outcome, tick: Tick, *, restarts: bool) -> Outcome | None:
         """Takes in what the part brought; the outcome where that ends the repetition."""
@@ -180,6 +175,7 @@ class RunningRepeat(Running[Repetition]):
         """What the end brought; the outcome where that ends the repetition."""
         if outcome is None:
             return None
+        state.until = outcome.state
         if outcome.is_false or (outcome.matches and state.count < self.least):
             return FALSE
         return Outcome(None, (self._made(state, outcome.matches[0]),)) if outcome.matches else None
