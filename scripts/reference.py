@@ -57,6 +57,7 @@ TYPES = {
     "Duration": "The same as `Span`.",
     "Policy": "What happens to a record that fails: `fail`, `dead_letter`, `skip`, or what `ps.retry` returns.",
     "Written": "An aggregate: text such as `sum(n)`, an expression, or a `ps.Aggregator`, class or instance.",
+    "LookUp": 'A table, static or a stream, and the fields of its key: `(ps.files(...), "card")`.',
     "Condition": "An expression that is true or false, as text or as `ps.Expr`; or a function of the record.",
     "StageCondition": "What must hold for an event: an expression as text or `ps.Expr`, a function of the event, or one of the event and what was taken before.",
     "Quantifier": "How often a stage is taken: `times`, `one_or_more`, `optional`, `consecutive`, `combinations`, `greedy`, `until`, `gap`.",

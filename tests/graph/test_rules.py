@@ -190,7 +190,8 @@ def test_what_does_not_fit_is_refused_when_the_flow_is_built(rules: Any, error: 
         ({"tables": {"cases": "card"}, "streams": {"cases": "n int"}}, "needs its key 'card'"),
         ({"rounds": 0}, "rounds is a number from 1 on"),
         ({"streams": {"alerts": "n int"}}, "is there already"),
-        ({"changes": 3}, "the changes of rules are a stream"),
+        ({"events": {"payments": None}}, "are streams"),
+        ({"changes": 3}, "the changes of rules and their events are streams"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: Any, message: str) -> None:
@@ -217,3 +218,9 @@ def test_posts_are_sinks_of_their_own() -> None:
     stream = payments()
     stream.rules("fraud", [ps.rule("a", None, do.post("pager", "card"))], posts={"pager": ps.console()})
     assert [(sink.name, str(sink.inputs[0])) for sink in stream.flow.graph.sinks] == [("fraud.pager", "fraud.pager")]
+
+
+def test_events_of_a_set_have_names_of_their_own() -> None:
+    stream = payments()
+    with pytest.raises(NameTaken, match="call the other one otherwise"):
+        stream.rules("fraud", [ps.rule("a", None, do.emit("x"))], events={"payments": stream.select("s", "card")})

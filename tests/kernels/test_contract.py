@@ -145,6 +145,16 @@ SLOW_RISE = ps.row_pattern(
     order_by="v",
 )
 
+RULES = """
+rule low if v < 3 do emit to found(k, v, part = 'low'), emit to steps(v)
+rule range if v between 2 and 7 and k = 'a' do emit to found(k, v, part = 'range'), stop priority 1
+rule late if v > 5 do emit to found(k, v, part = 'late') deferred
+rule down on steps if v > 0 do emit to steps(v = v - 1), alert('low', '{v} steps')
+"""
+SWITCHES = """
+rule on if v = 1 do activate next
+rule next if v > 1 do emit to found(k, v), deactivate next inactive
+"""
 Make = Callable[[Any], Any]
 """A step behind a stream with event time."""
 
@@ -205,6 +215,11 @@ RECORDS: dict[str, Make] = {
     "window over a table": lambda s: updated(s).key_by("k").window(ps.tumbling("20s")).aggregate("x", t="sum(n)"),
     "sessions over a table": lambda s: updated(s).key_by("k").window(ps.session("4s")).aggregate("x", t="sum(n)"),
     "sort over a table": lambda s: updated(s).sort("x", "n"),
+}
+RECORDS |= {
+    "rules": lambda s: s.rules("x", ps.rules(RULES)).found,
+    "rules that follow from rules, and alerts": lambda s: s.rules("x", ps.rules(RULES)).alerts,
+    "rules by key": lambda s: s.key_by("k").rules("x", ps.rules(SWITCHES)).found,
 }
 TABLES: dict[str, Make] = {
     "count": lambda s: s.key_by("k").count("x"),

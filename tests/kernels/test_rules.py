@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.errors import StepError
 from penstock.graph.rules.interned import MOST
+from penstock.kernels.rules.changes import MOST as CHANGED_SETS
 from penstock.testing import Driver, run_local
 
 do = ps.action
@@ -162,3 +163,33 @@ def test_priorities_and_stops_are_those_of_a_plain_loop(given: list[tuple[int, i
 def test_more_sets_than_a_process_remembers_work() -> None:
     for at in range(MOST + 2):
         assert numbers([ps.rule(f"r{at}", f"n > {at}", do.emit("x"))], [at, at + 1])["x"] == [(at + 1,)]
+
+
+def test_rules_change_more_often_than_a_process_remembers() -> None:
+    flow = ps.Flow("often")
+    changes = flow.source("changes", ps.items([], "rule string, text string"))
+    stream = flow.source("numbers", ps.items([], "n bigint"))
+    stream.rules("all", ps.rules("rule r do emit to x"), changes=changes).x.sink("out", ps.console())
+    driver = Driver(flow)
+    for least in range(CHANGED_SETS + 3):
+        driver.push("changes", ("r", f"if n > {least} do emit to x"))
+        driver.push("numbers", least, least + 1)
+        driver.barrier()
+    assert [row.n for row in driver.barrier(end=True)["out"]] == list(range(1, CHANGED_SETS + 4))
+
+
+def test_two_thousand_rules_are_added_while_the_flow_runs() -> None:
+    flow = ps.Flow("many")
+    changes = flow.source("changes", ps.items([], "rule string, text string"))
+    stream = flow.source("numbers", ps.items([], "n bigint"))
+    stream.rules("all", ps.rules("rule r if n < 0 do emit to x(n, who = 'r')"), changes=changes).x.sink(
+        "out", ps.console()
+    )
+    driver = Driver(flow)
+    driver.push("changes", *((f"r{at}", f"if n = {at} do emit to x(n, who = 'r{at}')") for at in range(2_000)))
+    driver.push("numbers", *range(0, 4_000, 100))
+    driver.barrier()
+    driver.push("changes", ("r100", "if n < 0 do emit to x(n, who = 'r100')"))
+    driver.push("numbers", 100, 200)
+    made = driver.barrier(end=True)["out"]
+    assert [tuple(row) for row in made] == [(n, f"r{n}") for n in (*range(0, 2_000, 100), 200)]

@@ -82,7 +82,7 @@ def linear(conditions: list[Expr | None], rows: list[Any]) -> list[tuple[int, in
 
 
 def indexed(conditions: list[Expr | None], rows: list[Any]) -> list[tuple[int, int]]:
-    index = ConditionIndex(conditions, SCHEMA, Expressions(SCHEMA).holds)
+    index = ConditionIndex.of(conditions, SCHEMA, Expressions(SCHEMA).holds)
     found, numbers = index.pairs(to_batch([list(column) for column in zip(*rows, strict=True)], SCHEMA))
     return list(zip(found.tolist(), numbers.tolist(), strict=True))
 
@@ -124,7 +124,7 @@ def test_what_is_found_is_what_is_looked_at() -> None:
         return Expressions(SCHEMA).holds(expr, batch, rows)
 
     conditions = [parse(f"kind = 'k{n}' and n % 2 = 0") for n in range(2_000)]
-    index = ConditionIndex(conditions, SCHEMA, test)
+    index = ConditionIndex.of(conditions, SCHEMA, test)
     rows = [(f"k{n}", n, None, None, None, None, None) for n in range(100)]
     found = index.pairs(to_batch([list(column) for column in zip(*rows, strict=True)], SCHEMA))
     assert sum(computed) == 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,81 @@ def test_rules_that_switch_others_by_key(same: Case) -> None:
     same.check(flow, {"payments": payments}, expected)
 
 
+def test_rules_on_several_streams(same: Case) -> None:
+    """A record, a change of a table and a rule that follows from both are events of one set."""
+    flow = ps.Flow("events")
+    stream = flow.source("payments", ps.items([], PAYMENTS))
+    logins = flow.source("logins", ps.items([], "user string, ok boolean"))
+    totals = logins.key_by("user").count("n", into="n").changelog("changes", before=False)
+    rules = [
+        ps.rule("big", "amount > 500", do.alert("high", "{card}"), do.emit("cases", who="card")),
+        ps.rule("failed", "not ok", do.alert("low", "{user}"), do.emit("cases", who="user"), on="login"),
+        ps.rule("first", "op = 'insert'", do.emit("cases", who="concat('new ', user)"), on="total"),
+        ps.rule("case", "who like 'a%'", do.emit("seen", "who"), on="cases"),
+    ]
+    found = stream.rules("fraud", rules, events={"login": logins, "total": totals}, tables={"never": "k"})
+    for name in ("alerts", "seen", "cases"):
+        found[name].sink(name, ps.console())
+    inputs: dict[str, list[Any]] = {"payments": RECORDS[:3], "logins": [("ada", False), ("bob", True)]}
+    expected: dict[str, list[Any]] = {
+        "alerts": [
+            ("big", "high", "a", "payments"),
+            ("big", "high", "c", "payments"),
+            ("failed", "low", "ada", "login"),
+        ],
+        "cases": [("a",), ("c",), ("ada",), ("new ada",), ("new bob",)],
+        "seen": [("a",), ("ada",)],
+    }
+    same.check(flow, inputs, expected)
+
+
+def test_matches_and_absences_are_events(same: Case) -> None:
+    flow = ps.Flow("orders")
+    stream = flow.source("events", ps.items([], "id string, kind string, at string"), event_time="at")
+    paid = ps.pattern("paid").begin("order", "kind = 'order'").followed_by("payment", "kind = 'payment'").within("10m")
+    hits = stream.key_by("id").match("paid", paid, select={"id": "order.id"})
+    rules = ps.rules(
+        "rule ship on paid do emit to shipped(id) rule remind on unpaid do alert('medium', 'order {id}'), emit to reminders(id)"
+    )
+    found = hits.rules("act", rules, event="paid", events={"unpaid": hits.side("timed_out")})
+    for name, each in found.items():
+        each.sink(name, ps.console())
+    events = [
+        ("a", "order", "2026-01-01 10:00:00"),
+        ("b", "order", "2026-01-01 10:01:00"),
+        ("a", "payment", "2026-01-01 10:05:00"),
+    ]
+    expected: dict[str, list[Any]] = {
+        "shipped": [("a",)],
+        "reminders": [("b",)],
+        "alerts": [("remind", "medium", "order b", "unpaid")],
+    }
+    same.check(flow, {"events": events}, expected)
+
+
+def test_conditions_look_up_in_tables_and_in_streams(same: Case, tmp_path: Path) -> None:
+    (tmp_path / "cards.csv").write_text("card,home\na,DE\nc,DE\n")
+    flow = ps.Flow("lookups")
+    limits = flow.source("limits", ps.items([], "country string, most int"))
+    stream = flow.source("payments", ps.items([], PAYMENTS))
+    rules = ps.rules("""
+        rule abroad if country != holder.home do alert('low', '{card} of {holder.home} in {country}')
+        rule over if amount > allowed.most do emit to over(card, most = allowed.most)
+        rule unknown if holder.home is null do emit to unknown(card)
+    """)
+    cards = ps.files(tmp_path / "cards.csv", "csv", "card string, home string")
+    found = stream.rules("fraud", rules, lookups={"holder": (cards, "card"), "allowed": (limits, "country")})
+    for name, each in found.items():
+        each.sink(name, ps.console())
+    inputs: dict[str, list[Any]] = {"payments": RECORDS, "limits": [("CH", 1000), ("CH", 500), ("DE", 600)]}
+    expected: dict[str, list[Any]] = {
+        "alerts": [("abroad", "low", "a of DE in CH", "payments"), ("abroad", "low", "a of DE in FR", "payments")],
+        "over": [("a", 500)],
+        "unknown": [("b",), (None,), ("d",)],
+    }
+    same.check(flow, inputs, expected, cuts={"limits": [3], "payments": [2]})
+
+
 def changing_flow() -> ps.Flow:
     flow = ps.Flow("changing")
     changes = flow.source("changes", ps.items([], "rule string, op string, text string, by string"))
@@ -156,3 +232,29 @@ def test_a_change_that_does_not_fit_is_a_dead_letter(flow_driver: Any) -> None:
     wanted = ("no column 'amout'", "nowhere", "cannot read rule 'c'", "'nobody' is not there", "got 'replace'")
     assert len(causes) == len(bad)
     assert all(any(part in cause for cause in causes) for part in wanted), causes
+
+
+def test_rules_by_key_change_and_what_was_switched_stays(same: Case) -> None:
+    flow = ps.Flow("switches")
+    changes = flow.source("changes", ps.items([], "rule string, op string, text string"))
+    payments = flow.source("payments", ps.items([], PAYMENTS))
+    rules = ps.rules(
+        "rule probe if amount < 5 do activate large rule large if amount > 500 do emit to found(card, amount) inactive"
+    )
+    payments.key_by("card").rules("watch", rules, changes=changes).found.sink("found", ps.console())
+    inputs: dict[str, list[Any]] = {
+        "changes": [
+            ("large", "change", "if amount > 800 do emit to found(card, amount) inactive"),
+            ("off", "add", "do stop priority 1 inactive"),
+        ],
+        "payments": [
+            ("a", 1, "CH"),
+            ("b", 2, "CH"),
+            ("a", 700, "CH"),
+            ("a", 900, "CH"),
+            ("b", 901, "CH"),
+            ("c", 902, "CH"),
+        ],
+    }
+    cuts = {"changes": [2], "payments": [2, 4]}
+    same.check(flow, inputs, {"found": [("a", 900), ("b", 901)]}, cuts=cuts)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
@@ -17,6 +18,7 @@ from penstock.cli.log.record_text import FORMATS, Formatter, Lines, json_line
 from penstock.cli.options import option
 from penstock.cli.output.listing import count
 from penstock.jobs.signals import StopSignals, stop_signals
+from penstock.jobs.subscriptions import Subscriptions, subscriptions_of
 from penstock.log import Consumer, Log, LogDamaged, Record, TopicPartition
 
 EXAMPLES = examples(
@@ -75,6 +77,7 @@ class RecordOutput:
     format: Formatter
     most: int = 0
     skip_damage: bool = False
+    subscriptions: Subscriptions | None = None
     consumer: Consumer = field(init=False)
     count: int = 0
     written: dict[TopicPartition, int] = field(default_factory=dict)
@@ -115,12 +118,20 @@ class RecordOutput:
     def write(self, records: list[Record]) -> None:
         """Write records out; only then do they count as read."""
         if records:
-            self.out.write(b"".join(map(self.format, records)))
+            lines = self._lines(records)
+            self.out.write(b"".join(lines))
             self.out.flush()
-            self.count += len(records)
+            self.count += len(lines)
         elif _abandoned(self.out):
             raise BrokenPipeError
         self.written = self.consumer.positions()
+
+    def _lines(self, records: list[Record]) -> list[bytes]:
+        """A line for each record, or for each that a subscription wants, after the names of those."""
+        if self.subscriptions is None:
+            return [*map(self.format, records)]
+        wanted = self.subscriptions.wanted(records)
+        return [",".join(names).encode() + b"\t" + self.format(record) for record, names in wanted]
 
     def commit(self) -> None:
         """Commit what was written out."""
@@ -161,6 +172,10 @@ def consume(  # noqa: PLR0913 - each is an option of the command
         str, option(metavar="NAME", help="Go on where this group is, share with its members, commit.")
     ] = "",
     where: Annotated[str, option(metavar="PREDICATE", help="Only records whose JSON value matches.")] = "",
+    subscriptions: Annotated[
+        Path | None,
+        option(metavar="FILE", help="Many predicates by name, as YAML: only records that one wants, with its name."),
+    ] = None,
     partition: Annotated[
         list[int] | None, option("--partition", min=0, help="Read this partition; may be repeated.")
     ] = None,
@@ -202,8 +217,9 @@ def consume(  # noqa: PLR0913 - each is an option of the command
     shape = Lines(format == "key-value", separator, print_timestamp, print_partition, print_offset, print_headers)
     start = Start(from_beginning, tuple(offset or ()), from_time, tuple(partition or ()), follow)
     with opened(log, debug=debug) as found, stop_signals(lambda: None) as stop:
+        wanted = None if subscriptions is None else subscriptions_of(subscriptions)
         ends = None if follow else {p: end for p, (_, end) in found.offsets(topic).items()}
-        reading = RecordOutput(sys.stdout.buffer, json_line if format == "json" else shape, most, skip_damage)
+        reading = RecordOutput(sys.stdout.buffer, json_line if format == "json" else shape, most, skip_damage, wanted)
         reading.consumer = _consumer(found, topic, group or None, where or None, start, reading.revoked)
         with reading.consumer:
             _say_what_is_shown(topic, group, start)

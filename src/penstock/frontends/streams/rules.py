@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
+from penstock.errors import FlowError
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
-from penstock.graph.compose_rules import add_rules
+from penstock.graph.compose_rules import LookUpTable, RuleOptions, add_look_up, add_rules
 from penstock.graph.nodes import Endpoint, Port
 from penstock.graph.nodes.rules import ROUNDS, ApplyRules, KeyedRules
 from penstock.graph.nodes.stateless import Sides
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Branches, Stream
 
 
+LookUp: TypeAlias = "tuple[Endpoint | Stream, str | Iterable[str]]"
+"""A table to look up in, and the fields of its key, which the stream has too."""
+
+
 class Ruling:
     """What a stream does with rules."""
 
     @names_step
-    def rules(
+    def rules(  # noqa: PLR0913 - options by name
         self,
         name: str,
         rules: Iterable[Rule] | Rule | RuleSet,
@@ -33,6 +38,8 @@ class Ruling:
         tables: Mapping[str, str | Iterable[str]] | None = None,
         posts: Mapping[str, Endpoint] | None = None,
         changes: Stream | None = None,
+        events: Mapping[str, Stream] | None = None,
+        lookups: Mapping[str, LookUp] | None = None,
         rounds: int = ROUNDS,
     ) -> Branches:
         """Applies rules to each record: on an event, if a condition holds, do actions.
@@ -48,6 +55,9 @@ class Ruling:
             posts: the endpoint of each name that rules post to, such as `ps.write_http(...)`.
             changes: changes of the rules while the flow runs: a stream, or a table that changes, with `rule` and `text`, and perhaps `op` (add,
                 change, remove, enable or disable), `enabled`, `by` and `at`. Those of a batch take effect before its records.
+            events: further streams that rules are on, by the name of the event.
+            lookups: tables that rules look up in, each with the fields of its key: `{"card": (ps.files(...), "number")}`. The event has the row that was found as
+                a struct of that name, with nulls where there is none. A table of files is read again when they change; of a stream the newest row of each key counts.
             rounds: how often rules may follow from rules for one record.
 
         Returns:
@@ -70,10 +80,12 @@ class Ruling:
         [Row(card='a', amount=900)]
         """
         stream = cast("Stream", self)
-        step = ApplyRules(name, (stream.port,), **_options(stream, rules, event, streams, tables, rounds))
-        if changes is not None:
-            stream._need_stream(changes, "the changes of rules are a stream")
-        return branches_of(stream, step, posts, None if changes is None else changes.port)
+        port = _looked_up(stream, name, lookups or {})
+        step = ApplyRules(name, (port,), **_options(stream, rules, event, streams, tables, rounds))
+        for given in (*([] if changes is None else [changes]), *(events or {}).values()):
+            stream._need_stream(given, "the changes of rules and their events are streams")
+        further = {each: other.port for each, other in (events or {}).items()}
+        return branches_of(stream, step, RuleOptions(posts or {}, None if changes is None else changes.port, further))
 
 
 class KeyedRuling:
@@ -89,6 +101,7 @@ class KeyedRuling:
         streams: Mapping[str, Form] | None = None,
         tables: Mapping[str, str | Iterable[str]] | None = None,
         posts: Mapping[str, Endpoint] | None = None,
+        changes: Stream | None = None,
         rounds: int = ROUNDS,
     ) -> Branches:
         """Applies rules to the records of each key in their order: rules may activate and deactivate others, for their key.
@@ -100,6 +113,7 @@ class KeyedRuling:
             streams: the fields of streams that rules emit to; others take the fields of the first rule that does.
             tables: the key of each table that rules update, by the name of the table.
             posts: the endpoint of each name that rules post to, such as `ps.write_http(...)`.
+            changes: changes of the rules while the flow runs, as `Stream.rules` takes them; what was switched stays switched.
             rounds: how often rules may follow from rules for one record.
 
         Returns:
@@ -123,7 +137,26 @@ class KeyedRuling:
         keyed = cast("KeyedStream", self)
         stream, options = keyed.source, _options(keyed.source, rules, event, streams, tables, rounds)
         port = keyed._input.stream(stream.flow.builder, name)
-        return branches_of(stream, KeyedRules(name, (port,), keyed.keys, **options), posts)
+        if changes is not None:
+            stream._need_stream(changes, "the changes of rules are a stream")
+        made = RuleOptions(posts or {}, None if changes is None else changes.port)
+        return branches_of(stream, KeyedRules(name, (port,), keyed.keys, **options), made)
+
+
+def _looked_up(stream: Stream, name: str, lookups: Mapping[str, LookUp]) -> Port:
+    """The stream with what each record finds."""
+    from penstock.frontends.streams.stream import Stream
+
+    port = stream.port
+    for each, (table, on) in lookups.items():
+        if isinstance(table, Stream):
+            stream._need_stream(table, "a look-up is in a stream")
+        elif not isinstance(table, Endpoint):
+            raise FlowError(f"the look-up {each!r} is in a table such as ps.files(...), or in a stream, got {table!r}")
+        keys = (on,) if isinstance(on, str) else tuple(on)
+        found = LookUpTable(each, table.port if isinstance(table, Stream) else table, keys)
+        port = add_look_up(stream.flow.builder, name, port, found)
+    return port
 
 
 class _Options(TypedDict):
@@ -151,11 +184,9 @@ def _options(
     )  # fmt: skip
 
 
-def branches_of(
-    stream: Stream, step: ApplyRules, posts: Mapping[str, Endpoint] | None, changes: Port | None = None
-) -> Branches:
+def branches_of(stream: Stream, step: ApplyRules, options: RuleOptions) -> Branches:
     """The streams of a rule step by name."""
     from penstock.frontends.streams.stream import Branches
 
-    ports = add_rules(stream.flow.builder, step, posts or {}, changes)
+    ports = add_rules(stream.flow.builder, step, options)
     return Branches({each: stream._at(port) for each, port in ports.items()})

@@ -31,6 +31,8 @@ class ApplyRules(Node):
         rounds: how often rules may follow from rules.
         program: the rules over the stream; they follow from it.
         source: the rules as changes are made over them, where the second input has changes.
+        together: all events of a set over several streams, with their fields; each stream has a step of its own.
+        time: the field of the event time that all of them share.
     """
 
     rules: RuleSet = field(default=RuleSet(()), kw_only=True)
@@ -40,6 +42,8 @@ class ApplyRules(Node):
     rounds: int = field(default=ROUNDS, kw_only=True)
     program: BoundRules | None = field(default=None, kw_only=True)
     source: RuleSource | None = field(default=None, kw_only=True)
+    together: Sides = field(default=(), kw_only=True)
+    time: str = field(default="", kw_only=True)
     kind: ClassVar[str] = "apply_rules"
     python: ClassVar[bool] = True
 
@@ -52,6 +56,9 @@ class ApplyRules(Node):
 
     def events(self, given: Inputs) -> Events:
         """What the rules are applied to."""
+        if self.together:
+            (name, schema), *others = self.together
+            return Events(name, schema, self.streams, self.tables, self.time, others=tuple(others))
         timed = given[0].event_time
         return Events(self.event, given[0].schema, self.streams, self.tables, timed.column if timed else "")
 

@@ -35,6 +35,7 @@ class Events:
         tables: the key of each stream that is a table.
         time: the field of their event time; empty where there is none.
         is_settled: no other streams may be made.
+        others: further inputs of the set, each an event of its own.
     """
 
     input: str
@@ -43,6 +44,12 @@ class Events:
     tables: tuple[tuple[str, tuple[str, ...]], ...] = ()
     time: str = ""
     is_settled: bool = False
+    others: tuple[tuple[str, Schema], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The events that come from outside."""
+        return (self.input, *(name for name, _ in self.others))
 
     @cached_property
     def keys(self) -> dict[str, tuple[str, ...]]:
@@ -58,9 +65,9 @@ class Events:
     def known(self) -> dict[str, Schema]:
         """The fields of the streams that are known before any rule is looked at."""
         made = {self.input: self.schema, ALERTS: self.alerts}
-        for name, schema in self.streams:
+        for name, schema in (*self.others, *self.streams):
             if name in made:
-                raise SchemaError(f"the stream {name!r} is there already; give the declared one another name")
+                raise SchemaError(f"the stream {name!r} is there already; give the other one another name")
             made[name] = _with_op(schema) if name in self.keys else schema
         return made
 
@@ -117,11 +124,11 @@ class BoundRules(Interned):
     @property
     def streams(self) -> dict[str, Schema]:
         """The fields of the streams that come out."""
-        return {name: schema for name, schema in self.schemas if name != self.events.input}
+        return {name: schema for name, schema in self.schemas if name not in self.events.inputs}
 
     def settled(self) -> Events:
         """The same events with all streams declared, for rules that come later."""
-        own = (self.events.input, ALERTS)
+        own = (*self.events.inputs, ALERTS)
         return replace(self.events, streams=tuple(each for each in self.schemas if each[0] not in own), is_settled=True)
 
     @property
@@ -214,15 +221,13 @@ class _Binder:
         )  # fmt: skip
 
     def _switch(self, action: Switch) -> tuple[str, bool]:
-        if action.rule not in self.rules.by_name:
+        if action.rule not in self.rules.by_name and not self.events.is_settled:
             raise UnknownName(f"it switches {action.rule!r}; {nearest(action.rule, self.rules.by_name)}")
         return action.rule, action.active
 
     def _emission(self, rule: Rule, action: Action, on: str, schema: Schema) -> Emission:
         fields = self._fields(rule, action, on, schema)
         target = action.target
-        if target == self.events.input:
-            return Emission(target, self._fitted(rule, target, fields, schema))
         if target not in self.schemas:
             if self.events.is_settled:
                 raise UnknownName(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.graph.endpoints.log import RULE_CHANGES
@@ -45,11 +46,13 @@ class RuleSource:
         rules: the rules.
         events: the streams, all of which are known: a change makes no new ones.
         functions: the Python functions that rules may call by name.
+        is_keyed: whether rules may switch others.
     """
 
     rules: RuleSet
     events: Events
     functions: tuple[ScalarFunction, ...] = ()
+    is_keyed: bool = False
 
     def changed(self, name: str, kept: ChangedRule | None, change: Mapping[str, object]) -> ChangedRule | None:
         """What a change makes of a rule; None where it changes nothing.
@@ -88,14 +91,16 @@ class RuleSource:
     def check(self, name: str, text: str) -> None:
         """Refuses a text that cannot be read, or does not fit the streams."""
         rule = self.parsed(name, text)
-        if rule.is_switch or not rule.active:
-            raise FlowError(f"rule {name!r}: rules that activate others cannot be changed while the flow runs")
+        if not self.is_keyed and (rule.is_switch or not rule.active):
+            raise FlowError(
+                f"rule {name!r}: rules that activate others are switched for each key, and the step has none"
+            )
         bind_rules(RuleSet((rule,)), self.events)
 
     def parsed(self, name: str, text: str) -> Rule:
         """A rule from its text."""
         registry = registry_of(self.functions)
-        return parse_rule(name, text).changed(lambda expr: with_functions(expr, registry) if registry else expr)
+        return _parsed(name, text).changed(lambda expr: with_functions(expr, registry) if registry else expr)
 
     def after(self, changes: Iterable[tuple[str, ChangedRule]]) -> RuleSet:
         """The rules after changes: those of the flow in their order, then those that were added, by name."""
@@ -109,6 +114,12 @@ class RuleSource:
             return rule if changed is None else None
         found = rule if changed.text is None else self.parsed(rule.name if rule else name, changed.text)
         return None if found is None else replace(found, enabled=changed.enabled, version=changed.version)
+
+
+@lru_cache(maxsize=1 << 16)
+def _parsed(name: str, text: str) -> Rule:
+    """A rule from its text, which is read once however often other rules change."""
+    return parse_rule(name, text)
 
 
 def _enabled(kept: ChangedRule | None, given: object) -> bool:

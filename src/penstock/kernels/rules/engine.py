@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,6 @@ from penstock.kernels.rules.index import ConditionIndex
 
 ROUNDS = 100
 """How often rules may follow from rules."""
-MOST_ACTIONS = 1 << 16
-"""As many actions as a rule may have."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class _Event:
     def __init__(self, name: str, rules: Sequence[BoundRule], bound: BoundRules) -> None:
         self.name, self.rules = name, rules
         self.over = Expressions(bound.fields[name])
-        self.index = ConditionIndex([rule.condition for rule in rules], bound.fields[name], self.over.holds)
+        self.index = ConditionIndex.of([rule.condition for rule in rules], bound.fields[name], self.over.holds)
         self.stops = np.array([rule.stops for rule in rules], np.bool_)
         self.has_stops = bool(self.stops.any())
         self.calling = [at for at, rule in enumerate(rules) if rule.calls]
@@ -105,12 +104,12 @@ class _Event:
     def _emitters(self, stream: str) -> Iterator[_Emitter]:
         kinds = [arrow_type(field.type) for field in self.schemas[stream].fields]
         groups: dict[object, list[_Site]] = {}
+        orders = count()
         for rank, rule in enumerate(self.rules):
             mine = [emission for emission in rule.emissions if emission.stream == stream]
             for nth, emission in enumerate(mine):
                 key = (nth, *(None if isinstance(v, Literal) else v.shape() for v in emission.values))
-                order = rank * MOST_ACTIONS + nth
-                groups.setdefault(key, []).append(_Site(rank, order, emission.values))
+                groups.setdefault(key, []).append(_Site(rank, next(orders), emission.values))
         for sites in groups.values():
             yield _Emitter(sites, len(self.rules), kinds)
 

@@ -6,7 +6,6 @@ fewest records, finds it (`stabbing`); the others are checked for what was found
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -30,14 +29,12 @@ class ConditionIndex:
     """Conditions by number.
 
     Args:
-        conditions: the conditions; None always holds.
-        schema: the fields of the records.
+        parted: the conditions: their bounds, and what no bound says.
         test: computes what no bound says.
     """
 
-    def __init__(self, conditions: Sequence[Expr | None], schema: Schema, test: Test) -> None:
-        self.test, self.many = test, len(conditions)
-        parted = [bounds_of(condition, schema) for condition in conditions]
+    def __init__(self, parted: Sequence[Bounds], test: Test) -> None:
+        self.test, self.many = test, len(parted)
         self.axes = axes_of(bound for each in parted for bound in each.bounds)
         self.residuals = _Residuals([each.residual for each in parted])
         boxes: list[tuple[int, Box]] = []
@@ -49,6 +46,11 @@ class ConditionIndex:
             else:
                 self.scanned.append(number)
         self._arrange(boxes)
+
+    @classmethod
+    def of(cls, conditions: Sequence[Expr | None], schema: Schema, test: Test) -> ConditionIndex:
+        """The index of conditions over the fields of a schema; None always holds."""
+        return cls([bounds_of(condition, schema) for condition in conditions], test)
 
     def _boxes(self, given: Bounds) -> list[Box]:
         """The boxes of a condition: one, or one for each choice."""
@@ -67,14 +69,13 @@ class ConditionIndex:
 
     def _arrange(self, boxes: list[tuple[int, Box]]) -> None:
         """Puts each box into the tree of the field that finds it, and what it says of the others into arrays."""
-        points = Counter(key for _, box in boxes for key, (low, high) in box.items() if low == high)
         self.owners = np.array([number for number, _ in boxes], np.int64)
         self.low = {key: np.full(len(boxes), NULL, np.int64) for key in self.axes}
         self.high = {key: np.full(len(boxes), axis.last, np.int64) for key, axis in self.axes.items()}
         found_by: dict[Key, list[tuple[int, int, int]]] = {}
         checked: set[Key] = set()
         for at, (_, box) in enumerate(boxes):
-            best = min(box, key=lambda key: self._cost(key, box[key], points))
+            best = min(box, key=lambda key: self._cost(key, box[key]))
             found_by.setdefault(best, []).append((*box[best], at))
             for key, (low, high) in box.items():
                 if key != best:
@@ -83,11 +84,11 @@ class ConditionIndex:
         self.trees = {key: SegmentTree(self.axes[key].last, given) for key, given in found_by.items()}
         self.checked = sorted(checked)
 
-    def _cost(self, key: Key, interval: tuple[int, int], points: Counter[Key]) -> float:
-        """How many records a field is expected to leave: few where it must equal one of many constants."""
+    def _cost(self, key: Key, interval: tuple[int, int]) -> float:
+        """The part of the records that a field is expected to leave: equality with one of many constants leaves few."""
         low, high = interval
         if low == high:
-            return 1 / (1 + points[key])
+            return 1 / (1 + len(self.axes[key].constants))
         return (high - low + 1) / (self.axes[key].last + 1)
 
     def pairs(self, batch: pa.RecordBatch) -> Pairs:

@@ -1,4 +1,4 @@
-"""The kernel of a rule set."""
+"""The kernels of rule sets: over records as they come."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from penstock.kernels.rules.columns import RowError
 from penstock.kernels.rules.engine import EventBatch, RuleEngine, engine_of
 
 
-class ApplyRulesKernel(Kernel):
-    """Applies the rules to whole chunks; those of deferred rules are kept until the batch ends."""
+class RuleSetKernel(Kernel):
+    """The base of kernels that apply rules: it has the rules of the batch, which may change from one to the next."""
 
     node: ApplyRules
+    engine: RuleEngine
+    schema: Schema
+    changes = False
+    """Whether rules change: then records wait until those of their batch are known."""
+    waits = False
 
-    def __init__(self, node: ApplyRules, schema: Schema) -> None:
-        super().__init__(node)
-        assert node.program is not None, "the graph has bound the rules"
+    def prepare(self, schema: Schema) -> None:
+        """Makes ready for the rules of the flow."""
+        assert self.node.program is not None, "the graph has bound the rules"
         self.schema = schema
-        self.engine: RuleEngine = engine_of(node.program, node.rounds)
-        self.waits = self.changes = len(node.inputs) > 1
+        self.engine = engine_of(self.node.program, self.node.rounds)
+        self.waits = self.changes = len(self.node.inputs) > 1
         self.waiting: list[Chunk] = []
-        """The chunks that came before the rules of their batch."""
-        self.held: list[tuple[Chunk, list[EventBatch]]] = []
-        """The chunks of this batch with their events for deferred rules."""
 
     def begin(self, times: Times) -> None:
         """A batch begins; where rules change, those of the batch are not known yet."""
@@ -47,45 +49,77 @@ class ApplyRulesKernel(Kernel):
         elif self.waits:
             self.waiting.append(chunk)
         else:
-            yield from self._apply(chunk)
+            return self.apply(chunk)
+        return ()
 
     def _change(self, chunk: Chunk) -> None:
         """The rules of this batch are these changes over those of the flow."""
         assert self.node.source is not None, "rules that change have a source"
-        changes = tuple(
-            (rule, ChangedRule(*rest)) for rule, *rest in sorted(chunk.values(), key=lambda row: str(row[0]))
-        )
+        rows = sorted(chunk.values(), key=lambda row: str(row[0]))
+        changes = tuple((rule, ChangedRule(*rest)) for rule, *rest in rows)
         self.engine = changed_engine(self.node.source, changes, self.node.rounds)
         self.waits = False
 
-    def _apply(self, chunk: Chunk) -> Out:
-        batch = pa.RecordBatch.from_arrays(chunk.batch().columns, schema=arrow_schema(self.schema))
-        given = EventBatch(self.node.event, batch, np.arange(batch.num_rows))
-        made = self._made(chunk, self.engine.run(given))
-        deferred = [each for each in (given, *made) if each.event in self.engine.deferred]
-        if deferred:
-            self.held.append((chunk, deferred))
-        yield from self._chunks(made)
-
     def advance(self, times: Times) -> Out:
-        """What follows from the records that waited, and from deferred rules."""
+        """What follows from the records that waited, and then from deferred rules."""
         self.move(times)
-        if self.waits and self.changes:
+        if self.waits:
             self._change(Chunk(KEPT, rows=[]))
         waiting, self.waiting = self.waiting, []
         for chunk in waiting:
-            yield from self.guard.take(self, chunk, 0) if self.guard is not None else self._apply(chunk)
+            yield from self.guard.take(self, chunk, 0) if self.guard is not None else self.apply(chunk)
+        yield from self.finish()
+
+    def apply(self, chunk: Chunk) -> Out:
+        """What follows from records at once."""
+        raise NotImplementedError
+
+    def finish(self) -> Out:
+        """What follows from deferred rules."""
+        raise NotImplementedError
+
+    def event_of(self, chunk: Chunk) -> EventBatch:
+        """The records of a chunk as an event."""
+        batch = pa.RecordBatch.from_arrays(chunk.batch().columns, schema=arrow_schema(self.schema))
+        return EventBatch(self.node.event, batch, np.arange(batch.num_rows))
+
+    def deferred_of(self, events: Iterable[EventBatch]) -> list[EventBatch]:
+        """The events that deferred rules are on."""
+        return [each for each in events if each.event in self.engine.deferred]
+
+    def chunks(self, made: Iterable[EventBatch]) -> Iterator[tuple[str, Chunk]]:
+        """The events that come out."""
+        for each in made:
+            if each.event not in self.engine.bound.events.inputs:
+                yield each.event, Chunk(self.node.output(each.event).schema, batch=each.batch)
+
+
+class ApplyRulesKernel(RuleSetKernel):
+    """Applies the rules to whole chunks; those of deferred rules are kept until the batch ends."""
+
+    def __init__(self, node: ApplyRules, schema: Schema) -> None:
+        super().__init__(node)
+        self.prepare(schema)
+        self.held: list[tuple[Chunk, list[EventBatch]]] = []
+        """The chunks of this batch with their events for deferred rules."""
+
+    def apply(self, chunk: Chunk) -> Out:
+        """What follows from the records at once."""
+        given = self.event_of(chunk)
+        made = self._made(chunk, self.engine.run(given))
+        deferred = self.deferred_of((given, *made))
+        if deferred:
+            self.held.append((chunk, deferred))
+        yield from self.chunks(made)
+
+    def finish(self) -> Out:
+        """What follows from deferred rules."""
         held, self.held = self.held, []
         for chunk, events in held:
-            yield from self._chunks(self._made(chunk, self.engine.finish(events)))
+            yield from self.chunks(self._made(chunk, self.engine.finish(events)))
 
     def _made(self, chunk: Chunk, made: Iterable[EventBatch]) -> list[EventBatch]:
         try:
             return list(made)
         except RowError as error:
             raise RecordFailed(self.node, chunk.rows()[error.at], error.at, error.error) from error
-
-    def _chunks(self, made: Iterable[EventBatch]) -> Iterator[tuple[str, Chunk]]:
-        for each in made:
-            if each.event != self.node.event:
-                yield each.event, Chunk(self.node.output(each.event).schema, batch=each.batch)

@@ -18,14 +18,15 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.log.errors import BadPredicate
 from penstock.log.record import Record
 
 Predicate = Callable[[Record], bool]
-_Test = Callable[["_Fields"], bool]
+_Test = Callable[["RecordFields"], bool]
 
 _TOKEN = re.compile(
     r"""\s*(?: (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)
@@ -45,6 +46,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_INDEXED = {"=": "=", "==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _OWN: dict[str, Callable[[Record], Any]] = {
     "$key": lambda r: None if r.key is None else r.key.decode(errors="replace"),
@@ -54,7 +56,7 @@ _OWN: dict[str, Callable[[Record], Any]] = {
 }
 
 
-class _Fields:
+class RecordFields:
     """The fields of a record; the value is read as JSON when the first of them is asked for."""
 
     __slots__ = ("_json", "_read", "_record")
@@ -65,6 +67,7 @@ class _Fields:
         self._json: Any = None
 
     def get(self, name: str) -> object:
+        """A field of the value, or one of the record's own; None where it is missing."""
         if name in _OWN:
             return _OWN[name](self._record)
         if name.startswith("$headers."):
@@ -93,7 +96,68 @@ def predicate(where: str | Predicate) -> Predicate:
     if not isinstance(where, str):
         return where
     test = _Parser(where).parse()
-    return lambda record: test(_Fields(record))
+    return lambda record: test(RecordFields(record))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A field against constants: equal to one of them (`=`), or in an order with the only one."""
+
+    field: str
+    op: str
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class ParsedPredicate:
+    """A predicate as a test, and the comparisons that must all hold for it to be true: by them many predicates can be indexed."""
+
+    test: _Test
+    comparisons: tuple[Comparison, ...]
+
+
+def parsed(where: str) -> ParsedPredicate:
+    """A predicate from its text.
+
+    Raises:
+        BadPredicate: it cannot be read.
+
+    >>> [(c.field, c.op, c.values) for c in parsed("total > 100 and kind in ('a', 'b') and not x = 1").comparisons]
+    [('total', '>', (100,)), ('kind', '=', ('a', 'b'))]
+    """
+    parser = _Parser(where)
+    test = parser.parse()
+    return ParsedPredicate(test, tuple(_comparisons(where)))
+
+
+def _comparisons(where: str) -> Iterator[Comparison]:
+    """The comparisons between the words `and` that stand in no parentheses; none where `or` stands there too."""
+    parts: list[list[tuple[str, str]]] = [[]]
+    depth = 0
+    for token in _Parser(where).tokens:
+        depth += {"(": 1, ")": -1}.get(token[1], 0) if token[0] == "op" else 0
+        if depth == 0 and token == ("word", "or"):
+            return
+        if depth == 0 and token == ("word", "and"):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    yield from (made for part in parts if (made := _comparison(part)) is not None)
+
+
+def _comparison(tokens: list[tuple[str, str]]) -> Comparison | None:
+    """What a part says of one field; None where it says something else."""
+    if len(tokens) < 3 or tokens[0][0] != "name":
+        return None
+    reader = _Parser("")
+    reader.tokens, name = tokens, tokens[0][1]
+    reader.at = 2
+    if tokens[1] == ("word", "in"):
+        return Comparison(name, "=", tuple(reader._list()))
+    kind, op = tokens[1]
+    if kind != "op" or op not in _INDEXED or len(tokens) != 3:
+        return None
+    return Comparison(name, _INDEXED[op], (reader._literal(),))
 
 
 class _Parser:
@@ -228,7 +292,7 @@ def _comparing(name: str, op: str, literal: object) -> _Test:
     kind = _kind(literal)
     other = op in ("!=", "<>")
 
-    def test(fields: _Fields) -> bool:
+    def test(fields: RecordFields) -> bool:
         found = fields.get(name)
         if found is None:
             return False

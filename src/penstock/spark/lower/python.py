@@ -60,7 +60,8 @@ def mapped(
 
 def _moved(at: Lowering, stage: Stage) -> DataFrame:
     """The records of a stage where it needs them: those of its first step, or those of all its steps that read other stages."""
-    first, read = stage.nodes[0], stage.reads
+    first = stage.nodes[0]
+    read = [(node, index) for node, index in stage.reads if not (index and isinstance(node, ApplyRules))]
     if not isinstance(first, Keyed) or first.stays:
         return at.input(first)
     if len(read) == 1:

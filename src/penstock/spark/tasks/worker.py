@@ -233,7 +233,7 @@ class _Task:
         if self.stage.routed:
             yield from self._routed(batch)
             return
-        if self.stage.grouped and len(self.work.inputs) > 1:
+        if self.stage.grouped and len(self._moved) > 1:
             yield from self._several(batch)
             return
         port = self.work.inputs[0]
@@ -243,6 +243,12 @@ class _Task:
             batch = batch.select(range(batch.num_columns - 1))
         yield port, self._chunk(port, batch, hashes)
 
+    @property
+    def _moved(self) -> list[Port]:
+        """The inputs whose records come to the task that owns them; others come as a whole to every task."""
+        whole = {port for port, _ in self.stage.whole}
+        return [port for port in self.work.inputs if port not in whole]
+
     def _chunk(self, port: Port, batch: pa.RecordBatch, hashes: list[int] | None = None) -> Chunk:
         """The records of an input as a chunk; columns that have served their purpose are not among them."""
         schema = fitting(self.work.graph.output(port).schema, tuple(batch.schema.names))
@@ -250,7 +256,7 @@ class _Task:
 
     def _several(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Records of several inputs, by key: `__input` says which, a struct holds each, and the key hash comes last."""
-        for at, port in enumerate(self.work.inputs):
+        for at, port in enumerate(self._moved):
             mine = batch.filter(pc.equal(batch.column(0), at))
             if mine.num_rows:
                 records = pa.RecordBatch.from_struct_array(mine.column(1 + at))
