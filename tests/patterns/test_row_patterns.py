@@ -36,6 +36,8 @@ def found(values: str, pattern: MatchClause, *fields: str) -> list[tuple[Any, ..
 def shown(values: str, text: str, rows: str = "all", **more: Any) -> str:
     """All rows of the matches: the number of the match, the id, and the variable."""
     pattern = ps.row_pattern(text, measures=EACH, rows=rows, **more)
+    if rows == "one":
+        return " ".join(f"{m}:{v}" for m, v in found(values, pattern, "m", "v"))
     return " ".join(f"{m or '-'}:{row}{v or ''}" for m, row, v in found(values, pattern, "m", "id", "v"))
 
 
@@ -256,6 +258,15 @@ def test_patterns_that_could_take_exponential_time_do_not(condition: str) -> Non
     begun = time.process_time()
     assert shown("1 " * 60, "((A+)+ (A | A A)*)+ B", define={"A": condition, "B": "n = 2"}) == ""
     assert time.process_time() - begun < 10
+
+
+@pytest.mark.parametrize(("text", "end"), [("A B* C", ""), ("(A+)+ C", ""), ("A B* C", "3"), ("A B*? C $", "3 1")])
+def test_rows_that_cannot_begin_a_match_are_not_tried_one_by_one(text: str, end: str) -> None:
+    """Of 20,000 rows each could begin a match; without a look from the end back all later rows would be gone over for each."""
+    begun = time.process_time()
+    got = shown("1 " * 20_000 + end, text, "one", define={"A": "n = 1", "C": "n = 3"})
+    assert got == ("1:C" if end == "3" else "")
+    assert time.process_time() - begun < 15
 
 
 def test_more_variables_than_a_number_has_bits() -> None:

@@ -46,6 +46,9 @@ class Automaton:
     def __init__(self, program: RowProgram, bits: Mapping[str, int], *, has_partial: bool = False) -> None:
         self.closure, self.has_partial = Closure(program), has_partial
         self.looks_for_end = program.looks_for_end
+        self.steps = 0
+        """How many rows were looked at."""
+        self.takes = [at for at, each in enumerate(program.instructions) if isinstance(each, Take)]
         self.labels: list[RowLabel] = []
         self.masks: list[int] = []
         for each in program.instructions:
@@ -103,6 +106,7 @@ class Automaton:
             if edge.done >= 0:
                 found = len(trace) - 1
             state = edge.state
+        self.steps += len(trace)
         if state.takes and not span.is_closed:
             return WAITING
         if found >= 0:

@@ -18,7 +18,12 @@ from penstock.kernels.patterns.rows.conditions import RowMasks
 from penstock.kernels.patterns.rows.history import History, Search
 from penstock.kernels.patterns.rows.measures import Match, Output
 from penstock.kernels.patterns.rows.outcome import WAITING, Outcome, RowLabel, Span
+from penstock.kernels.patterns.rows.reach import Reach
 from penstock.kernels.patterns.rows.values import RowValues
+
+ROUNDS = 8
+"""When the starts of a key have looked at so many times its rows, those that cannot match are found out first."""
+ENDLESS = 1 << 62
 
 
 class SkipFailed(ValueError):
@@ -86,6 +91,10 @@ class RowSearch:
         dynamic = {name for name, _ in expressions.define} - self.masks.bits.keys()
         self.history = History(node, self.program, self.masks.bits, expressions, schema) if dynamic else None
         self.first_bits = self.automaton.first_bits()
+        bounded = self.history is not None or self.pattern.within is not None
+        self.reach = None if bounded else Reach(self.automaton)
+        self.starts: Sequence[int] | None = None
+        """The rows that may begin a match; None where any may."""
 
     def run(
         self, rows: Rows, key: range, progress: Progress, now: Now, found: Output, timed_out: Output | None
@@ -101,29 +110,33 @@ class RowSearch:
             timed_out: where partial matches go whose time ran out, if anyone asks.
         """
         known = key.stop if now.has_ended else key.stop - self.ahead
-        for at in self._starts(rows, key, progress, known, found):
+        self.starts, budget = rows.starts, self.automaton.steps + ROUNDS * len(key)
+        for at in self._starts(key, progress, known, found):
+            if self.reach is not None and self.automaton.steps > budget:
+                self.starts, budget = self.reach.starts(rows.masks, at, known, is_closed=now.has_ended), ENDLESS
+                continue
             outcome = self._find(rows, key, at, known, progress, now)
             end = at + len(outcome.labels or ()) + self.ahead_of_match
             if outcome is WAITING or (outcome.labels is not None and end > key.stop and not now.has_ended):
                 return
             self._settle(outcome, at, key, progress, found, timed_out)
 
-    def _starts(self, rows: Rows, key: range, progress: Progress, known: int, found: Output) -> Iterator[int]:
+    def _starts(self, key: range, progress: Progress, known: int, found: Output) -> Iterator[int]:
         """The rows at which a match may start, one after the other; those that are passed over are in no match that starts there."""
         while (at := key.start + progress.start) < key.stop:
-            start = self._next_start(rows, at, known)
+            start = self._next_start(at, known)
             self._pass_over(key, range(at, start), progress, found)
             progress.start = start - key.start
             if start >= known:
                 return
             yield start
 
-    def _next_start(self, rows: Rows, at: int, known: int) -> int:
+    def _next_start(self, at: int, known: int) -> int:
         """The first row from `at` on that may begin a match; where there is none, the first that is not known yet."""
-        if rows.starts is None or at >= known:
+        if self.starts is None or at >= known:
             return at
-        place = bisect_left(rows.starts, at)
-        return min(rows.starts[place], known) if place < len(rows.starts) else known
+        place = bisect_left(self.starts, at)
+        return min(self.starts[place], known) if place < len(self.starts) else known
 
     def _pass_over(self, key: range, passed: range, progress: Progress, found: Output) -> None:
         if self.pattern.rows is RowsPerMatch.ALL_WITH_UNMATCHED:
