@@ -155,7 +155,7 @@ class KafkaTools:
     def _found(self) -> dict[str, list[int]]:
         errors = confluent().KafkaException
         try:
-            found = self._cluster().admin.list_topics(timeout=PATIENCE).topics
+            found = self._cluster().metadata(patience=PATIENCE).topics
         except errors as error:
             raise SetupError(
                 f"the Kafka cluster at {self.servers} does not answer: {said(error)}; for one to develop with: penstock kafka start"

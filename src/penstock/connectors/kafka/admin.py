@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,9 +15,11 @@ from penstock.storage import open_storage, read_if_present
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 PATIENCE = 30.0
+FIRST_LOOK = 0.5
+"""After how many seconds without an answer a client first looks whether it was refused."""
 TOPICS = "topics.json"
 """Where a source notes the ids of its topics."""
 SHOWING = 5.0
@@ -31,6 +34,7 @@ class Cluster:
         self.servers = servers
         self.settings = {k: v for k, v in python_settings(servers, client).items() if k not in _NOT_ADMIN}
         self._admin: Any = None
+        self._errors: deque[KafkaError] = deque(maxlen=20)
         self._consumers: dict[str, Any] = {}
 
     @property
@@ -40,14 +44,41 @@ class Cluster:
             confluent()
             from confluent_kafka.admin import AdminClient
 
-            self._admin = AdminClient(dict(self.settings))
+            self._admin = AdminClient({**self.settings, "error_cb": self._errors.append})
         return self._admin
+
+    def metadata(self, topic: str | None = None, patience: float = PATIENCE) -> ClusterMetadata:
+        """What the cluster says of its brokers and topics.
+
+        A client that is refused, for a wrong password or certificate, tries again and tells only its log. So it is asked whether it is, at
+        longer and longer intervals.
+
+        Raises:
+            KafkaException: The cluster refuses the client, or has not answered in that many seconds.
+        """
+        deadline, pause = time.monotonic() + patience, FIRST_LOOK
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self.admin.list_topics(topic, timeout=max(0.01, min(pause, left)))
+            except confluent().KafkaException as error:
+                refusal = self._refusal()
+                if refusal is not None or left <= pause:
+                    raise confluent().KafkaException(refusal or error.args[0]) from None
+            pause *= 2
+
+    def _refusal(self) -> KafkaError | None:
+        """The error by which the cluster has refused the client since this was last asked; None when it has not."""
+        self.admin.poll(0)
+        found = [error for error in self._errors if error.name() in _REFUSALS]
+        self._errors.clear()
+        return found[-1] if found else None
 
     def topics(self) -> dict[str, list[int]]:
         """Every topic with its partitions."""
         errors = confluent().KafkaException
         try:
-            found = self.admin.list_topics(timeout=PATIENCE).topics
+            found = self.metadata().topics
         except errors as error:
             raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
         return {name: sorted(topic.partitions) for name, topic in found.items() if topic.error is None}
@@ -56,7 +87,7 @@ class Cluster:
         """Whether every partition of a topic has a leader, so that it can be written and read."""
         errors = confluent().KafkaException
         try:
-            found = self.admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+            found = self.metadata(topic).topics[topic]
         except errors as error:
             raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
         return found.error is None and all(p.leader >= 0 for p in found.partitions.values()) and bool(found.partitions)
@@ -175,6 +206,7 @@ def patiently(ask: Callable[[], Answer], patience: float = PATIENCE) -> Answer:
         pause = min(1.0, pause * 2)
 
 
+_REFUSALS = ("_AUTHENTICATION", "_SSL")
 _NOT_ADMIN = ("isolation.level", "transaction.timeout.ms", "compression.type", "linger.ms", "acks", "batch.size")
 
 

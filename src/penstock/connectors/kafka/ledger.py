@@ -131,7 +131,7 @@ def ensure_topic(cluster: Cluster, topic: str, *, partitions: int = -1, config: 
 
     if topic in cluster.topics():
         return
-    brokers = len(cluster.admin.list_topics(timeout=PATIENCE).brokers)
+    brokers = len(cluster.metadata().brokers)
     copies = min(3, brokers) if config is not None else -1
     whole = {**config, "min.insync.replicas": str(max(1, copies - 1))} if config is not None else {}
     try:

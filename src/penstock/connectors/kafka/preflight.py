@@ -24,7 +24,7 @@ def check_cluster(asked: Preflight) -> list[str]:
     errors, servers = confluent().KafkaException, str(asked.options["servers"])
     cluster = Cluster(servers, asked.options["client"])
     try:
-        return sorted(cluster.admin.list_topics(timeout=asked.patience).topics)
+        return sorted(cluster.metadata(patience=asked.patience).topics)
     except errors as error:
         raise SetupError(
             f"{asked.step!r} needs the Kafka cluster at {servers}, which does not answer: {said(error)}"
