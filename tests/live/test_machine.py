@@ -30,6 +30,7 @@ from penstock.live.machine import (
 )
 
 STARTED, FINISHED = BatchStarted(0), BatchFinished(1.0)
+BUSY = QueryEnded(has_failed=True, is_passing=True)
 Table = list[tuple[Event, tuple[Command, ...]]]
 
 
@@ -208,6 +209,23 @@ COURSES: dict[str, tuple[Course, Table]] = {
             (FINISHED, ()),
             (QueryEnded(), ()),
         ],
+    ),
+    "a query that a busy machine did not start is started again": (
+        Course(),
+        [
+            (BUSY, (StartQuery(),)),
+            (BUSY, (StartQuery(),)),
+            (STARTED, (RunBatch(),)),
+            (FINISHED, ()),
+            (BUSY, (StartQuery(),)),
+            (BUSY, (StartQuery(),)),
+            (BUSY, (StartQuery(),)),
+            (BUSY, ()),
+        ],
+    ),
+    "a run that is to end does not start its query again": (
+        Course(),
+        [(StopRequested(1.0), (StopQuery(),)), (BUSY, ())],
     ),
     "a stop lets the batch under way finish": (
         Course(),

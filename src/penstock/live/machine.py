@@ -105,11 +105,18 @@ class Poll:
 
 @dataclass(frozen=True)
 class QueryEnded:
-    """The streaming query has ended: because it was stopped, because it took all there was, or by an error."""
+    """The streaming query has ended: because it was stopped, because it took all there was, or by an error.
+
+    Attributes:
+        has_failed: it ended by an error.
+        is_due, has_replays: as in `Poll`.
+        is_passing: the error is one of the machine at that moment, outside a batch; a query that is started again may not meet it.
+    """
 
     has_failed: bool = False
     is_due: bool = False
     has_replays: bool = False
+    is_passing: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,6 +181,8 @@ class StopQuery:
     abandons: bool = False
 
 
+RESTARTS = 3
+"""How often in a row a query is started again after an error that may pass."""
 Command = StartQuery | RunBatch | RefuseBatch | RunTick | StopQuery
 
 
@@ -214,6 +223,8 @@ class Machine:
     _has_fed: bool = False
     _runs_last: bool = False
     """Whether all time passes in the batch under way."""
+    _restarts: int = 0
+    """How often the query was started again since the last batch."""
 
     def handle(self, event: Event) -> tuple[Command, ...]:
         """Takes in what has happened; returns what is to be done, in this order."""
@@ -253,7 +264,7 @@ class Machine:
             self.phase is Phase.DRAINING and self.has_drained
         ):
             return (RefuseBatch(),)
-        self.batch, self.has_answered = batch, True
+        self.batch, self.has_answered, self._restarts = batch, True, 0
         self._runs_last = self.phase is Phase.DRAINING
         return (RunBatch(ended=self._runs_last),)
 
@@ -309,6 +320,9 @@ class Machine:
     def _query_ended(self, event: QueryEnded) -> tuple[Command, ...]:
         """A query that takes what was there ends of itself, and may have more to do: loops that were fed, time, or its end."""
         self.batch = None
+        if event.is_passing and not self.has_failed and self.phase is Phase.RUNNING and self._restarts < RESTARTS:
+            self._restarts += 1
+            return (StartQuery(),)
         if event.has_failed:
             self.has_failed = True
         if self.has_failed or self.phase is not Phase.RUNNING or not self.course.once:

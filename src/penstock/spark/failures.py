@@ -59,6 +59,15 @@ _JVM_ADVICE = (
 )
 
 
+def is_passing(error: BaseException) -> bool:
+    """Whether an error of Spark's is only that the machine was too busy: Spark gives a Python process ten seconds to start, and no setting changes that.
+
+    >>> is_passing(RuntimeError("org.apache.spark.SparkException: Python worker failed to connect back."))
+    True
+    """
+    return "Python worker failed to connect back" in str(error)
+
+
 def _with_cause(error: BaseException, shown: str) -> str:
     """Spark's sentence, and that of the innermost cause where it says more."""
     cause = getattr(error, "_origin", None) or getattr(error, "java_exception", None)

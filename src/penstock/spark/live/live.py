@@ -34,7 +34,7 @@ from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
-from penstock.spark.failures import as_run_error
+from penstock.spark.failures import as_run_error, is_passing
 from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
 from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.fed import FedInput
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("penstock")
+BUSY = "a Python process of Spark's did not start within ten seconds, as on a machine that is very busy; the query is started again"
 
 
 class Stopping(Exception):
@@ -97,14 +98,23 @@ class LiveRun:
         settings = batch_settings(self.runner.plan, self.runner.tasks, is_adaptive=False)
         try:
             with set_for(self.spark, settings):
-                writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
-                writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
-                writer = writer.option("checkpointLocation", file_url(self.checkpoint.spark)).trigger(**self._trigger())
-                self.query = writer.start()
+                self.query = self._started(m.RESTARTS)
         except Exception as error:
             self._close()
             raise as_run_error(error) from error
         self._tell(m.QueryStarted(time.monotonic()))
+
+    def _started(self, again: int) -> Any:
+        try:
+            writer = self.sources.stream(self.spark).writeStream.foreachBatch(self._batch)
+            writer = writer.queryName(f"penstock-{self.runner.plan.graph.name}-{time.time_ns():x}")
+            writer = writer.option("checkpointLocation", file_url(self.checkpoint.spark)).trigger(**self._trigger())
+            return writer.start()
+        except Exception as error:
+            if not again or not is_passing(error):
+                raise
+            log.warning(BUSY)
+        return self._started(again - 1)
 
     def _trigger(self) -> dict[str, Any]:
         if self.spec.is_once:
@@ -296,10 +306,12 @@ class LiveRun:
     def _ended(self) -> None:
         error = self.query.exception()
         has_failed = error is not None and "Stopping" not in str(error)
-        if has_failed and self.failure is None:
-            self.failure = as_run_error(error)
         is_due = bool(self.runner.time.wakes.event) and self.runner.time.is_due(processing_time())
-        self._tell(m.QueryEnded(has_failed, is_due, self._has_replays))
+        self._tell(m.QueryEnded(has_failed, is_due, self._has_replays, has_failed and is_passing(error)))
+        if has_failed and not self.machine.is_over:
+            log.warning(BUSY)
+        elif has_failed and self.failure is None:
+            self.failure = as_run_error(error)
 
     def _carry_out(self, command: m.Command) -> None:
         match command:
