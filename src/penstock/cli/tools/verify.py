@@ -19,7 +19,9 @@ from penstock.version import __version__
 def verify(
     sink: Annotated[
         str,
-        typer.Argument(help="log, files, s3, hdfs, postgres, redis, kafka, or a target of your own as module:Class."),
+        typer.Argument(
+            help="log, files, s3, hdfs, postgres, redis, kafka, or a target of your own as module:Class; several with commas between them."
+        ),
     ],
     records: Annotated[int, option(min=1, help="How many records go through.")] = 100_000,
     kills: Annotated[int, option(min=0, help="How often the driver is killed; 11 or more hit every window.")] = 20,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +39,20 @@ class RecordNumbers(Process):
         yield row.key, self.nth, row.id
 
 
-def flow_of(folder: Path, sink: Endpoint) -> Flow:
-    """The flow into a sink."""
+def flow_of(folder: Path, *sinks: Endpoint) -> Flow:
+    """The flow into some sinks."""
     flow = Flow("verify")
     numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))
     numbered = numbers.key_by("key").process("number", RecordNumbers, SCHEMA)
-    numbered.sink("out", sink, delivery=EXACTLY_ONCE)
+    for at, sink in enumerate(sinks):
+        numbered.sink(f"out{at + 1}" if at else "out", sink, delivery=EXACTLY_ONCE)
     return flow
 
 
-def checkpoint_of(folder: Path, address: dict[str, Any]) -> Address:
-    """Where the flow keeps its checkpoint: in the folder, unless the sink has a place for it."""
-    return Location(address["checkpoint"]) if "checkpoint" in address else folder / "checkpoint"
+def checkpoint_of(folder: Path, addresses: Sequence[dict[str, Any]]) -> Address:
+    """Where the flow keeps its checkpoint: in the folder, unless a sink has a location for it."""
+    named = [address["checkpoint"] for address in addresses if "checkpoint" in address]
+    return Location(named[0]) if named else folder / "checkpoint"
 
 
 def main(folder: Path) -> None:
@@ -59,11 +61,12 @@ def main(folder: Path) -> None:
     from penstock.spark.run import run_live
 
     spec = json.loads((folder / "spec.json").read_text())
-    graph = flow_of(folder, target_of(spec["sink"]).endpoint(spec["address"])).graph
+    sinks = [target_of(each["sink"]).endpoint(each["address"]) for each in spec["sinks"]]
+    graph = flow_of(folder, *sinks).graph
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
     options = RunSpec(
-        checkpoint=checkpoint_of(folder, spec["address"]),
+        checkpoint=checkpoint_of(folder, [each["address"] for each in spec["sinks"]]),
         mode="once",
         max_rows=most,
         batch_seconds=600.0,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from penstock.testing.verify.targets import Glance, SinkRow
@@ -85,6 +85,28 @@ def tally(
         reordered=sum(_reordered(part, sent, ordered=ordered) for part in rows.values()),
         torn=_torn(glances, {part: _wholes(mine, batch_of) for part, mine in rows.items()}),
         backward=_backward(glances),
+    )
+
+
+def merge(tallies: Sequence[Tally]) -> Tally:
+    """The tally of a flow with several sinks, from that of each: what is wrong with any, and the reads of the one that was read least.
+
+    >>> merge([Tally(10, 2, 5, lost=1), Tally(10, 2, 4, lost=2)])
+    Tally(records=10, batches=2, reads=4, lost=3, duplicate=0, strange=0, reordered=0, torn=0, backward=0, kills={})
+    """
+
+    def total(count: str) -> int:
+        return sum(each.wrong[count] for each in tallies)
+
+    return replace(
+        tallies[0],
+        reads=min(each.reads for each in tallies),
+        lost=total("lost"),
+        duplicate=total("duplicate"),
+        strange=total("strange"),
+        reordered=total("reordered"),
+        torn=total("torn"),
+        backward=total("backward"),
     )
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
 from penstock.spark.checkpoint.offsets import OffsetLog
 from penstock.testing.verify.program import STARTED, TOPIC, checkpoint_of
-from penstock.testing.verify.tally import Glances, Sent, Tally, tally
+from penstock.testing.verify.tally import Glances, Sent, Tally, merge, tally
 from penstock.testing.verify.targets import Reader, Target, target_of
 from penstock.testing.verify.windows import Kill, schedule
 
@@ -41,6 +41,7 @@ class Plan:
     """What a verification does. `say` is called with its progress."""
 
     sink: str
+    """The sink, or several with commas between them: one flow then writes to all of them."""
     records: int = 100_000
     kills: int = 20
     seed: int = 0
@@ -54,10 +55,15 @@ class Plan:
     def __post_init__(self) -> None:
         if self.records < 1 or self.kills < 0:
             raise Impossible(f"verify needs at least 1 record and 0 kills, got {self.records} and {self.kills}")
-        target = target_of(self.sink)
-        if self.url and not target.server:
+        servers = [target_of(name).server for name in self.sinks]
+        if self.url and servers != [True]:
             raise Impossible(f"{self.sink!r} is no server; it takes no url")
         schedule(0, self.seed, self.windows)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of the sinks."""
+        return tuple(self.sink.split(","))
 
     @property
     def per_batch(self) -> int:
@@ -67,20 +73,32 @@ class Plan:
 
 def verify(plan: Plan) -> Tally:
     """Runs the plan and returns the tally."""
-    target = target_of(plan.sink)
-    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made:
+    with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made, ExitStack() as running:
         folder = Path(made)
-        with target.running(folder, plan.url) as address:
-            return Verification(plan, target, folder, address).run()
+        sinks = [Verified(name, target_of(name)) for name in plan.sinks]
+        for at, sink in enumerate(sinks):
+            (own := folder / f"sink-{at}").mkdir()
+            sink.address = running.enter_context(sink.target.running(own, plan.url))
+        return Verification(plan, sinks, folder).run()
+
+
+@dataclass
+class Verified:
+    """A sink of the flow: its name, what it is, where it is, and what its reader has seen."""
+
+    name: str
+    target: Target
+    address: dict[str, Any] = field(default_factory=dict)
+    glances: Glances = field(default_factory=list)
 
 
 class Verification:
     """A verification at work, in a folder of its own."""
 
-    def __init__(self, plan: Plan, target: Target, folder: Path, address: dict[str, Any]) -> None:
-        self.plan, self.target, self.folder, self.address = plan, target, folder, address
-        spec = {"sink": plan.sink, "address": address, "per_batch": plan.per_batch}
-        (folder / "spec.json").write_text(json.dumps(spec))
+    def __init__(self, plan: Plan, sinks: list[Verified], folder: Path) -> None:
+        self.plan, self.sinks, self.folder = plan, sinks, folder
+        named = [{"sink": sink.name, "address": sink.address} for sink in sinks]
+        (folder / "spec.json").write_text(json.dumps({"sinks": named, "per_batch": plan.per_batch}))
         self.sent = self._send()
 
     def _send(self) -> Sent:
@@ -100,15 +118,19 @@ class Verification:
     def run(self) -> Tally:
         """All lives of the driver, and the judgement."""
         kills = schedule(self.plan.kills, self.plan.seed, self.plan.windows)
-        with self._reading() as glances:
+        with ExitStack() as reading:
+            for sink in self.sinks:
+                reading.enter_context(self._reading(sink))
             hits = Counter(kill.window for at, kill in enumerate(kills) if self._killed(kill, at))
             self._life("", None)
-        reader = self.target.reader(self.address)
+        return replace(merge([self._judge(sink) for sink in self.sinks]), kills=dict(hits))
+
+    def _judge(self, sink: Verified) -> Tally:
+        reader = sink.target.reader(sink.address)
         try:
-            found = tally(self.sent, self._ends(), reader.rows(), glances, ordered=self.target.ordered)
+            return tally(self.sent, self._ends(), reader.rows(), sink.glances, ordered=sink.target.ordered)
         finally:
             reader.close()
-        return replace(found, kills=dict(hits))
 
     def _killed(self, kill: Kill, at: int) -> bool:
         """One life that ends by a kill; false when the flow had ended before it."""
@@ -151,27 +173,26 @@ class Verification:
 
     def _ends(self) -> list[list[int]]:
         """The offsets at which each batch ended, by partition."""
-        log = OffsetLog(checkpoint_of(self.folder, self.address) / "spark")
+        log = OffsetLog(checkpoint_of(self.folder, [sink.address for sink in self.sinks]) / "spark")
         found = [json.loads(log.offsets(batch)[0]) for batch in range(log.last() + 1)]
         return [[int(each.get(str(p), 0)) for p in range(SOURCES)] for each in found]
 
     @contextmanager
-    def _reading(self) -> Iterator[Glances]:
-        """A reader that looks on in a thread of its own."""
-        glances: Glances = []
+    def _reading(self, sink: Verified) -> Iterator[None]:
+        """A reader of a sink that looks on in a thread of its own."""
         failures: list[BaseException] = []
         done = threading.Event()
 
         def look() -> None:
             try:
-                _read(self.target.reader(self.address), glances, done, self.plan.pause)
+                _read(sink.target.reader(sink.address), sink.glances, done, self.plan.pause)
             except BaseException as error:
                 failures.append(error)
 
         thread = threading.Thread(target=look, name="penstock-verify-reader")
         thread.start()
         try:
-            yield glances
+            yield
         finally:
             done.set()
             thread.join()
