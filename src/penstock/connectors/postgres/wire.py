@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import threading
@@ -57,6 +58,14 @@ class Address(ServerAddress):
     def clean(self, text: object) -> str:
         """A text without the password, should a server or a driver ever put it in one."""
         return str(text).replace(self.password, "***") if self.password else str(text)
+
+
+@atexit.register
+def _close_kept() -> None:
+    """Leaves the servers when the process ends; nobody waits for what goes wrong then."""
+    for connection in _KEPT.values():
+        with suppress(Exception):
+            connection.close()
 
 
 def _alive(connection: Connection) -> bool:
