@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,8 @@ LONG = 60.0
 """Seconds that make a run long."""
 DEAREST = Path(__file__).parent / "dearest.txt"
 """The files that take longest, longest first: started first, they leave no worker alone with a long one at the end."""
+TOGETHER = ("tests/kafka", "tests/cluster")
+"""Folders whose tests share a server that takes long to start: one worker runs them all."""
 CPU = "processor time"
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,6 +44,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the dearest files first; within a file, and among the others, the order stays."""
     order = {name: at for at, name in enumerate(DEAREST.read_text().split())}
     items.sort(key=lambda item: order.get(item.location[0], len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadfile`, has a worker take all of a folder where that shares a server, else a file."""
+    from xdist.scheduler import LoadFileScheduling
+
+    if config.getvalue("dist") != "loadfile":
+        return None
+    made = LoadFileScheduling(config, log)
+    made._split_scope = unit_of
+    return made
+
+
+def unit_of(test: str) -> str:
+    """What a worker takes as one: the file of a test, or its folder."""
+    file = test.partition("::")[0]
+    folder = file.rpartition("/")[0]
+    return folder if folder in TOGETHER else file
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import DEAREST
+from tests.conftest import DEAREST, TOGETHER, unit_of
 from tests.cost import Costs, Meter, tree_seconds
 
 pytest_plugins = ["pytester"]
@@ -65,3 +65,9 @@ def test_the_dearest_files_are_there() -> None:
     listed = DEAREST.read_text().split()
     assert [name for name in listed if not (ROOT / name).is_file()] == []
     assert len(set(listed)) == len(listed)
+
+
+def test_a_worker_takes_a_file_or_a_folder_that_shares_a_server() -> None:
+    assert unit_of("tests/same/test_window.py::test_a[x/y::z]") == "tests/same/test_window.py"
+    assert unit_of("tests/kafka/test_sink.py::test_a") == unit_of("tests/kafka/test_source.py::test_b") == "tests/kafka"
+    assert [name for name in TOGETHER if not (ROOT / name).is_dir()] == []

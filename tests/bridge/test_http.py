@@ -420,7 +420,7 @@ def test_a_stop_does_not_wait_for_ever(log: Log) -> None:
         bridge.stop.set()
         until(lambda: bridge.done is not None)
         assert bridge.done is False
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 30
 
 
 def _post(port: int, body: bytes, **headers: str) -> Any:

@@ -122,6 +122,6 @@ def test_sigterm_answers_what_was_taken_and_ends_with_0(directory: Path) -> None
         began = time.monotonic()
         process.terminate()
         assert process.wait(60) == 0
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
         assert process.stderr is not None
         assert process.stderr.read() == "t: 1 record on disk\n"

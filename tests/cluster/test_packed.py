@@ -129,7 +129,7 @@ def examine(cluster: Cluster, *more: str) -> tuple[int, dict[str, dict[str, str]
     return done.returncode, {re.sub(r" \d[\d.]+:\d+$", " at worker", check["name"]): check for check in checks}
 
 
-def test_the_doctor_asks_every_worker_and_names_what_fails(cluster: Cluster, tmp_path: Path) -> None:
+def test_the_doctor_asks_every_worker(cluster: Cluster, tmp_path: Path) -> None:
     code, found = examine(cluster, "--checkpoint", str(tmp_path / "checkpoint"))
     failed = [check for check in found.values() if check["status"] == "fail"]
     assert (code, failed) == (0, [])
@@ -137,6 +137,10 @@ def test_the_doctor_asks_every_worker_and_names_what_fails(cluster: Cluster, tmp
     per_worker = ("Python", "Spark", "Java", "imports", "clock", "checkpoint")
     assert {found[f"{name} at worker"]["status"] for name in per_worker} == {"ok"}
     assert list(tmp_path.glob("checkpoint*")) == [], "nothing is left"
+
+
+@pytest.mark.slow  # what is said of each answer stands in tests/jobs/test_cluster_doctor.py
+def test_the_doctor_names_what_fails(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     code, found = examine(cluster, "--checkpoint", str(tmp_path / "file" / "below"))
     assert code == 1

@@ -53,7 +53,7 @@ class Silent(SinkConnector):
         """Waits until it is broken off."""
         self.asked += 1
         if self.asked <= self.times:
-            assert self.broken.wait(20)
+            assert self.broken.wait(60)
             self.broken.clear()
             raise ConnectionError("the connection is gone")
 

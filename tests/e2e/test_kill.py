@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import runpy
 import shutil
 import signal
 import subprocess
@@ -12,13 +13,18 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.faults import AT_START, POINTS, SETTING
 from penstock.graph.endpoints.hive import values_of
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from penstock.testing.stores import s3_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -134,10 +140,18 @@ class Killed:
         self._lose_machine()
 
     def finish(self) -> None:
-        """Runs to the end, and compares with what an uninterrupted run must give."""
+        """Runs to the end in a process of its own."""
         last = self.start()
         last.wait(timeout=200)
         assert last.returncode == 0, self.output.read_text()
+
+    def finish_here(self, spark: SparkSession) -> None:
+        """Runs to the end in the session of all tests, which has seen nothing of what the drivers did."""
+        flow = runpy.run_path(str(self.folder / "program.py"))["flow_of"](self.folder)
+        run_live(flow.graph, spark, RunSpec(checkpoint=Path(self.checkpoint), mode="once", drain=True)).wait(0.02)
+
+    def check(self) -> None:
+        """Compares with what an uninterrupted run must give."""
         words = Counter(r["word"] for r in self.records)
         assert {r["word"]: r["n"] for r in self.rows("counts")} == words
         numbered = Counter((r["word"], r["nth"]) for r in self.rows("numbered"))
@@ -163,12 +177,15 @@ def _end_group(group: int) -> None:
 @pytest.mark.parametrize(
     "points", [pytest.param(SHORT, id="short"), pytest.param(LONG, id="long", marks=pytest.mark.slow)]
 )
-def test_kill_9_at_every_named_point_around_a_batch(tmp_path: Path, points: tuple[str, ...]) -> None:
+def test_kill_9_at_every_named_point_around_a_batch(
+    tmp_path: Path, points: tuple[str, ...], penstock_spark: SparkSession
+) -> None:
     """One flow, killed once at each point, each time a batch further."""
     killed = Killed(tmp_path, seed=7, files=len(points) + 2)
     for batch, point in enumerate(points, start=1):
         killed.kill_at(f"{point}@{batch}")
-    killed.finish()
+    killed.finish_here(penstock_spark)
+    killed.check()
 
 
 @pytest.mark.timeout(900)
@@ -188,6 +205,7 @@ def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(
         for batch, point in enumerate(points, start=1):
             killed.kill_at(f"{point}@{batch}")
         killed.finish()
+        killed.check()
 
 
 @pytest.mark.slow
@@ -201,3 +219,4 @@ def test_kill_9_at_random_moments_and_named_points(tmp_path: Path, seed: int) ->
         killed.kill_at(point)
         killed.kill_after(rolled.uniform(0.0, 0.8))
     killed.finish()
+    killed.check()

@@ -18,10 +18,14 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.main import make_app
 
 pytestmark = pytest.mark.spark
 
@@ -98,7 +102,7 @@ def until(check: Callable[[], Any], process: subprocess.Popen[str], seconds: flo
         if found:
             return found
         assert process.poll() is None, "the process ended too early"
-        time.sleep(0.2)
+        time.sleep(0.05)
     raise AssertionError("it did not come to pass")
 
 
@@ -129,8 +133,8 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    """A live run over a folder that grows, with JSON logs and metrics, stopped in the middle; then the rest."""
+def watched(tmp_path_factory: pytest.TempPathFactory, penstock_spark: Any) -> Watched:
+    """A live run over a folder that grows, with JSON logs and metrics, stopped in the middle; then the rest, in the session of all tests."""
     folder = tmp_path_factory.mktemp("watched")
     (folder / "growing.py").write_text(GROWING)
     (folder / "in").mkdir()
@@ -138,10 +142,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     command = (PENSTOCK, "run", *LOCAL, "--json-logs", "--metrics-port", "0", "--interval", "200ms", "growing.py")
     process = start(*command, cwd=folder)
     try:
-        until(lambda: '"batch"' in (folder / "stderr.txt").read_text(), process)
         for at in range(1, 4):
+            until(partial(_has_batches, folder, at), process)
             _put(folder / "in", f"{at}.txt", "a c\n" * at)
-            time.sleep(0.5)
         address = re.search(r'"address": "(.+?)"', (folder / "stderr.txt").read_text())
         assert address is not None
         metrics = urllib.request.urlopen(address[1], timeout=10).read().decode()
@@ -152,9 +155,14 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     finally:
         process.kill()
     _put(folder / "in", "9.txt", "z\n")
-    assert call(PENSTOCK, "run", "--once", "-q", *LOCAL, "growing.py", cwd=folder).returncode == 0
+    with contextlib.chdir(folder):
+        assert CliRunner().invoke(make_app(), ["run", "--once", "-q", "growing.py"]).exit_code == 0
     events = [json.loads(line) for line in (folder / "stderr.txt").read_text().splitlines()]
     return Watched(folder, code, took, metrics, events)
+
+
+def _has_batches(folder: Path, least: int) -> bool:
+    return (folder / "stderr.txt").read_text().count('"event": "batch"') >= least
 
 
 def _put(folder: Path, name: str, text: str) -> None:
@@ -198,6 +206,7 @@ def test_the_metrics_endpoint_answers_during_a_run(watched: Watched) -> None:
     assert 'penstock_batch_phase_seconds{flow="growing",phase="compute"}' in watched.metrics
 
 
+@pytest.mark.slow  # test_here.py runs it in the session of all tests, where what Java says is seen too
 def test_a_failing_step_of_a_program_shows_the_users_traceback_and_nothing_of_java(tmp_path: Path) -> None:
     """Run by Python itself; `penstock run` is in `test_here.py`."""
     (tmp_path / "failing.py").write_text(FAILING)
@@ -239,6 +248,7 @@ def test_a_batch_that_lasts_too_long_does_not_hold_up_sigterm(tmp_path: Path) ->
     assert took < 60, "the batch takes two minutes"
 
 
+@pytest.mark.slow  # the same without Spark: tests/jobs/test_signals.py
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     process, took = _interrupt(tmp_path, signal.SIGINT, signal.SIGINT)
     assert process.returncode == 130, "a run that ends by itself ends with 0"

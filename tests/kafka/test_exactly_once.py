@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.faults import SETTING
+from penstock.graph.run import RunSpec
+from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka, Reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -34,14 +40,17 @@ class Numbered(ps.Process):
         self.nth += 1
         yield row.user, row.n, self.nth
 
-servers, source, sink, folder, most = sys.argv[1:]
-flow = ps.Flow("copy")
-read = flow.source("in", kafka(source, "user string, n bigint", servers=servers, rows_per_batch=int(most)))
-numbered = read.key_by("user").process("number", Numbered, "user string, n bigint, nth bigint")
-numbered.sink("out", write_kafka(sink, servers=servers, key="user"), delivery="exactly_once")
-spark = session("copy", "local[2,4]", jars=kafka_jars())
-run_live(flow.graph, spark, RunSpec(checkpoint=Path(folder), mode="once")).wait()
-print("done")
+def flow_of(servers, source, sink, most):
+    flow = ps.Flow("copy")
+    read = flow.source("in", kafka(source, "user string, n bigint", servers=servers, rows_per_batch=int(most)))
+    numbered = read.key_by("user").process("number", Numbered, "user string, n bigint, nth bigint")
+    numbered.sink("out", write_kafka(sink, servers=servers, key="user"), delivery="exactly_once")
+    return flow
+
+if __name__ == "__main__":
+    folder, *where = sys.argv[1:]
+    spark = session("copy", "local[2,4]", jars=kafka_jars())
+    run_live(flow_of(*where).graph, spark, RunSpec(checkpoint=Path(folder), mode="once")).wait()
 """
 
 
@@ -57,11 +66,15 @@ class Copies:
         self.reader = Reader(kafka.servers, self.sink)
         self.seen: list[Any] = []
 
-    def start(self, crash: str = "", checkpoint: str = "checkpoint") -> subprocess.Popen[str]:
+    @property
+    def where(self) -> list[str]:
+        """What the flow must know."""
+        return [self.kafka.servers, self.source, self.sink, str(self.per_batch)]
+
+    def start(self, crash: str = "") -> subprocess.Popen[str]:
         """The flow in a process group of its own."""
-        where = [self.kafka.servers, self.source, self.sink, str(self.folder / checkpoint), str(self.per_batch)]
         return subprocess.Popen(
-            [sys.executable, str(self.folder / "program.py"), *where],
+            [sys.executable, str(self.folder / "program.py"), str(self.folder / "checkpoint"), *self.where],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, **({SETTING: crash} if crash else {})},
         )  # fmt: skip
@@ -74,6 +87,12 @@ class Copies:
             finally:
                 end_group(process.pid)
         assert process.returncode == (-signal.SIGKILL if crash else 0), f"{crash}: {output}"
+
+    def run_here(self, spark: SparkSession) -> None:
+        """Runs to the end in the session of all tests; the reader looks on after each batch."""
+        flow = runpy.run_path(str(self.folder / "program.py"))["flow_of"](*self.where)
+        spec = RunSpec(checkpoint=self.folder / "checkpoint", mode="once")
+        run_live(flow.graph, spark, spec, observers=(lambda report: self.look(),)).wait(0.02)
 
     def _watch(self, process: subprocess.Popen[str]) -> str:
         """What the process says until it ends. The reader looks now and then: looking all the time would take the processor from the flow."""
@@ -110,7 +129,9 @@ def end_group(pid: int) -> None:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("lost", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_a_driver_killed_around_the_commit_loses_and_doubles_nothing(kafka: Kafka, tmp_path: Path, lost: bool) -> None:
+def test_a_driver_killed_around_the_commit_loses_and_doubles_nothing(
+    kafka: Kafka, tmp_path: Path, lost: bool, penstock_spark: SparkSession
+) -> None:
     """A power cut may also take the offsets of a batch that the sink has: the ledger gives them back."""
     flow = Copies(kafka, tmp_path, records=900, per_batch=200)
     for point in ("before sink commit@1", "after sink commit@2"):
@@ -118,7 +139,7 @@ def test_a_driver_killed_around_the_commit_loses_and_doubles_nothing(kafka: Kafk
     if lost:
         for name in ("2", ".2.crc"):
             (tmp_path / "checkpoint" / "spark" / "offsets" / name).unlink(missing_ok=True)
-    flow.run()
+    flow.run_here(penstock_spark)
     flow.check()
     assert kafka.lag("penstock-copy-in", flow.source) == 0
 

@@ -13,7 +13,7 @@ from penstock.testing import run_local
 if TYPE_CHECKING:
     from tests.kafka.conftest import Kafka
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]  # the broker is a JVM
 
 
 def test_what_a_local_run_writes_another_reads(kafka: Kafka) -> None:

@@ -17,6 +17,7 @@ from penstock.graph.run import RunSpec
 from penstock.spark.run import run_live
 from tests.kafka.conftest import Kafka
 from tests.kafka.flows import collected
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 VIAS = ["spark", "python"]
@@ -87,7 +88,7 @@ def test_what_a_transaction_took_back_is_not_read(kafka: Kafka, penstock_spark: 
     for end, value in ((producer.commit_transaction, "kept"), (producer.abort_transaction, "gone")) * 2:
         producer.begin_transaction()
         producer.produce(topic, value)
-        producer.flush(10)
+        producer.flush(60)
         end(30)
     producer.close()
     made = endpoint(topic, servers=kafka.servers, via=via)
@@ -102,12 +103,12 @@ def test_reading_from_and_to_a_place(kafka: Kafka, penstock_spark: Any, via: str
     producer = kafka.producer()
     for n in range(10):
         producer.produce(topic, str(n), partition=n % 2)
-    producer.flush(10)
+    producer.flush(60)
     time.sleep(0.05)
     between = datetime.datetime.now(datetime.UTC)
     time.sleep(0.05)
     producer.produce(topic, "late", partition=0)
-    producer.flush(10)
+    producer.flush(60)
     producer.close()
 
     def read(**where: Any) -> list[str]:
@@ -141,7 +142,7 @@ def test_records_that_are_gone_stop_the_flow(kafka: Kafka, penstock_spark: Any, 
     collected(made, penstock_spark, tmp_path)
     kafka.send(topic, ["c", "d", "e"])
     place = TopicPartition(topic, 0, 4)
-    kafka.admin.delete_records([place])[place].result(20)
+    kafka.admin.delete_records([place])[place].result(60)
     with pytest.raises(RunError, match=r"(?i)data loss|lost"):
         collected(made, penstock_spark, tmp_path)
     careless = endpoint(topic, servers=kafka.servers, via=via, fail_on_data_loss=False)
@@ -157,9 +158,9 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
     kafka.send(topic, ["a", "b"])
     made = endpoint(topic, servers=kafka.servers)
     collected(made, penstock_spark, tmp_path)
-    kafka.admin.delete_topics([topic])[topic].result(20)
-    time.sleep(0.5)
-    kafka.admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+    kafka.admin.delete_topics([topic])[topic].result(60)
+    wait_until(lambda: topic not in kafka.admin.list_topics(timeout=60).topics)
+    kafka.admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
     kafka.send(topic, ["x", "y", "z"])
     with pytest.raises(CheckpointError, match="made again"):
         collected(made, penstock_spark, tmp_path)

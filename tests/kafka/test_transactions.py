@@ -89,7 +89,7 @@ def test_nothing_is_seen_before_the_commit_and_nothing_after_an_abort(kafka: Kaf
     with writer_of(kafka, topic) as writer:
         writer.take_over()
         sent = writer.send(rows_of(0), about(0))
-        sent.producer.flush(10)
+        sent.producer.flush(60)
         assert kafka.values(topic) == []
         sent.abort()
         assert kafka.values(topic) == []
@@ -175,7 +175,7 @@ def test_a_line_behind_an_open_transaction_of_another_flow_is_found(kafka: Kafka
         writer.take_over()
         other.begin_transaction()
         other.produce("test-ledger", Entry(0, "x", 1).as_json().encode(), b"somebody else")
-        other.flush(10)
+        other.flush(60)
         ending = threading.Timer(2, lambda: other.commit_transaction(30))
         ending.start()
         writer.send(rows_of(0), about(0)).commit()

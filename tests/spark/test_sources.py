@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +21,22 @@ from penstock.spark.run import run_bounded, run_live
 pytestmark = pytest.mark.spark
 
 
-def live(endpoint: Endpoint, spark: Any, folder: Path, enough: int, seconds: float = 300) -> list[Any]:
-    """Runs a source live until enough rows have come."""
+def live(
+    endpoint: Endpoint, spark: Any, folder: Path, enough: int, more: Callable[[int], None] = lambda seen: None
+) -> list[Any]:
+    """Runs a source live until enough rows have come; `more` gets how many there are after each batch of those before."""
     rows: list[Any] = []
+
+    def take(batch: list[Any], number: int) -> None:
+        rows.extend(batch)
+        if batch and len(rows) < enough:
+            more(len(rows))
+
     flow = ps.Flow("source")
-    flow.source("in", endpoint).sink("out", ps.callback(lambda more, batch: rows.extend(more)))
-    run = run_live(flow.graph, spark, RunSpec(checkpoint=folder / "checkpoint", duration=seconds))
-    watch = threading.Thread(target=lambda: _stop_when(lambda: len(rows) >= enough, run), daemon=True)
-    watch.start()
-    run.wait()
+    flow.source("in", endpoint).sink("out", ps.callback(take))
+    spec = RunSpec(checkpoint=folder / "checkpoint", duration=300)
+    run_live(flow.graph, spark, spec, until=lambda report: len(rows) >= enough).wait(0.02)
     return rows
-
-
-def _stop_when(done: Any, run: Any) -> None:
-    deadline = time.monotonic() + 300
-    while not done() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    run.ask_to_stop()
 
 
 def bounded(endpoint: Endpoint, spark: Any) -> list[Any]:
@@ -69,10 +68,14 @@ def test_lines_from_a_socket(penstock_spark: Any, tmp_path: Path) -> None:
         connection, _ = server.accept()
         with connection:
             connection.sendall(b"one\ntwo\nthree\n")
-            time.sleep(20)
+            read.wait(300)
 
-    threading.Thread(target=serve, daemon=True).start()
+    read = threading.Event()
+    serving = threading.Thread(target=serve)
+    serving.start()
     rows = live(ps.socket_lines(port=server.getsockname()[1]), penstock_spark, tmp_path, 3)
+    read.set()
+    serving.join()
     server.close()
     assert sorted(r.value for r in rows) == ["one", "three", "two"]
 
@@ -82,14 +85,11 @@ def test_a_growing_folder_is_followed(penstock_spark: Any, tmp_path: Path) -> No
     folder.mkdir()
     (folder / "0.txt").write_text("first\n")
 
-    def grow() -> None:
-        for at in range(1, 4):
-            time.sleep(0.7)
-            (folder / f".{at}.tmp").write_text(f"more {at}\n")
-            (folder / f".{at}.tmp").rename(folder / f"{at}.txt")
+    def grow(seen: int) -> None:
+        (folder / ".more.tmp").write_text(f"more {seen}\n")
+        (folder / ".more.tmp").rename(folder / f"{seen}.txt")
 
-    threading.Thread(target=grow, daemon=True).start()
-    rows = live(ps.files(folder, "text"), penstock_spark, tmp_path, 4)
+    rows = live(ps.files(folder, "text"), penstock_spark, tmp_path, 4, more=grow)
     assert sorted(r.value for r in rows) == ["first", "more 1", "more 2", "more 3"]
 
 
