@@ -186,7 +186,15 @@ def window(spec: Any, of: str = "sum(n)", **more: Any) -> Made:
     return lambda one, _: one.key_by("k").window(spec, **more).aggregate("s", total=of)
 
 
+def match(condition: str = "n > 1", within: str = "10m", select: str = "a.n") -> Made:
+    made = ps.pattern("p").begin("a", "n < 1").followed_by("b", condition).within(within)
+    return lambda one, _: one.key_by("k").match("s", made, select={"x": select})
+
+
 CHANGES: list[tuple[Made, Made, str, str]] = [
+    (match(), match("n > 2"), LEFT, "condition of b was n > 1, and is now n > 2"),
+    (match(), match(within="5m"), LEFT, "within was 10m, and is now 5m"),
+    (match(), match(select="a.ts"), LEFT, "n int was kept, and is gone"),
     (aggregate(a="count(*)"), aggregate(a="sum(n)"), LEFT, "a=count"),
     (aggregate(a="count(*)", b="sum(n)"), aggregate(a="count(*)"), LEFT, "b=sum.* was kept, and is gone"),
     (aggregate(a="count(*)"), aggregate(a="count(*)", b=Biggest()), LEFT, "nothing was kept for it"),

@@ -18,6 +18,9 @@ from penstock.graph.graph import Graph
 from tests.kernels.hosts import SECOND, Host, hostile, in_one_batch, records_of
 
 SCHEMA = "k string, ts timestamp, v int"
+TWO = ps.pattern("two").begin("a", "v < 3").followed_by("b", "v > 6")
+LOOP = ps.pattern("loop").begin("a", "v < 3", one_or_more=True).followed_by("b", "v > 6 and v > 2 * count(a)")
+NOTHING = ps.pattern("nothing").begin("a", "v < 3").not_followed_by("b", "v > 6")
 END, NOW = 60 * SECOND, 100 * SECOND
 
 
@@ -206,6 +209,14 @@ RECORDS: dict[str, Make] = {
         .aggregate("x", t="sum(n)")
     ),
     "sort": lambda s: s.sort("x", "v"),
+    "match": lambda s: s.key_by("k").match("x", TWO.within("8s"), select={"k": "k", "a": "a.v", "b": "b.v"}),
+    "match in loops": lambda s: s.key_by("k").match(
+        "x", LOOP.within("9s"), select={"k": "k", "n": "count(*)", "of": "sum(v)"}
+    ),
+    "match of nothing": lambda s: s.key_by("k").match("x", NOTHING.within("4s"), select={"k": "k", "a": "a.v"}),
+    "match and skip": lambda s: s.match(
+        "x", LOOP.within("9s").after_match("past_last"), select={"n": "count(*)", "of": "sum(v)"}
+    ),
     "sort within": lambda s: s.sort("x", "v desc", within="10s"),
     "row pattern": lambda s: s.key_by("k").match_rows("x", FALLS),
     "row pattern, all rows, within": lambda s: s.key_by("k").match_rows("x", SLOW_RISE),
