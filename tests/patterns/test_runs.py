@@ -13,7 +13,7 @@ import penstock as ps
 from penstock.errors import ExpressionError, FlowError
 from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.kernels.patterns import kernel
-from penstock.testing import BARRIER, run_local
+from penstock.testing import BARRIER, Driver, run_local
 from tests.patterns.matching import START, found, kind
 
 A, B, C, D = (kind(name) for name in "abcd")
@@ -193,3 +193,48 @@ def test_a_condition_that_fails_names_the_step_and_the_event() -> None:
     with pytest.raises(Exception, match="step 'm'"):
         found(ps.pattern("p").begin("a", lambda row: 1 / 0), "a b")
     assert issubclass(ExpressionError, FlowError)
+
+
+def test_without_event_time_absences_go_by_processing_time() -> None:
+    flow = ps.Flow("clock")
+    events = flow.source("events", ps.items([], "k int, kind string"))
+    unpaid = ps.pattern("unpaid").begin("a", A).not_followed_by("b", B).within("10s")
+    events.key_by("k").match("m", unpaid, select={"k": "k"}).sink("out", ps.console())
+    driver = Driver(flow)
+    driver.push("events", (1, "a"), (2, "a"))
+    assert driver.barrier()["out"] == []
+    driver.clock.advance(5)
+    driver.push("events", (1, "b"))
+    assert driver.barrier()["out"] == []
+    driver.clock.advance(5)
+    assert driver.barrier()["out"] == [(2,)]
+
+
+def test_matches_have_a_time_of_their_own() -> None:
+    """What an absence or a skip holds back is not late in the window after it."""
+    flow = ps.Flow("after")
+    events = flow.source(
+        "events", ps.items([], "k int, kind string, n int, at timestamp"), event_time="at", lateness="3s"
+    )
+    for name in ("absence", "skip", "chain"):
+        hits = events.key_by("k").match(f"m-{name}", PATTERNS[name])
+        hits.key_by("k").window(ps.tumbling("5s")).count(f"n-{name}", into="n").sink(f"out-{name}", ps.console())
+    rows = given(7, 80)
+    once, cuts = (run_local(flow, {"events": each}) for each in (rows, cut(rows, 7)))
+    for name in ("absence", "skip", "chain"):
+        assert Counter(once[f"out-{name}"]) == Counter(cuts[f"out-{name}"])
+        assert once[f"out-{name}"], name
+
+
+@ps.function
+def twice(n: int) -> int:
+    return n * 2
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+def test_functions_of_the_flow_may_stand_in_conditions_and_outputs(oracle: bool) -> None:
+    flow = ps.Flow("functions", functions=[twice])
+    numbers = flow.source("numbers", ps.items([], "n bigint"))
+    rise = ps.pattern("rise").begin("low", "twice(n) > 2").followed_by("high", "n >= twice(low.n)")
+    numbers.match("m", rise, select={"low": "low.n", "high": "twice(high.n)"}).sink("out", ps.console())
+    assert run_local(flow, {"numbers": [1, 2, 3, 4]}, oracle=oracle)["out"] == [(2, 8)]

@@ -21,6 +21,7 @@ from penstock.graph.nodes import (
     Explode,
     Feedback,
     FunctionColumns,
+    Match,
     MatchRows,
     Node,
     Port,
@@ -51,7 +52,7 @@ def called(graph: Graph) -> Graph:
 
 def _splits(node: Node) -> bool:
     """Whether calls are taken out of a step. Conditions of joins and of patterns look at several records, in Python, with their calls in them."""
-    return node.has_functions and not isinstance(node, FunctionColumns | StreamJoin | MatchRows)
+    return node.has_functions and not isinstance(node, FunctionColumns | StreamJoin | Match | MatchRows)
 
 
 @dataclass

@@ -51,6 +51,7 @@ class Match(Keyed):
     kind: ClassVar[str] = "match"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
+    takes_functions: ClassVar[bool] = True
     over_records: ClassVar[str] = "a match cannot be taken back when one of its rows goes"
 
     @cached_property

@@ -19,7 +19,7 @@ from penstock.graph.state.layout import Layout
 from penstock.graph.state.table import TIME, TimeTable, column, key_hashes_of, some, times_of
 from penstock.graph.state.timers import EVENT, PROCESSING
 from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.base import Context, Out
+from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.keyed.key_columns import numbered
 from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
 from penstock.kernels.ordering.order import sorted_by
@@ -98,7 +98,14 @@ class MatchKernel(KeyedKernel):
         keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, self._until(times))))
         if due is None and not keys:
             return
-        yield from self._walked(due, keys, self._until(times))
+        try:
+            yield from self._walked(due, keys, self._until(times))
+        except RecordFailed:
+            raise
+        except Exception as error:
+            raise RecordFailed(
+                self.node, "none: it was a match, or what is made of one, that failed", None, error
+            ) from error
 
     def _until(self, times: Times) -> int:
         return times.now if self.node.time is None else times.watermark
