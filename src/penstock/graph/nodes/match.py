@@ -18,7 +18,17 @@ from penstock.graph.patterns.automaton import Automaton, Kind, Test
 from penstock.graph.patterns.compiling import automaton_of
 from penstock.graph.patterns.conditions import Look, Navigated, navigated, need_condition
 from penstock.graph.patterns.pattern import Pattern, Skip
-from penstock.graph.patterns.tree import Absence, Contiguity, Predicate, Repeat, Sequence, stages_of, walk
+from penstock.graph.patterns.tree import (
+    Absence,
+    Choice,
+    Contiguity,
+    Permutation,
+    Predicate,
+    Repeat,
+    Sequence,
+    stages_of,
+    walk,
+)
 from penstock.graph.schema import Schema
 
 TIMED_OUT = "timed_out"
@@ -169,12 +179,12 @@ class Match(Keyed):
     def may_pass_by(self) -> bool:
         """Whether an event that satisfies no condition changes nothing, so that it need not even be moved.
 
-        It makes two runs of one that is in a repetition: with the event passed over there, and after it. Where runs whose time is up are
-        reported, both are.
+        It makes two runs of one that is in a repetition, with the event passed over there and after it, or before alternatives. Where runs whose
+        time is up are reported, both are.
         """
         parts = list(walk(self.pattern.root))
         has_all = all(stage.condition is not None for stage in stages_of(self.pattern.root))
-        splits = self.reports and any(isinstance(part, Repeat) for part in parts)
+        splits = self.reports and any(isinstance(part, Repeat | Choice | Permutation) for part in parts)
         return has_all and not splits and not any(map(_is_strict, parts))
 
     def tested(self, number: int, event: Schema) -> Navigated | None:
