@@ -8,9 +8,15 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, PatternError
+from penstock.graph.expr import to_text
 from penstock.graph.patterns.calendar import CrontabTimes
 from penstock.graph.patterns.operators import Crontab
-from penstock.graph.times import FOREVER, to_micros, to_moment
+from penstock.graph.times import FOREVER, Times, to_micros, to_moment
+from penstock.kernels.base import Context
+from penstock.kernels.patterns.operators.kernel import OperatorKernel
+from penstock.kernels.records.chunk import Chunk
+from penstock.state.memory import MemoryState
+from penstock.state.memory_timers import MemoryTimers
 from tests.patterns.mutation import mutated
 
 READ_AS = {
@@ -197,6 +203,47 @@ def test_what_does_not_fit_the_stream_is_refused_when_the_flow_is_built(
     with pytest.raises(FlowError, match="step 'hits'") as caught:
         detect(text, select, **given)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("every a=A -> b=B", "(kind = 'A') OR (kind = 'B')"),
+        ("every a=A(n > 3) -> b=A(n > a.n)", "((kind = 'A') AND (n > 3)) OR (kind = 'A')"),
+        ("every a=A(n / 2 > 3, ok) -> (b=B and not A)", "(((kind = 'A') AND ok) OR (kind = 'B')) OR (kind = 'A')"),
+        ("every a=A -> timer:interval(3)", "kind = 'A'"),
+        ("a=A where timer:within(3)", None),
+        ("timer:interval(3) -> a=A", None),
+        ("not A -> timer:interval(3) and b=B", None),
+        ("not a=A", None),
+        ("a=A and not timer:interval(3)", None),
+    ],
+)
+def test_events_that_cannot_matter_are_left_out_before_they_move(text: str, condition: str | None) -> None:
+    nodes = {node.name: node for node in detect(text, types="kind").flow.builder.nodes}
+    found = nodes.get("hits@relevant")
+    assert (None if found is None else to_text(found.condition)) == condition  # type: ignore[attr-defined]  # a Where
+
+
+def test_a_key_to_which_nothing_has_happened_keeps_nothing() -> None:
+    flow = ps.Flow("idle")
+    source = flow.source("events", ps.items([], "user string, kind string"))
+    pattern = ps.pattern_text("every a=A -> (b=B and not C)", types="kind")
+    source.key_by("user").match("hits", pattern, select={"user": "user"}).sink("out", ps.console())
+    kernel = OperatorKernel(flow.graph.node("hits"), flow.graph.output(flow.graph.node("hits").inputs[0]).schema)  # type: ignore[arg-type]
+    state, timers = MemoryState(), MemoryTimers()
+    kernel.open(Context(state=lambda _: state, timers=lambda _: timers))
+    kernel.begin(Times())
+
+    def kept(*rows: tuple[str, str]) -> set[object]:
+        list(kernel.take(Chunk(source.schema, rows=[*rows])))
+        list(kernel.advance(Times()))
+        list(kernel.barrier())
+        return {key for key, _ in state.items()}
+
+    assert kept(("ada", "B"), ("bob", "A"), ("eve", "C")) == {("bob",)}
+    assert kept(("bob", "C"), ("eve", "A")) == {("eve",)}
+    assert kept(("eve", "B")) == set()
 
 
 def test_a_match_without_select_has_the_key_its_times_and_the_events_of_each_tag() -> None:

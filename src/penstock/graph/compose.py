@@ -6,10 +6,11 @@ What the user did not name is named after the user's step, by `penstock.graph.id
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from penstock.errors import SchemaError
+from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.builder import GraphBuilder
@@ -36,6 +37,7 @@ from penstock.graph.nodes import (
     Sink,
     Source,
     StreamJoin,
+    Where,
     WithBroadcast,
     WithColumns,
 )
@@ -43,6 +45,7 @@ from penstock.graph.nodes.base import ALL, check_key, typed
 from penstock.graph.nodes.join import ON
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
+from penstock.graph.patterns.operator_conditions import relevance
 from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.schema import Schema
 
@@ -120,10 +123,15 @@ def add_distinct(builder: GraphBuilder, name: str, keyed: KeyedInput, within: in
 def add_operator_match(
     builder: GraphBuilder, name: str, keyed: KeyedInput, pattern: OperatorPattern, select: Columns | None
 ) -> Port:
-    """Matches of a pattern of operators, by key; without a key all events belong together."""
+    """Matches of a pattern of operators, by key; without a key all events belong together. Events that fit no filter are left out before they move."""
     if not keyed.keys:
         keyed = KeyedInput(keyed.port, (ALL,), ((ALL, lit(0)),))
-    return builder.add(OperatorMatch(name, (keyed.stream(builder, name),), keyed.keys, pattern=pattern, select=select))
+    port = keyed.stream(builder, name)
+    with suppress(FlowError):  # what is wrong with the pattern is said when its own step is added
+        wanted = relevance(pattern, builder.output(port).schema)
+        if wanted is not None:
+            port = builder.add(Where(child(name, "relevant"), (port,), wanted))
+    return builder.add(OperatorMatch(name, (port,), keyed.keys, pattern=pattern, select=select))
 
 
 @dataclass(frozen=True)

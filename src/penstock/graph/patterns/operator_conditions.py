@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.errors import ExpressionError, FlowError, UnknownName, nearest
 from penstock.graph import types as t
-from penstock.graph.expr import Call, Column, Expr, to_text
+from penstock.graph.expr import Call, Column, Expr, Literal, to_text
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.patterns.conditions import Look, Navigated, navigated, need_condition
 from penstock.graph.patterns.operators import (
@@ -17,6 +17,7 @@ from penstock.graph.patterns.operators import (
     While,
     Within,
     filters_of,
+    waits_for_events,
     walk,
 )
 from penstock.graph.schema import Schema
@@ -74,6 +75,44 @@ def filter_condition(each: Filter, pattern: OperatorPattern, schema: Schema) -> 
     rest = [part for part, look in zip(parts, looks, strict=True) if not look.is_plain]
     whole = together(rest)
     return FilterCondition(kind, together(plain), None if whole is None else _checked(each, whole, pattern, schema))
+
+
+def relevance(pattern: OperatorPattern, schema: Schema) -> Expr | None:
+    """What holds for every event that can make a difference to a pattern; None where all can, or where it is not sure.
+
+    Of conditions only those count that cannot fail on an event of another type: comparisons of fields and constants.
+    """
+    if not waits_for_events(pattern.root):
+        return None
+    made: list[Expr] = []
+    for each in filters_of(pattern.root):
+        found = filter_condition(each, pattern, schema)
+        plain = [] if found.plain is None else [part for part in conjuncts(found.plain) if _is_safe(part)]
+        own = together([*([] if found.type is None else [found.type]), *plain])
+        if own is None:
+            return None
+        made.append(own)
+    unique = list({repr(each.shape()): each for each in made}.values())
+    return _either(unique) if all(map(_is_safe, unique)) else None
+
+
+_SAFE = frozenset(("=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or", "not", "isnull", "isnotnull", "in"))
+
+
+def _is_safe(expr: Expr) -> bool:
+    """Whether an expression has a value for every event: it computes nothing, and changes no type."""
+    return all(
+        isinstance(each, Column | Literal) or (isinstance(each, Call) and each.name in _SAFE) for each in each_of(expr)
+    )
+
+
+def _either(parts: list[Expr]) -> Expr | None:
+    while len(parts) > 1:
+        parts = [
+            Call("or", tuple(parts[at : at + 2])) if at + 1 < len(parts) else parts[at]
+            for at in range(0, len(parts), 2)
+        ]
+    return parts[0] if parts else None
 
 
 def _checked(each: Filter, part: Expr, pattern: OperatorPattern, schema: Schema) -> Navigated:

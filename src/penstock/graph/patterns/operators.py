@@ -255,6 +255,42 @@ def tags_of(operator: Operator) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.tag for each in filters_of(operator) if each.tag))
 
 
+def is_true_at_start(operator: Operator) -> bool:
+    """Whether an expression turns true when it is started, before any event.
+
+    >>> is_true_at_start(Not(Filter("A"))), is_true_at_start(And((Filter("B"), Not(Filter("A")))))
+    (True, False)
+    """
+    if isinstance(operator, Not):
+        return not is_true_at_start(operator.part)
+    if isinstance(operator, And | FollowedBy):
+        return all(map(is_true_at_start, operator.parts))
+    if isinstance(operator, Or):
+        return any(map(is_true_at_start, operator.parts))
+    if isinstance(operator, Repeat):
+        return any(map(is_true_at_start, parts_of(operator)))
+    return isinstance(operator, Within | While) and is_true_at_start(operator.part)
+
+
+def has_timer_at_start(operator: Operator) -> bool:
+    """Whether time counts from the start of an expression on.
+
+    >>> has_timer_at_start(Interval(5)), has_timer_at_start(FollowedBy((Filter("A"), Interval(5))))
+    (True, False)
+    """
+    if isinstance(operator, Timer | Within):
+        return True
+    if isinstance(operator, FollowedBy):
+        first, *rest = operator.parts
+        return has_timer_at_start(first) or (is_true_at_start(first) and any(map(has_timer_at_start, rest)))
+    return any(map(has_timer_at_start, parts_of(operator)))
+
+
+def waits_for_events(root: Operator) -> bool:
+    """Whether a pattern that has just started is as it was whenever it started, so that nothing need be kept of it."""
+    return not is_true_at_start(root) and not has_timer_at_start(root)
+
+
 @dataclass(frozen=True, eq=False)
 class OperatorPattern:
     """A pattern of operators over the events of a key.

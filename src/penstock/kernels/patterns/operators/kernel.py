@@ -8,6 +8,7 @@ import pyarrow as pa
 from penstock.graph.nodes import LATE, OperatorMatch, Term
 from penstock.graph.nodes.operator_match import event_schema
 from penstock.graph.patterns.operator_conditions import over_match
+from penstock.graph.patterns.operators import waits_for_events
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import TIME, TimeTable, key_hashes_of, some, times_of
@@ -45,10 +46,18 @@ class OperatorKernel(KeyedKernel):
             for _, e in node.select or ()
         ]
         self.machines: dict[Key, Machine] = {}
+        self.waits_for_events = waits_for_events(node.pattern.root)
+        self.idle = self._idle() if self.waits_for_events else None
         self.fresh: list[pa.RecordBatch] = []
         self.arrived = 0
         self.first_waiting = FOREVER
         self.clock = PROCESSING if node.time is None else EVENT
+
+    def _idle(self) -> object:
+        """The state of a pattern that has just started, which is that of every key nothing has happened to."""
+        machine = Machine(self.node.pattern, self.running, self.events)
+        machine.take(0, (None,) * len(self.events.fields), 0)
+        return machine.kept_state()
 
     def layout(self) -> Layout:
         """The machine of a key as JSON text, and its timer."""
@@ -124,10 +133,13 @@ class OperatorKernel(KeyedKernel):
         for key, time, row, bits in zip(keys, times, values, hits, strict=True):
             made += self._event(key, time, row, bits)
         for key in dict.fromkeys(keys):
-            self._set_timer(key)
+            if key in self.machines:
+                self._set_timer(key)
         return made
 
     def _event(self, key: Key, time: int, row: tuple[object, ...], bits: int) -> list[tuple[Key, Found]]:
+        if not bits and self.waits_for_events:
+            return []
         machine = self._machine(key)
         if not bits and machine.has_started:
             return []
@@ -188,7 +200,10 @@ class OperatorKernel(KeyedKernel):
     def barrier(self) -> Out:
         """Puts what the machines hold into the state."""
         for key, machine in self.machines.items():
-            self.state.put(key, machine.dump())
+            if self.idle is not None and machine.kept_state() == self.idle:
+                self.state.delete(key)
+            else:
+                self.state.put(key, machine.dump())
         self.machines = {}
         return ()
 

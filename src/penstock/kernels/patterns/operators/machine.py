@@ -87,6 +87,11 @@ class Machine:
         state = None if self.state is None else [self.running.root.dump(self.state, pool)]
         return json.dumps({"taken": self.next_number, "state": state, **pool.dump()}, separators=(",", ":"))
 
+    def kept_state(self) -> object:
+        """What it would keep of its state, and the events in it, to be compared with that of another."""
+        pool = Pool(self.schema)
+        return (None if self.state is None else [self.running.root.dump(self.state, pool)], pool.dump())
+
     def load(self, kept: str) -> Machine:
         """The same machine with what was kept."""
         made = json.loads(kept)
