@@ -189,6 +189,14 @@ def test_conditions_and_annotations(text: str, events: str, expected: list[str])
     assert matches(text, events) == expected
 
 
+def test_months_are_as_long_as_they_are() -> None:
+    day = 86_400
+    assert matches("(every a=A) where timer:within(1 month)", "A1 " + "- " * 30 + "A2 A3", step=day) == ["A1"]
+    assert matches("(every a=A) where timer:within(1 month)", "A1 " + "- " * 29 + "A2 A3", step=day) == ["A1", "A2"]
+    assert matches("a=A -> timer:interval(2 months 1 day) -> b=B", "A1 " + "- " * 59 + "B1 B2", step=day) == ["A1 B1"]
+    assert matches("a=A -> timer:interval(2 months 1 day) -> b=B", "A1 " + "- " * 58 + "B1 B2", step=day) == ["A1 B2"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

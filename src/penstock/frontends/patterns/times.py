@@ -6,7 +6,7 @@ import datetime
 import re
 
 from penstock.frontends.patterns.reading import Piece, Text, parts_of
-from penstock.graph.patterns.calendar import LAST, LAST_WORKDAY, NAMES, RANGES, CrontabTimes, ScheduleTimes
+from penstock.graph.patterns.calendar import LAST, LAST_WORKDAY, NAMES, RANGES, CrontabTimes, MonthSpan, ScheduleTimes
 from penstock.graph.patterns.operators import Span
 from penstock.graph.times import to_micros
 
@@ -21,6 +21,8 @@ UNITS = {
     "microsecond": 1, "microseconds": 1, "usec": 1, "us": 1,
 }  # fmt: skip
 """The microseconds of each unit of a span."""
+MONTHS = {"month": 1, "months": 1, "year": 12, "years": 12}
+"""The months of the units that have no fixed length."""
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)[dDfFlL]?")
 _AMOUNT = re.compile(r"\s*(\d{1,12}(?:\.\d*)?|\.\d+)\s*([^\W\d]+)")
 _LONGEST = 100 * 366 * 86_400 * _SECOND
@@ -35,30 +37,39 @@ def read_span(text: Text, piece: Piece) -> Span:
         return _checked(text, piece, round(float(written.rstrip("dDfFlL")) * _SECOND))
     if not _AMOUNT.match(written) and not written[0].isdigit():
         return text.expression(piece)
-    return _checked(text, piece, _amounts(text, piece))
+    made = _amounts(text, piece)
+    return made if isinstance(made, MonthSpan) else _checked(text, piece, made)
 
 
-def _amounts(text: Text, piece: Piece) -> int:
-    total, at = 0, 0
+def _amounts(text: Text, piece: Piece) -> int | MonthSpan:
+    total, months, at = 0, 0, 0
     while at < len(piece.text):
         found = _AMOUNT.match(piece.text, at)
         if found is None:
             raise text.error(
                 piece.at + at, f"expected a number and a unit such as 10 sec, got {piece.text[at:].strip()!r}"
             )
-        number, unit = found.groups()
-        if unit.lower() not in UNITS:
-            why = (
-                "; a month or a year has no fixed length, write days"
-                if unit.lower().rstrip("s") in ("month", "year")
-                else ""
-            )
+        number, unit = found.group(1), found.group(2).lower()
+        if unit in MONTHS:
+            months += _whole(text, Piece(number, piece.at + found.start(1))) * MONTHS[unit]
+        elif unit in UNITS:
+            total += round(float(number) * UNITS[unit])
+        else:
             raise text.error(
-                piece.at + found.start(2), f"expected a unit such as hours, min, sec or msec, got {unit!r}{why}"
+                piece.at + found.start(2), f"expected a unit such as hours, min, sec or msec, got {found.group(2)!r}"
             )
-        total += round(float(number) * UNITS[unit.lower()])
         at = found.end()
-    return total
+    if not months:
+        return total
+    if months > 1_200:
+        raise text.error(piece.at, f"expected a span of at most 100 years, got {piece.text}")
+    return MonthSpan(months, total)
+
+
+def _whole(text: Text, piece: Piece) -> int:
+    if not piece.text.isdecimal():
+        raise text.error(piece.at, f"expected a whole number of months or years, got {piece.text}")
+    return int(piece.text)
 
 
 def _checked(text: Text, piece: Piece, span: int) -> int:
@@ -71,7 +82,8 @@ def read_fixed_span(text: Text, piece: Piece) -> int:
     """A span that no event decides."""
     made = read_span(text, piece)
     if not isinstance(made, int):
-        raise text.error(piece.at, f"expected a span of time such as 10 sec, got {piece.text!r}")
+        why = "; a month or a year has no fixed length here, write days" if isinstance(made, MonthSpan) else ""
+        raise text.error(piece.at, f"expected a span of time such as 10 sec, got {piece.text!r}{why}")
     return made
 
 

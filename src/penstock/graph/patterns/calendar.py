@@ -21,6 +21,35 @@ _YEARS = 30
 
 
 @dataclass(frozen=True)
+class MonthSpan:
+    """A span of months, which have no fixed length, and microseconds. A day that its month does not have is the last of it.
+
+    >>> to_moment(MonthSpan(1).after(to_micros(datetime.datetime(2026, 1, 31)))).isoformat()
+    '2026-02-28T00:00:00+00:00'
+    """
+
+    months: int
+    micros: int = 0
+
+    def __str__(self) -> str:
+        years, months = divmod(self.months, 12)
+        parts = [
+            f"{many} {unit}{'s' if many > 1 else ''}" for many, unit in ((years, "year"), (months, "month")) if many
+        ]
+        return " ".join([*parts, *([f"{self.micros / 1_000_000:.6f} sec"] if self.micros else [])])
+
+    def after(self, time: int) -> int:
+        """The time so much after another."""
+        start = to_moment(time)
+        years, month = divmod(start.month - 1 + self.months, 12)
+        year = start.year + years
+        if year > datetime.MAXYEAR:
+            return FOREVER
+        day = min(start.day, calendar.monthrange(year, month + 1)[1])
+        return to_micros(start.replace(year=year, month=month + 1, day=day)) + self.micros
+
+
+@dataclass(frozen=True)
 class CrontabTimes:
     """The moments of a crontab: the values of each field, None for all. A week starts with Sunday, which is 0.
 

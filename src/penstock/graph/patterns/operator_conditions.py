@@ -174,7 +174,7 @@ def check_conditions(pattern: OperatorPattern, schema: Schema) -> None:
                 over_match(key, schema, pattern)
         elif isinstance(each, While):
             _check_while(each, pattern, schema)
-        elif isinstance(each, Interval | Within) and not isinstance(each.span, int):
+        elif isinstance(each, Interval | Within) and isinstance(each.span, Expr):
             _check_span(each.span, pattern, schema)
 
 

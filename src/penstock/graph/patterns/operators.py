@@ -30,13 +30,15 @@ from penstock.errors import FlowError
 from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.order import Term
-from penstock.graph.patterns.calendar import CrontabTimes, ScheduleTimes
+from penstock.graph.patterns.calendar import CrontabTimes, MonthSpan, ScheduleTimes
 
-Span: TypeAlias = int | Expr
-"""A span of time: microseconds, or an expression of seconds over the events tagged so far."""
+Span: TypeAlias = int | MonthSpan | Expr
+"""A span of time: microseconds, months, or an expression of seconds over the events tagged so far."""
 
 
 def _shown_span(span: Span) -> str:
+    if isinstance(span, MonthSpan):
+        return str(span)
     return shown(span) if isinstance(span, int) else to_text(span)
 
 

@@ -96,8 +96,8 @@ class RunningTimer(Running[Waiting]):
         return Waiting(moment, pool.get(match), left)
 
 
-SpanRun = Callable[[Match], int]
-"""How long a timer waits, in microseconds, by what was tagged before it."""
+SpanRun = Callable[[Match, int], int]
+"""When a timer that starts at a time has waited long enough, by what was tagged before it."""
 
 
 class RunningInterval(RunningTimer):
@@ -108,7 +108,7 @@ class RunningInterval(RunningTimer):
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Counts from now on."""
-        return Outcome(Waiting(tick.time + self.span(match), match))
+        return Outcome(Waiting(self.span(match, tick.time), match))
 
 
 class RunningCrontab(RunningTimer):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.patterns import operators as o
+from penstock.graph.patterns.calendar import MonthSpan
 from penstock.graph.patterns.operator_conditions import FilterCondition, filter_condition, over_match
 from penstock.graph.schema import Schema
 from penstock.kernels.patterns.operators import atoms, guards, logic, repeating
@@ -59,14 +60,17 @@ class _Builder:
         """A span of time, perhaps by what was tagged."""
         if isinstance(span, int):
             fixed = span
-            return lambda match: fixed
-        seconds = self.over(span)
+            return lambda match, time: time + fixed
+        if isinstance(span, MonthSpan):
+            months = span
+            return lambda match, time: months.after(time)
+        seconds, written = self.over(span), to_text(span)
 
-        def run(match: Match) -> int:
+        def run(match: Match, time: int) -> int:
             found = seconds(match)
             if found is None:
-                raise ValueError(f"a span of time is a number of seconds, got null from {to_text(span)}")
-            return max(0, round(float(found) * 1_000_000))  # type: ignore[arg-type]  # checked when the flow was built
+                raise ValueError(f"a span of time is a number of seconds, got null from {written}")
+            return time + max(0, round(float(found) * 1_000_000))  # type: ignore[arg-type]  # checked when the flow was built
 
         return run
 

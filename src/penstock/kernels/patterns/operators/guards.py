@@ -28,7 +28,7 @@ class RunningWithin(Running[Guarded]):
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Time counts from here."""
-        state = Guarded(tick.time + self.span(match), 0, None)
+        state = Guarded(self.span(match, tick.time), 0, None)
         return self._passed(state, self.part.start(match, tick))
 
     def take(self, state: Guarded, tick: Tick) -> Outcome:
