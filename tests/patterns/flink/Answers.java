@@ -208,11 +208,10 @@ public class Answers {
         if (part.hasNonNull("times")) {
             int least = part.get("times").get(0).asInt();
             JsonNode most = part.get("times").get(1);
-            Duration gap = part.hasNonNull("gap") ? Duration.ofMillis(part.get("gap").asLong()) : null;
             if (most.isNull()) {
-                pattern = least == 1 ? pattern.oneOrMore(gap) : pattern.timesOrMore(least, gap);
+                pattern = least == 1 ? pattern.oneOrMore() : pattern.timesOrMore(least);
             } else {
-                pattern = least == most.asInt() ? pattern.times(least, gap) : pattern.times(least, most.asInt(), gap);
+                pattern = least == most.asInt() ? pattern.times(least) : pattern.times(least, most.asInt());
             }
         }
         if (part.hasNonNull("until")) {

@@ -1,0 +1,59 @@
+"""What Flink CEP answers, Penstock answers: matches and timed-out runs, order aside."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from penstock.errors import FlowError, PenstockError
+from tests.patterns.cases import Case, answered, every_part, flow_of, found
+from tests.patterns.reference import may_be_empty
+
+KINDS = sorted({case["kind"] for case in answered()} - {"refused"})
+EVERY = 6
+"""Of the cases, so many make one that runs in every run of the tests; all do in the slow tier."""
+
+
+def is_refused_here(case: Case) -> bool:
+    """What Flink takes and Penstock refuses, since it has no meaning: a part that may be empty after a greedy one, a loop over a group that may be empty,
+    and a skip to a stage that takes no event."""
+    parts = case["parts"]
+    greedy = any(one.get("greedy") and may_be_empty(two) for one, two in pairwise(parts))
+    inner = [is_refused_here({"parts": part["group"], "skip": case["skip"]}) for part in parts if "group" in part]
+    empty = any(all(map(may_be_empty, part["group"])) for part in every_part(parts) if "group" in part)
+    absent = [part["name"] for part in every_part(parts) if part["link"].startswith("not_")]
+    return greedy or empty or any(inner) or any(stage in absent for stage in case["skip"][1:2])
+
+
+def check(case: Case) -> None:
+    """Compares the answers of one case."""
+    if is_refused_here(case):
+        return
+    if "failed" in case:
+        with pytest.raises(PenstockError, match="after_match"):
+            found(case, [case["events"]])
+        return
+    assert found(case, [case["events"]]) == [(sorted(case["matches"]), sorted(case["timed_out"]))], case
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_matches_and_timed_out_runs_are_those_of_flink(kind: str) -> None:
+    cases = [case for case in answered() if case["kind"] == kind]
+    assert len(cases) > 15
+    for case in cases[:: 1 if kind == "documented" else EVERY]:
+        check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_matches_and_timed_out_runs_are_those_of_flink(kind: str) -> None:
+    for case in answered():
+        if case["kind"] == kind:
+            check(case)
+
+
+@pytest.mark.parametrize("case", [c for c in answered() if c["kind"] == "refused"], ids=lambda c: str(c["parts"])[:60])
+def test_what_flink_refuses_is_refused_when_the_flow_is_built(case: Case) -> None:
+    with pytest.raises(FlowError):
+        flow_of(case)
