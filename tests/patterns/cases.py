@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from penstock.frontends.streams.patterns import PatternBuilder
-
 import penstock as ps
+from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.testing import run_local
 
 Case = dict[str, Any]

@@ -101,9 +101,9 @@ class Reference:
         value = self.events[at][1]
         taken = [self.events[one][1] for name, one in run.taken if name == rule[1]]
         if rule[0] == "sum_below":
-            return sum(taken) + value < rule[2]
+            return bool(sum(taken) + value < rule[2])
         if rule[0] == "count_below":
-            return len(taken) < rule[2]
+            return bool(len(taken) < rule[2])
         return not taken or value > taken[-1 if rule[0] == "above_last" else 0]
 
     def may_take(self, part: Part, run: Run, at: int) -> bool:

@@ -161,7 +161,9 @@ def _pattern(node: Match) -> Settings:
         (f"condition of {test}", to_text(test.condition) if isinstance(test.condition, Expr) else label(test.condition))
         for test in node.automaton.tests
     )
-    return (*node.pattern.settings().items(), ("states", str(len(node.automaton.states))), *conditions)
+    labels = [node.automaton.waits_for(at) for at in range(len(node.automaton.states))]
+    named = (("stages", ", ".join(node.automaton.stages)), ("states", ", ".join(labels)))
+    return (*node.pattern.settings().items(), *named, *conditions)
 
 
 def _window(node: Window) -> Settings:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.state.pattern_runs import RunSummary
     from penstock.state.reader import OpenState, Store
 
 
@@ -28,11 +29,16 @@ def stores(folder: str | Address, version: int | None = None) -> list[Store]:
 
 
 def read(folder: str | Address, step: str, version: int | None = None) -> pa.Table:
-    """What a step keeps: a row for each key with its values, or the rows that it keeps in time.
+    """What a step keeps: a row for each key with its values, the rows that it keeps in time, or the runs of a pattern.
 
     Of the newest version another try is made when the flow sweeps it away meanwhile; an older one says so.
     """
     return _open(folder).read(step, version)
+
+
+def run_summaries(folder: str | Address, version: int | None = None) -> list[RunSummary]:
+    """The runs of each pattern in figures: how many, by what they wait for, since when, and how much room they take."""
+    return _open(folder).runs(version)
 
 
 def frame(spark: SparkSession, folder: str | Address, step: str, version: int | None = None) -> DataFrame:

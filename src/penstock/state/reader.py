@@ -24,6 +24,7 @@ from penstock.state.file import KEY_HASH, StateFile, map_file
 from penstock.state.file_list import FileList
 from penstock.state.merge import merged
 from penstock.state.opaque import look_at
+from penstock.state.pattern_runs import KIND, RunSummary, has_runs, runs_of, summary
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.time_index import without_index
@@ -78,6 +79,21 @@ class OpenState:
         """What a step keeps: its keys and values, or its rows."""
         return self._of_version(version, lambda number: self._read(step, number))
 
+    def runs(self, version: int | None = None) -> list[RunSummary]:
+        """The runs of each step with a pattern, in figures."""
+        return self._of_version(version, self._runs)
+
+    def _runs(self, version: int) -> list[RunSummary]:
+        schemas, found = self.manifests.kept_schemas(version), self.manifests.read(version)
+        patterns = {
+            step: schema for step, schema in schemas.items() if schema.node == KIND and schema.store == "values"
+        }
+        tables = {step: self._values(found[step]) for step in patterns if found.get(step)}
+        return [
+            summary(step, table, patterns[step], sum(file.size for file in found[step]))
+            for step, table in tables.items()
+        ]
+
     def _of_version(self, version: int | None, action: Callable[[int], Made]) -> Made:
         """Does something with a version; of the newest, another try is made when it is swept away meanwhile."""
         for left in reversed(range(_TRIES)):
@@ -118,7 +134,10 @@ class OpenState:
             )
         if not files[step]:
             return pa.table({})
-        return self._rows(files[step]) if _kind(files[step]) == "rows" else self._values(files[step])
+        if _kind(files[step]) == "rows":
+            return self._rows(files[step])
+        found, schema = self._values(files[step]), self.manifests.kept_schemas(version).get(step)
+        return runs_of(found, schema) if schema is not None and has_runs(schema, found) else found
 
     def _values(self, files: list[StateFile]) -> pa.Table:
         parts = []

@@ -1,6 +1,7 @@
 """The test kit: run a flow on lists, in this process, with a clock the test moves; or the same on a real Spark."""
 
 from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
+from penstock.testing.patterns import Explanation, explain_match
 from penstock.testing.spark import run_spark
 
-__all__ = ["BARRIER", "CRASH", "Driver", "Results", "run_local", "run_spark"]
+__all__ = ["BARRIER", "CRASH", "Driver", "Explanation", "Results", "explain_match", "run_local", "run_spark"]

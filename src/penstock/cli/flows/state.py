@@ -87,6 +87,31 @@ def show(
             typer.echo(f"{some.num_rows} of {found.num_rows:,} entries; --limit 0 shows all", err=True)
 
 
+@group.command("runs")
+def runs(
+    target: Target,
+    checkpoint: CheckpointOption = None,
+    version: Version = None,
+    format: Annotated[str, option(help="table or json.")] = "table",
+    debug: Debug = False,
+) -> None:
+    """Count the runs of each pattern: how many, what they wait for, since when, and the room they take."""
+    with handled(debug=debug, runs=False):
+        _known(format, ("table", "json"))
+        found = opened.run_summaries(checkpoint_of(target, checkpoint), version)
+        if format == "json":
+            typer.echo(json.dumps([vars(each) for each in found], default=_plain, indent=1))
+            return
+        rows = [
+            [s.step, f"{s.keys:,}", f"{s.runs:,}", _waiting(s.waiting), _text(s.oldest), f"{s.bytes:,}"] for s in found
+        ]
+        _print(["step", "keys", "runs", "waiting for", "oldest", "bytes"], rows)
+
+
+def _waiting(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name}: {many:,}" for name, many in sorted(counts.items()))
+
+
 @group.command("export")
 def export(
     target: Target,

@@ -16,7 +16,7 @@ from penstock.cli.output.progress import batches
 from penstock.version import __version__
 
 
-def verify(
+def verify(  # noqa: PLR0913 - one parameter for each option
     sink: Annotated[
         str,
         typer.Argument(
@@ -32,6 +32,9 @@ def verify(
     window: Annotated[
         list[str] | None, option(help="A crash window, F1 to F11; may be given again. All by default.")
     ] = None,
+    flow: Annotated[
+        str, option(help="numbers: a numbering per key; pattern: pairs of records, matched or timed out.")
+    ] = "numbers",
     as_json: Annotated[bool, option("--json", help="Print the tally as a last line of JSON.")] = False,
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -43,7 +46,10 @@ def verify(
         from penstock.testing.verify import Plan
         from penstock.testing.verify import verify as run
 
-        plan = Plan(sink, records, kills, seed, url, tuple(window or ()), say=lambda text: typer.echo(text, err=True))
+        def say(text: str) -> None:
+            typer.echo(text, err=True)
+
+        plan = Plan(sink, records, kills, seed, url, tuple(window or ()), flow, say=say)
         began = time.monotonic()
         found = run(plan)
         seconds = time.monotonic() - began

@@ -254,6 +254,11 @@ class Node:
         return ""
 
     @property
+    def drawing(self) -> tuple[str, ...]:
+        """The inside of the step, line by line, where it has one to draw: the automaton of a pattern."""
+        return ()
+
+    @property
     def hold(self) -> int:
         """How far its own watermark the records it emits may be behind, in microseconds."""
         return 0

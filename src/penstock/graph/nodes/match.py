@@ -233,6 +233,11 @@ class Match(Keyed):
             wanted |= _looked_at(made)
         return tuple(name for name in event.names if name in wanted)
 
+    @property
+    def drawing(self) -> tuple[str, ...]:
+        """The automaton, a line for each state."""
+        return tuple(str(self.automaton).splitlines())
+
     def settings(self) -> Settings:
         """The key, the pattern, and what is selected."""
         key: Settings = {} if ALL in self.keys else super().settings()

@@ -9,6 +9,7 @@ CEP library gives to contiguity, loops and negation, and answers are the same.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -112,6 +113,20 @@ class Automaton:
         name = self.states[at].name
         same = [i for i, state in enumerate(self.states) if state.name == name]
         return name if len(same) == 1 else f"{name}#{same.index(at) + 1}"
+
+    def waits_for(self, at: int) -> str:
+        """What a run in a state waits for: the stages that may take the next event, or that its time is up."""
+        if self.states[at].kind is Kind.PENDING:
+            return f"no {self.states[at].name}"
+        return " or ".join(dict.fromkeys(self._next_stages(at, set()))) or self.states[at].name
+
+    def _next_stages(self, at: int, seen: set[int]) -> Iterator[str]:
+        seen.add(at)
+        for way in self.states[at].transitions:
+            if way.action is Action.TAKE and way.stage >= 0:
+                yield self.stages[way.stage]
+            elif way.action is Action.PROCEED and way.target not in seen:
+                yield from self._next_stages(way.target, seen)
 
     def condition(self, guard: Guard) -> str:
         """A guard as people read it."""

@@ -37,7 +37,8 @@ def describe_graph(graph: Graph) -> Description:
 
 
 def describe_step(node: Node) -> Description:
-    """A step: its name, its settings, its inputs and its outputs."""
+    """A step: its name, its settings, its inputs and its outputs; `drawing` where it has an inside to draw."""
+    inside = {"drawing": list(node.drawing)} if node.drawing else {}
     return {
         "name": node.name,
         "kind": node.kind,
@@ -50,6 +51,7 @@ def describe_step(node: Node) -> Description:
         "keyed": node.keyed,
         "keys": list(node.keys) if isinstance(node, Keyed) else [],
         "keeps": node.keeps,
+        **inside,
     }
 
 

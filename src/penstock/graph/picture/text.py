@@ -140,6 +140,8 @@ class _Writer:
         yield from self._wrapped(" " * indent + "  ".join(filter(None, parts)), under + 2)
         if step.get("keeps"):
             yield from self._wrapped(" " * under + f"keeps {step['keeps']}", under + 5)
+        for drawn in step.get("drawing", ()):
+            yield from self._wrapped(" " * under + f"| {drawn}", under + 5)
         for output in step["outputs"]:
             yield from self._wrapped(" " * under + self._output(step, output), under + 5)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from penstock.errors import RunError
 from penstock.graph.patterns.automaton import Automaton, Kind
 from penstock.graph.patterns.pattern import AfterMatch, Skip
 from penstock.graph.times import FOREVER
@@ -237,11 +238,11 @@ class Walk:
         if not after.must_exist:
             return
         if not mine:
-            raise ValueError(
+            raise RunError(
                 f"after_match skips to {after.skip.value} {after.stage!r}, and a match has no event of that stage"
             )
         if (mine[0] if after.skip is Skip.TO_FIRST else mine[-1]) == first:
-            raise ValueError(
+            raise RunError(
                 f"after_match skips to {after.skip.value} {after.stage!r}, which is the first event of the match; it would be found again and again"
             )
 

@@ -1,4 +1,4 @@
-"""The flow under test, in a process of its own that may be killed: a topic, a numbering per key, and the sink.
+"""The flow under test, in a process of its own that may be killed: a topic, a numbering per key or a pattern, and the sink.
 
 Run as `python -m penstock.testing.verify.program FOLDER`; what it does is in `FOLDER/spec.json`.
 """
@@ -13,6 +13,8 @@ from typing import Any
 
 from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.frontends.streams.flow import Flow
+from penstock.frontends.streams.patterns import pattern
+from penstock.frontends.streams.stream import Stream
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
 from penstock.graph.endpoints.log import topic
 from penstock.graph.logic.cells import value
@@ -28,6 +30,12 @@ STARTED = "started"
 """What the program says when its query runs."""
 
 
+NUMBERS, PATTERN = "numbers", "pattern"
+"""The flows: one numbers the records of each key, one finds pairs of them."""
+SPACING = 97
+"""How far apart the ids of a key are."""
+
+
 class RecordNumbers(Process):
     """Numbers the records of each key, so that the flow has a state to lose."""
 
@@ -39,14 +47,33 @@ class RecordNumbers(Process):
         yield row.key, self.nth, row.id
 
 
-def flow_of(folder: Path, *sinks: Endpoint) -> Flow:
+def flow_of(folder: Path, *sinks: Endpoint, kind: str = NUMBERS) -> Flow:
     """The flow into some sinks."""
     flow = Flow("verify")
-    numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))
-    numbered = numbers.key_by("key").process("number", RecordNumbers, SCHEMA)
+    made = (_matched if kind == PATTERN else _numbered)(flow, folder)
     for at, sink in enumerate(sinks):
-        numbered.sink(f"out{at + 1}" if at else "out", sink, delivery=EXACTLY_ONCE)
+        made.sink(f"out{at + 1}" if at else "out", sink, delivery=EXACTLY_ONCE)
     return flow
+
+
+def _numbered(flow: Flow, folder: Path) -> Stream:
+    numbers = flow.source("numbers", topic(TOPIC, "key string, id bigint", path=folder / "log"))
+    return numbers.key_by("key").process("number", RecordNumbers, SCHEMA)
+
+
+def _matched(flow: Flow, folder: Path) -> Stream:
+    """Every record begins a run, which one of the next records of its key completes, or which times out: it comes out once, as one or the other.
+
+    Ids are seconds, and the records of a key lie `SPACING` of them apart; a run whose next record is of no use times out.
+    """
+    schema = "key string, id bigint, part int"
+    records = flow.source("numbers", topic(TOPIC, schema, path=folder / "log"))
+    timed = records.event_time("times", "timestamp_seconds(id)", into="at", idle=None, partition="part")
+    steps = pattern("pairs").begin("one", "id >= 0").followed_by("two", "id % 3 <> 0").within(SPACING * 3 / 2)
+    fields = {"key": "key", "nth": f"one.id div {SPACING} + 1", "id": "one.id"}
+    pairs = timed.key_by("key").match("pairs", steps, select=fields)
+    expired = pairs.side("timed_out").select("expired", "key", "nth", "id")
+    return pairs.union("both", expired)
 
 
 def checkpoint_of(folder: Path, addresses: Sequence[dict[str, Any]]) -> Address:
@@ -62,7 +89,7 @@ def main(folder: Path) -> None:
 
     spec = json.loads((folder / "spec.json").read_text())
     sinks = [target_of(each["sink"]).endpoint(each["address"]) for each in spec["sinks"]]
-    graph = flow_of(folder, *sinks).graph
+    graph = flow_of(folder, *sinks, kind=spec["flow"]).graph
     spark = session("verify", "local[2,4]", jars=jars_of(endpoints_of(graph)))
     most = spec["per_batch"]
     options = RunSpec(

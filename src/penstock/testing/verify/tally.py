@@ -70,9 +70,15 @@ class Sent:
 
 
 def tally(
-    sent: Sent, ends: list[list[int]], rows: Mapping[int, list[SinkRow]], glances: Glances, *, ordered: bool
+    sent: Sent,
+    ends: list[list[int]],
+    rows: Mapping[int, list[SinkRow]],
+    glances: Glances,
+    *,
+    ordered: bool,
+    whole: bool = True,
 ) -> Tally:
-    """Compares what was sent with what is there and with what was seen."""
+    """Compares what was sent with what is there and with what was seen; `whole` says that records come out with the batch they came in with."""
     there = Counter(row.id for part in rows.values() for row in part)
     batch_of = sent.batches(ends)
     return Tally(
@@ -83,7 +89,7 @@ def tally(
         duplicate=sum(n - 1 for i, n in there.items() if i in sent.keys),
         strange=sum(n for i, n in there.items() if i not in sent.keys),
         reordered=sum(_reordered(part, sent, ordered=ordered) for part in rows.values()),
-        torn=_torn(glances, {part: _wholes(mine, batch_of) for part, mine in rows.items()}),
+        torn=_torn(glances, {part: _wholes(mine, batch_of) for part, mine in rows.items()}) if whole else 0,
         backward=_backward(glances),
     )
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,16 +22,17 @@ from penstock.faults import SETTING
 from penstock.log import Log
 from penstock.log.produce.partitioner import partition_for
 from penstock.spark.checkpoint.offsets import OffsetLog
-from penstock.testing.verify.program import STARTED, TOPIC, checkpoint_of
+from penstock.testing.verify.program import NUMBERS, PATTERN, SPACING, STARTED, TOPIC, checkpoint_of
 from penstock.testing.verify.tally import Glances, Sent, Tally, merge, tally
-from penstock.testing.verify.targets import Reader, Target, target_of
+from penstock.testing.verify.targets import Reader, SinkRow, Target, target_of
 from penstock.testing.verify.windows import Kill, schedule
 
 SOURCES = 3
 """Partitions of the topic that is read."""
-KEYS = 97
 PATIENCE = 300.0
 """Seconds that a driver may take for a life."""
+FAR = 1_000_000_000
+"""The id, and so the time, of records at the end that let the time of all others pass."""
 MOST_BATCHES = 90
 """Spark keeps the offsets of a hundred batches; the oracle needs all."""
 
@@ -48,6 +49,8 @@ class Plan:
     url: str = ""
     windows: tuple[str, ...] = ()
     """The crash windows to hit; all when none is named."""
+    flow: str = NUMBERS
+    """The flow that they go through: "numbers" or "pattern"."""
     pause: float = 0.05
     """Seconds between two reads of the concurrent reader."""
     say: Callable[[str], None] = field(default=lambda text: None)
@@ -55,6 +58,8 @@ class Plan:
     def __post_init__(self) -> None:
         if self.records < 1 or self.kills < 0:
             raise Impossible(f"verify needs at least 1 record and 0 kills, got {self.records} and {self.kills}")
+        if self.flow not in (NUMBERS, PATTERN):
+            raise Impossible(f"the flow is {NUMBERS!r} or {PATTERN!r}, got {self.flow!r}")
         servers = [target_of(name).server for name in self.sinks]
         if self.url and servers != [True]:
             raise Impossible(f"{self.sink!r} is no server; it takes no url")
@@ -98,19 +103,21 @@ class Verification:
     def __init__(self, plan: Plan, sinks: list[Verified], folder: Path) -> None:
         self.plan, self.sinks, self.folder = plan, sinks, folder
         named = [{"sink": sink.name, "address": sink.address} for sink in sinks]
-        (folder / "spec.json").write_text(json.dumps({"sinks": named, "per_batch": plan.per_batch}))
+        (folder / "spec.json").write_text(json.dumps({"sinks": named, "per_batch": plan.per_batch, "flow": plan.flow}))
         self.sent = self._send()
 
     def _send(self) -> Sent:
         """Fills the topic; the records of a key are in one partition, in the order of their ids."""
-        keys = {i: f"k{i * 7919 % KEYS}" for i in range(self.plan.records)}
+        keys = {i: f"k{i * 7919 % SPACING}" for i in range(self.plan.records)}
         parts: list[list[int]] = [[] for _ in range(SOURCES)]
         for number, key in keys.items():
             parts[partition_for(key.encode(), SOURCES)].append(number)
         with Log(self.folder / "log") as log, log.producer() as producer:
             log.create_topic(TOPIC, SOURCES)
             for part, ids in enumerate(parts):
-                values: list[bytes | None] = [json.dumps({"key": keys[i], "id": i}).encode() for i in ids]
+                values = [_record(keys[i], i, part) for i in ids]
+                if self.plan.flow == PATTERN:
+                    values += [_record(f"end{part}", FAR + at, part) for at in range(2)]
                 if values:
                     producer.send_many(TOPIC, values, partition=part)
         return Sent(parts, keys)
@@ -128,7 +135,9 @@ class Verification:
     def _judge(self, sink: Verified) -> Tally:
         reader = sink.target.reader(sink.address)
         try:
-            return tally(self.sent, self._ends(), reader.rows(), sink.glances, ordered=sink.target.ordered)
+            rows, is_numbered = _sent_only(reader.rows()), self.plan.flow == NUMBERS
+            ordered = sink.target.ordered and is_numbered
+            return tally(self.sent, self._ends(), rows, sink.glances, ordered=ordered, whole=is_numbered)
         finally:
             reader.close()
 
@@ -198,6 +207,15 @@ class Verification:
             thread.join()
         if failures:
             raise RunError(f"the concurrent reader failed: {failures[0]!r}") from failures[0]
+
+
+def _sent_only(rows: Mapping[int, list[SinkRow]]) -> dict[int, list[SinkRow]]:
+    """The rows without those of the records that only let time pass."""
+    return {part: [row for row in each if row.id < FAR] for part, each in rows.items()}
+
+
+def _record(key: str, number: int, part: int) -> bytes | None:
+    return json.dumps({"key": key, "id": number, "part": part}).encode()
 
 
 def _read(reader: Reader, glances: Glances, done: threading.Event, pause: float) -> None:

@@ -1,0 +1,95 @@
+"""The runs that a step with a pattern keeps, as a person reads them: one row for each run, with the events it has taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.graph.state.schema import StateSchema
+from penstock.graph.state.table import TIME
+from penstock.graph.times import to_moment
+
+KIND = "match"
+WAITS_FOR, SINCE, TAKEN = "waits_for", "since", "taken"
+EARLIER = "earlier runs"
+"""What a match waits for whose turn has not come: runs that began before it may still drop it."""
+_PARTS = ("events", "links", "runs", "matches")
+
+
+def has_runs(schema: StateSchema | None, table: pa.Table) -> bool:
+    """Whether a store holds the runs of a pattern."""
+    return schema is not None and schema.node == KIND and set(_PARTS) <= set(table.column_names)
+
+
+def runs_of(table: pa.Table, schema: StateSchema) -> pa.Table:
+    """The runs in the store of a pattern: the key, what each waits for, since when, and the events that it has taken."""
+    names = [name for name in table.column_names if name not in _PARTS]
+    moment = pa.timestamp("us", "UTC")
+    event = _event_type(table.schema.field("events").type, moment)
+    kinds = [*(table.schema.field(name) for name in names), (WAITS_FOR, pa.string()), (SINCE, moment)]
+    labels = _Labels.of(schema)
+    rows = [made for row in table.to_pylist() for made in _rows(row, names, labels)]
+    return pa.Table.from_pylist(rows, pa.schema([*kinds, (TAKEN, pa.list_(event))]))
+
+
+def _event_type(events: Any, moment: pa.DataType) -> pa.DataType:
+    fields = [each for each in events.value_type if each.name != TIME]
+    return pa.struct([pa.field("stage", pa.string()), pa.field("time", moment), *fields])
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """The names of the stages and states of a pattern, by number."""
+
+    stages: list[str]
+    states: list[str]
+
+    @classmethod
+    def of(cls, schema: StateSchema) -> _Labels:
+        known = dict(schema.settings)
+        return cls(known.get("stages", "").split(", "), known.get("states", "").split(", "))
+
+
+def _rows(row: dict[str, Any], names: list[str], labels: _Labels) -> Iterator[dict[str, Any]]:
+    key = {name: row[name] for name in names}
+    for kept, waits in ((row["runs"], None), (row["matches"], EARLIER)):
+        for run in kept or ():
+            if run["taken"] >= 0:
+                taken = list(_taken(row, run["taken"], labels))
+                yield {**key, WAITS_FOR: waits or labels.states[run["state"]], SINCE: taken[0]["time"], TAKEN: taken}
+
+
+def _taken(row: dict[str, Any], at: int, labels: _Labels) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while at >= 0:
+        link = row["links"][at]
+        event = dict(row["events"][link["event"]])
+        time = to_moment(event.pop(TIME))
+        found.append({"stage": labels.stages[link["stage"]], "time": time, **event})
+        at = link["before"]
+    return found[::-1]
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """The runs of a pattern in figures: how many keys have any, how many there are by what they wait for, and when the oldest began."""
+
+    step: str
+    keys: int
+    runs: int
+    bytes: int
+    waiting: dict[str, int] = field(default_factory=dict)
+    oldest: datetime | None = None
+
+
+def summary(step: str, table: pa.Table, schema: StateSchema, size: int) -> RunSummary:
+    """The figures of the runs in a store."""
+    runs = runs_of(table, schema)
+    waiting = Counter(runs.column(WAITS_FOR).to_pylist())
+    oldest = min(runs.column(SINCE).to_pylist(), default=None)
+    return RunSummary(step, table.num_rows, runs.num_rows, size, dict(waiting), oldest)
