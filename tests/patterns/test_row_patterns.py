@@ -429,3 +429,21 @@ def test_a_measure_that_has_the_name_of_a_key_is_refused() -> None:
 def test_something_else_than_a_row_pattern_is_refused() -> None:
     with pytest.raises(FlowError, match=r"match_rows takes ps\.row_pattern"):
         stream_of().match_rows("found", "A B")  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.parametrize("last", ["2", "nan"])
+def test_numbers_that_are_none_are_the_largest_and_zero_has_no_sign(last: str) -> None:
+    """By column where all floats are numbers, row by row where one is not: the same answers."""
+    stream = stream_of("id int, x double, ts timestamp")
+    define = {"BIG": "x > 1.5", "ZERO": "x = 0", "SOON": "x < prev(x) and ts >= timestamp '2024-01-01 00:00:03'"}
+    pattern = ps.row_pattern("(BIG | ZERO | SOON)", define=define, measures={"v": "classifier()"}, rows="all")
+    stream.match_rows("found", pattern).select("picked", "id", "v").sink("out", ps.console())
+    given = [(place, float(x), at(place)) for place, x in enumerate(["1", "-0.0", last, "1", "0.5"], 1)]
+    results = run_local(stream.flow, {"rows": given})["out"]
+    assert [tuple(row) for row in results] == [(2, "ZERO"), (3, "BIG"), (4, "SOON"), (5, "SOON")]
+
+
+def test_a_condition_that_fails_names_the_step_and_the_row() -> None:
+    for condition in ("1 / (n - 2) > 0", "n + 2147483646 > 0", "1 / (n - A.n - 1) > 0"):
+        with pytest.raises(StepError, match="found"):
+            shown("1 2", "A B", define={"B": condition})

@@ -43,14 +43,14 @@ _FUNCTIONS: dict[str, Callable[..., Datum]] = {
 }
 
 
-def compile_arrays(expr: Expr, schema: Schema) -> ArrayMaker | None:
+def compile_arrays(expr: Expr, schema: Schema, *, numbers: bool = False) -> ArrayMaker | None:
     """A function of a record batch that returns the values of an expression; None where only rows can be asked (`graph/expr/columnar.py`).
 
-    The function raises `pa.ArrowInvalid` where some row has no value, as with a sum that does not fit its type. `compile_expr` knows which row it
+    With `numbers` the caller knows that every float is a number. The function raises `pa.ArrowInvalid` where some row has no value, as with a sum that does not fit its type. `compile_expr` knows which row it
     is, and what Spark says of it.
     """
     node = resolve(expr, schema)
-    if not has_columns(node):
+    if not has_columns(node, numbers=numbers):
         return None
     run, kind = _compile(node), arrow_type(node.type)
 

@@ -31,12 +31,14 @@ class KeyedRows:
         key_names: the fields of the key.
         bounds: where the rows of each key begin, and at last where all end.
         times: the event time of each row.
+        hashes: the hash of each key.
     """
 
     batch: pa.RecordBatch
     key_names: tuple[str, ...]
     bounds: list[int]
     times: list[int]
+    hashes: list[int]
 
     @property
     def first(self) -> IntArray:
@@ -48,11 +50,15 @@ class KeyedRows:
         """For each row the one after the last of its key."""
         return np.repeat(np.array(self.bounds[1:], np.int64), np.diff(self.bounds))
 
+    def names(self, only: Key) -> list[Key]:
+        """The keys; `only` is that of rows without one."""
+        if not self.key_names:
+            return [only]
+        return keys_in(self.batch.take(pa.array(self.bounds[:-1])), self.key_names)
+
     def keys(self, only: Key) -> Iterator[tuple[Key, range]]:
         """Each key with its rows; `only` is the key of rows without one."""
-        heads = self.batch.take(pa.array(self.bounds[:-1])) if self.key_names else None
-        names = [only] if heads is None else keys_in(heads, self.key_names)
-        for key, begin, end in zip(names, self.bounds, self.bounds[1:], strict=False):
+        for key, begin, end in zip(self.names(only), self.bounds, self.bounds[1:], strict=False):
             yield key, range(begin, end)
 
 
@@ -65,11 +71,12 @@ def grouped(rows: pa.Table, node: MatchRows, schema: Schema) -> KeyedRows:
     if _shares_hashes(table, hashes, node.keys):
         by = (Term(KEY_HASH), *(Term(k) for k in node.keys), Term(TIME), *node.pattern.order)
         table = sorted_by(table, by, schema.names)
-        times = column(table, TIME)
+        hashes, times = column(table, KEY_HASH), column(table, TIME)
     else:
         table = _with_ties(table, _ties(hashes, times), node.pattern.order, schema)
     batch = one_batch(table.select(schema.names))
-    return KeyedRows(batch, node.keys, _bounds(table, node.keys), times.tolist())
+    bounds = _bounds(table, node.keys)
+    return KeyedRows(batch, node.keys, bounds, times.tolist(), hashes[bounds[:-1]].tolist())
 
 
 def _ties(hashes: IntArray, times: IntArray) -> BoolArray:

@@ -15,13 +15,12 @@ import pyarrow as pa
 from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.table import KEY_HASH
 from penstock.graph.state.timers import EVENT, STEP, Timers
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.base import Context, Out
 from penstock.kernels.joins.rows import one_batch
 from penstock.kernels.keyed.keyed import hashes_of, prefetch
-from penstock.kernels.ordering.sort import BufferKernel, keys_in, with_key_hashes
+from penstock.kernels.ordering.sort import BufferKernel, with_key_hashes
 from penstock.kernels.patterns.rows.grouped import KeyedRows, grouped
 from penstock.kernels.patterns.rows.measures import Measures, Output
 from penstock.kernels.patterns.rows.search import Now, Progress, Rows, RowSearch
@@ -94,26 +93,17 @@ class MatchRowsKernel(BufferKernel):
 
     def _gathered(self, due: pa.Table | None, woken: list[Key]) -> KeyedRows | None:
         """The new rows and those that are kept of the same keys, by key and in order."""
-        new = {} if due is None else self._keys(due)
-        keys = new | dict.fromkeys(woken)
-        if not keys:
-            return None
-        named = list(keys)
-        hashes = list(new.values()) if len(new) == len(named) else self._hashes(named)
-        prefetch(self.state, named, hashes, self.key_columns)
-        self.progress = {key: self._progress(key) for key in named}
-        kept = [row for key in named for row in (self.state.get(key) or ((),))[0] or ()]
-        tables = [self._kept(kept)] if kept else []
-        tables += [] if due is None else [pa.Table.from_batches([one_batch(due)])]
-        if not tables:
-            return None
+        rows = None if due is None else grouped(due, self.node, self.schema)
+        keys = {} if rows is None else dict(zip(rows.names(ALL), rows.hashes, strict=True))
+        more = [key for key in woken if key not in keys]
+        keys |= dict(zip(more, self._hashes(more), strict=True)) if more else {}
+        prefetch(self.state, list(keys), list(keys.values()), self.key_columns)
+        self.progress = {key: self._progress(key) for key in keys}
+        kept = [row for key in keys for row in (self.state.get(key) or ((),))[0] or ()]
+        if not kept:
+            return rows
+        tables = [self._kept(kept), *(() if due is None else [pa.Table.from_batches([one_batch(due)])])]
         return grouped(pa.concat_tables(tables, promote_options="default"), self.node, self.schema)
-
-    def _keys(self, rows: pa.Table) -> dict[Key, int]:
-        hashes = rows.column(KEY_HASH).to_pylist()
-        if not self.node.keys:
-            return {ALL: 0}
-        return dict(zip(keys_in(rows, self.node.keys), hashes, strict=True))
 
     def _progress(self, key: Key) -> Progress:
         kept = self.state.get(key)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.graph import types as t
 from penstock.graph.arrays import BoolArray, IntArray
@@ -68,15 +69,25 @@ def column_maker(node: Node, expr: Expr, schema: Schema) -> ColumnMaker:
     used = tuple(name for name in schema.names if name in columns_of(expr))
     fields = Schema(tuple(schema.field(name) for name in used) or (t.Field(NOTHING, t.INT),), internal=True)
     quick, slow = compile_arrays(expr, fields), _by_row(node, expr, fields)
+    of_numbers = compile_arrays(expr, fields, numbers=True) if quick is None else None
 
     def made(batch: pa.RecordBatch) -> pa.Array:
         picked = _picked(batch, used)
+        run = quick
+        if run is None and of_numbers is not None and _has_numbers(picked):
+            run = of_numbers
         try:
-            return slow(picked) if quick is None else quick(picked)
+            return slow(picked) if run is None else run(picked)
         except pa.ArrowInvalid:
             return slow(picked)
 
     return made
+
+
+def _has_numbers(batch: pa.RecordBatch) -> bool:
+    """Whether every float of a batch is a number."""
+    floats = (column for column in batch.columns if pa.types.is_floating(column.type))
+    return not any(pc.any(pc.is_nan(column)).as_py() for column in floats)
 
 
 def batch_of(columns: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
