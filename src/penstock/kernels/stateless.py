@@ -141,16 +141,23 @@ class FlatMapKernel(Kernel):
         row: Any = None
         try:
             for row in walk:
-                given = function(row) or ()
-                if given.__class__ is str or given.__class__ is bytes:
-                    raise TypeError(f"flat_map needs a list of records, not one text, got {given!r}. Write [{given!r}]")
-                made += given
+                given = function(row)
+                made += given if given.__class__ is list else _several(given)
                 if len(made) > PIECE:
                     yield made
                     made = []
         except Exception as error:
             raise RecordFailed(self.node, row, walk.at, error) from error
         yield made
+
+
+def _several(given: Any) -> Iterable[Any]:
+    """The records of a function that has not returned a list; none for None."""
+    if not given:
+        return ()
+    if given.__class__ is str or given.__class__ is bytes:
+        raise TypeError(f"flat_map needs a list of records, not one text, got {given!r}. Write [{given!r}]")
+    return given  # type: ignore[no-any-return]  # whatever it is, it is gone over
 
 
 def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]:

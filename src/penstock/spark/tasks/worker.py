@@ -35,6 +35,7 @@ from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, declared, to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.bolts import unsaved
+from penstock.spark.tasks.gather import gathered
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
 from penstock.state.chain import StepFiles, TaskNote
 from penstock.state.memory import MemoryState, MemoryTable
@@ -138,7 +139,7 @@ class _Task:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches that come out."""
         try:
-            yield from self._run(batches)
+            yield from gathered(self._run(batches))
         except RecordFailed as failed:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
         finally:
