@@ -447,3 +447,18 @@ def test_a_condition_that_fails_names_the_step_and_the_row() -> None:
     for condition in ("1 / (n - 2) > 0", "n + 2147483646 > 0", "1 / (n - A.n - 1) > 0"):
         with pytest.raises(StepError, match="found"):
             shown("1 2", "A B", define={"B": condition})
+
+
+def test_describe_shows_the_program() -> None:
+    stream = stream_of().match_rows("found", ps.row_pattern("A B+? | {- C{60} -}", measures={"n": "count(*)"}))
+    stream.sink("out", ps.console())
+    node = stream.flow.graph.node("found")
+    assert node.drawing[:6] == (
+        "0: split 1 5",
+        "1: take A",
+        "2: take B",
+        "3: split 4 2",
+        "4: split 65",
+        "5: take C hidden",
+    )
+    assert node.drawing[-1] == "... and 16 more"

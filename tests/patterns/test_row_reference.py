@@ -11,15 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.errors import FlowError
+from penstock.frontends.patterns.row_text import read_rows
 from penstock.graph.expr import as_expr
 from penstock.graph.order import Term
+from penstock.graph.patterns import tree as p
 from penstock.graph.patterns.pattern import AfterMatch, Skip
-from penstock.graph.patterns.row_pattern import MatchClause, RowPattern, RowsPerMatch
+from penstock.graph.patterns.row_pattern import MatchClause, RowPattern, RowsPerMatch, shown_pattern
 from penstock.graph.times import to_moment
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.patterns.rows import automaton, search
 from tests.kernels.hosts import SECOND, Record, hostile, in_one_batch
-from tests.patterns.row_cases import CONDITIONS, MEASURES, PLAIN, SUBSETS, RowCase, cases
+from tests.patterns.row_cases import CONDITIONS, MEASURES, PLAIN, SUBSETS, TREES, RowCase, cases
 
 SKIPS = {
     "past last row": Skip.PAST_LAST,
@@ -119,3 +122,20 @@ def test_many_matches_are_those_of_the_definition(part: int) -> None:
         check(case, seed)
 
     many()
+
+
+@given(TREES)
+@settings(CALM, max_examples=500)
+def test_a_pattern_reads_back_as_it_is_shown(root: p.Part) -> None:
+    assert shown_pattern(read_rows(shown_pattern(root))) == shown_pattern(root)
+
+
+@given(st.text(alphabet="AB()|*+?{}-^$, 12\n`%", max_size=30))
+@settings(CALM, max_examples=1_000)
+def test_any_text_is_a_pattern_or_an_error_that_says_where(text: str) -> None:
+    said = ""
+    try:
+        read_rows(text)
+    except FlowError as error:
+        said = str(error)
+    assert not said or said.startswith("the row pattern, line ")

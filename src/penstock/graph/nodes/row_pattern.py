@@ -14,8 +14,11 @@ from penstock.graph.nodes.keyed import Keyed, check_names
 from penstock.graph.nodes.ordering import check_terms, time_of
 from penstock.graph.patterns.conditions import Navigated
 from penstock.graph.patterns.row_pattern import Definitions, RowExpressions, RowPattern
+from penstock.graph.patterns.row_program import compile_rows
 from penstock.graph.schema import Schema
 
+DRAWN = 50
+"""So many instructions are drawn."""
 TIMED_OUT = "timed_out"
 """The output of partial matches whose time ran out."""
 
@@ -95,6 +98,14 @@ class MatchRows(Keyed):
     def stores(self) -> dict[str, str]:
         """For each key the rows that a match may need; and the rows that event time has not passed yet."""
         return {self.name: "values", self.waiting: "rows"}
+
+    @property
+    def drawing(self) -> tuple[str, ...]:
+        """The program of the pattern, a line for each instruction, the first of them if there are many."""
+        instructions = compile_rows(self.pattern.root).instructions
+        lines = tuple(f"{at}: {each}" for at, each in enumerate(instructions[:DRAWN]))
+        more = len(instructions) - len(lines)
+        return (*lines, f"... and {more:,} more") if more else lines
 
     def settings(self) -> Settings:
         """The key, the pattern, and its expressions."""
