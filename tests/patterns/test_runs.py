@@ -217,7 +217,8 @@ def test_matches_have_a_time_of_their_own() -> None:
         "events", ps.items([], "k int, kind string, n int, at timestamp"), event_time="at", lateness="3s"
     )
     for name in ("absence", "skip", "chain"):
-        hits = events.key_by("k").match(f"m-{name}", PATTERNS[name])
+        select = None if name == "chain" else {"k": "k", "ended": "at"}
+        hits = events.key_by("k").match(f"m-{name}", PATTERNS[name], select=select)
         hits.key_by("k").window(ps.tumbling("5s")).count(f"n-{name}", into="n").sink(f"out-{name}", ps.console())
     rows = given(7, 80)
     once, cuts = (run_local(flow, {"events": each}) for each in (rows, cut(rows, 7)))

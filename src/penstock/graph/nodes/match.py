@@ -12,7 +12,7 @@ from penstock.graph.expr import Call, Column, Expr, Raw, columns_of, to_text
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
-from penstock.graph.nodes.base import ALL, LATE, OUT, Inputs, Output, Settings, TimeField, has_hidden
+from penstock.graph.nodes.base import ALL, LATE, OUT, Inputs, Output, Settings, TimeField, follow, has_hidden
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.patterns.automaton import Automaton, Kind, Test
 from penstock.graph.patterns.compiling import automaton_of
@@ -125,8 +125,7 @@ class Match(Keyed):
         event = self.event_schema(given[0].schema)
         fields = self.selected_fields(event)
         schema = Schema(fields, internal=has_hidden(fields))
-        timed = TimeField(MATCH_END) if self.select is None and self.time is not None else None
-        made = [Output(schema, OUT, event_time=timed)]
+        made = [Output(schema, OUT, event_time=self._time_of_matches())]
         if self.automaton.is_timed:
             if TIMED_OUT_AT in schema:
                 raise SchemaError(f"{TIMED_OUT_AT!r} is the field that says when time was up; name yours otherwise")
@@ -135,6 +134,15 @@ class Match(Keyed):
         if self.time is not None:
             made.append(Output(event, LATE, event_time=given[0].time_in(event)))
         return tuple(made)
+
+    def _time_of_matches(self) -> TimeField | None:
+        """The event time of a match is that of its last event, where it is among the fields."""
+        if self.time is None:
+            return None
+        if self.select is None:
+            return TimeField(MATCH_END)
+        name = follow(self.time.column, dict(self.select))
+        return None if name is None else replace(self.time, column=name)
 
     def event_schema(self, schema: Schema) -> Schema:
         """The fields of an event, without hidden ones."""

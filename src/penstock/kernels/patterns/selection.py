@@ -14,7 +14,7 @@ from penstock.graph.arrays import IntArray
 from penstock.graph.expr import Column, columns_of
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.match import TIMED_OUT_AT, Match
-from penstock.graph.patterns.conditions import Navigated, Navigation, navigated
+from penstock.graph.patterns.conditions import Look, Navigated, Navigation, navigated
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.patterns.looks import place_of, reader_of, simple_field
@@ -65,8 +65,16 @@ class Taken:
 
     def found(self, look: Navigation) -> pa.Array:
         """The event that a look finds in each, by number."""
+        if look.variable in self.stages and not look.offset and not look.step:
+            return pa.array(self._ends(self.stages.index(look.variable), look.look is Look.LAST), pa.int64())
         place = place_of(look, self.stages, ahead=False)
         return pa.array([each[at][1] if (at := place(each)) >= 0 else None for each in self.lists], pa.int64())
+
+    def _ends(self, stage: int, last: bool) -> list[int | None]:
+        """The first or last event of a stage in each."""
+        if last:
+            return [next((at for mine, at in reversed(each) if mine == stage), None) for each in self.lists]
+        return [next((at for mine, at in each if mine == stage), None) for each in self.lists]
 
 
 class TakenInChains(Taken):
