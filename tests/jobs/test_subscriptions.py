@@ -38,7 +38,7 @@ def records_of(values: list[tuple[Any, Any]]) -> list[Record]:
     ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(PREDICATES, min_size=1, max_size=8), st.lists(st.tuples(VALUES, VALUES), max_size=10))
 def test_the_index_finds_what_each_predicate_finds(texts: list[str], values: list[tuple[Any, Any]]) -> None:
     records = records_of(values)

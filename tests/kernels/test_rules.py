@@ -139,7 +139,7 @@ def test_switches_survive_a_crash() -> None:
     assert driver.barrier(end=True)["out"] == [("a", 8)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), min_size=1, max_size=8),
     st.lists(st.integers(0, 9), max_size=12),

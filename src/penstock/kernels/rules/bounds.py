@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -58,7 +58,7 @@ def bounds_of(condition: Expr | None, schema: Schema) -> Bounds:
     bounds: list[Bound] = []
     residual: list[Expr] = []
     many = 1
-    for part in () if condition is None else _conjuncts(condition):
+    for part in () if condition is None else _parts(condition, "and"):
         found = _bound(part, schema)
         if found is None or many * len(found.value) > MOST_CHOICES:
             residual.append(part)
@@ -76,18 +76,33 @@ def conjunction(parts: tuple[Expr, ...]) -> Expr:
     return made
 
 
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts that must all hold; a stack, since a condition may be nested deeply."""
+def _parts(condition: Expr, operator: str) -> Iterator[Expr]:
+    """What stands between `and`, or between `or`; a stack, since a condition may be nested deeply."""
     waiting = [condition]
     while waiting:
         plain = waiting.pop().plain()
-        if isinstance(plain, Call) and plain.name == "and":
+        if isinstance(plain, Call) and plain.name == operator:
             waiting += reversed(plain.args)
         else:
             yield plain
 
 
 def _bound(part: Expr, schema: Schema) -> Bound | None:
+    """What a part says of one field; None where it says something else."""
+    if isinstance(part, Call) and part.name == "or":
+        return _choice([_compared(each, schema) for each in _parts(part, "or")])
+    return _compared(part, schema)
+
+
+def _choice(found: list[Bound | None]) -> Bound | None:
+    """Equality of one field with one constant or another; None where the parts say something else."""
+    equal = [each for each in found if each is not None and each.op == "="]
+    if len(equal) < len(found) or len({(each.column, each.kind) for each in equal}) != 1:
+        return None
+    return replace(equal[0], value=tuple(dict.fromkeys(value for each in equal for value in each.value)))
+
+
+def _compared(part: Expr, schema: Schema) -> Bound | None:
     if not isinstance(part, Call) or part.name not in (*_FLIPPED, "in"):
         return None
     typed = resolve(part, schema)
@@ -145,6 +160,8 @@ def _constant(node: TypedExpr, kind: str) -> Constant | _Unknown | None:
         return str(node.value)
     if kind == REAL:
         return _UNKNOWN if math.isnan(node.value) else float(node.value)
+    if isinstance(node.value, int):
+        return int(node.value)
     return int(as_whole(pa.array([node.value], arrow_type(node.type)))[0].as_py())
 
 

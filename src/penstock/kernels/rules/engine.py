@@ -13,6 +13,7 @@ import pyarrow as pa
 from penstock.errors import RulesError
 from penstock.graph.expr import Expr, Literal
 from penstock.graph.rules import BoundRule, BoundRules
+from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 from penstock.kernels.rules.axis import Numbers
 from penstock.kernels.rules.columns import Expressions, RowError
@@ -237,4 +238,5 @@ def _joined(
 @lru_cache(maxsize=16)
 def engine_of(bound: BoundRules, rounds: int) -> RuleEngine:
     """The engine of a rule set, made once in a process however many tasks run it."""
-    return RuleEngine(bound, rounds)
+    with quiet():
+        return RuleEngine(bound, rounds)
