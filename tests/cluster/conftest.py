@@ -18,6 +18,12 @@ import pytest
 from penstock.spark.jvm.java import find_java
 
 WORKERS = ("one", "two")
+BOTH = (
+    "spark.cores.max=2",
+    "spark.scheduler.minRegisteredResourcesRatio=1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime=120s",
+)
+"""Settings of a driver whose first task waits until both workers are there: on a busy machine one of them would do all the work before the other comes."""
 LAUNCHER = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 
@@ -65,7 +71,7 @@ class Cluster:
             self.kill(name)
 
 
-def wait_for(output: Path, pattern: str, seconds: float = 60) -> str:
+def wait_for(output: Path, pattern: str, seconds: float = 180) -> str:
     """The first match of a pattern in a growing file."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -101,11 +107,18 @@ def why_not_apart(folder: Path) -> str:
     return "" if not found.stdout else "what is mounted over a directory does not hide it"
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that is gone when the test ends."""
-    with running_cluster(tmp_path / "cluster") as made:
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for the tests of this folder, one after the other."""
+    with running_cluster(tmp_path_factory.mktemp("shared") / "cluster") as made:
         yield made
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """A cluster of two workers, whatever the test before has killed."""
+    start_workers(shared_cluster)
+    return shared_cluster
 
 
 @contextlib.contextmanager
@@ -121,12 +134,18 @@ def running_cluster(
         made.url = wait_for(output, r"(spark://127\.0\.0\.1:\d+)")
         for name in WORKERS:
             (made.folder / name).mkdir()
-        outputs = [_start_worker(made, name, (hidden or {}).get(name, ())) for name in WORKERS]
-        for output in outputs:
-            wait_for(output, r"(Successfully registered with master)")
+        start_workers(made, hidden)
         yield made
     finally:
         made.stop()
+
+
+def start_workers(made: Cluster, hidden: Mapping[str, Sequence[Path]] | None = None) -> None:
+    """Starts those workers of a cluster that do not run."""
+    missing = [name for name in WORKERS if name not in made.processes]
+    outputs = [_start_worker(made, name, (hidden or {}).get(name, ())) for name in missing]
+    for output in outputs:
+        wait_for(output, r"(Successfully registered with master)")
 
 
 def _start_worker(made: Cluster, name: str, hidden: Sequence[Path]) -> Path:

@@ -23,7 +23,7 @@ from penstock.cli.main import make_app
 from penstock.faults import SETTING
 from penstock.storage import storage_at
 from penstock.testing.stores import StoreServer, s3_environment, s3_server
-from tests.cluster.conftest import WORKERS, Cluster, running_cluster, why_not_apart
+from tests.cluster.conftest import BOTH, WORKERS, Cluster, running_cluster, why_not_apart
 from tests.storage.proxy import FAULTS, at_random, fault_proxy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(500)]
@@ -169,7 +169,7 @@ class Machines:
     environment: Mapping[str, str]
     made: list[Path] = field(default_factory=list)
 
-    def start(self, lines: str = "", **environment: str) -> subprocess.Popen[bytes]:
+    def start(self, lines: str = "", more: Sequence[str] = (), **environment: str) -> subprocess.Popen[bytes]:
         """A driver that has nothing but the file of the flow and the URL."""
         own = self.folder / f"driver-{len(self.made)}"
         (own / "tmp").mkdir(parents=True)
@@ -178,6 +178,7 @@ class Machines:
         (own / "lines").write_text(lines)
         penstock = str(Path(sys.executable).with_name("penstock"))
         settings = ["spark.executor.memory=512m", "spark.task.maxFailures=8", f"spark.hadoop.fs.defaultFS={NOWHERE}"]
+        settings += more
         command = [penstock, "run", "flow.py", "--master", self.cluster.url, "--checkpoint", URL, "--lease", "3s"]
         command += ["--until-idle", "3s", "--drain", *(part for each in settings for part in ("--conf", each))]
         with (own / "lines").open("rb") as given, (self.folder / f"{own.name}.log").open("wb") as output:
@@ -252,7 +253,7 @@ def check(size: Size) -> None:
 
 def survive(made: Machines, points: Sequence[str]) -> None:
     """A worker is killed, then a driver at each of some points; all that a driver had is deleted, and another goes on."""
-    driver = made.start(LINES, **{SETTING: points[0]})
+    driver = made.start(LINES, BOTH, **{SETTING: points[0]})
     made.wait_until(lambda: batches_of("numbered") >= 2, driver)
     made.cluster.kill("one")
     for point in (*points[1:], ""):

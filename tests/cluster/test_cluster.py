@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.conftest import Cluster
+from tests.cluster.conftest import BOTH, Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
 
@@ -68,7 +68,8 @@ def prepare(folder: Path) -> None:
 def start(folder: Path, cluster: Cluster, *more: str) -> subprocess.Popen[str]:
     """`penstock run` against the cluster."""
     penstock = str(Path(sys.executable).with_name("penstock"))
-    settings = ["--conf", "spark.executor.memory=512m", "--conf", "spark.task.maxFailures=8"]
+    settings = ["spark.executor.memory=512m", "spark.task.maxFailures=8", *BOTH]
+    settings = [word for each in settings for word in ("--conf", each)]
     command = [penstock, "run", str(folder / "flow.py"), "--master", cluster.url, *settings, *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder.parent)
 

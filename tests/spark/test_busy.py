@@ -45,7 +45,7 @@ def test_a_source_that_spark_did_not_wait_for_is_started_again(
     with Log(tmp_path / "log") as log, log.producer() as producer:
         log.create_topic("t")
         producer.send_many("t", [b"a", b"b"])
-    got: list[str] = []
+    got: list[bytes] = []
     flow = ps.Flow("busy")
     source = flow.source("in", ps.topic("t", path=tmp_path / "log"))
     source.sink("out", ps.callback(lambda rows, _: got.extend(row.value for row in rows)))
@@ -53,7 +53,7 @@ def test_a_source_that_spark_did_not_wait_for_is_started_again(
         run = run_live(flow.graph, penstock_spark, RunSpec(checkpoint=tmp_path / "checkpoint", mode="once"))
         if late == 1:
             run.wait()
-            assert sorted(got) == ["a", "b"]
+            assert sorted(got) == [b"a", b"b"]
         else:
             with pytest.raises(RunError, match="failed to connect back"):
                 run.wait()
