@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -89,12 +90,26 @@ def asked_for(root: o.Operator) -> set[str]:
     return {name for expr in found for name in columns_of(expr)} - {"n"}
 
 
-@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(TREES, HISTORIES, st.booleans())
-def test_the_evaluator_does_what_the_definition_says(
-    root: o.Operator, steps: list[tuple[int, str, int]], saves: bool
-) -> None:
+def check(root: o.Operator, steps: list[tuple[int, str, int]], saves: bool) -> None:
+    """The evaluator and the definition have the same matches at the same times."""
     assume(nested_every(root) <= 3 and asked_for(root) <= set(o.tags_of(root)))
     events = history(steps)
     wanted = Reference(events).matches(root)
     assert counted(run(typed(root), events, saves=saves)) == counted(wanted), str(root)
+
+
+@settings(max_examples=1_200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(TREES, HISTORIES, st.booleans())
+def test_the_evaluator_does_what_the_definition_says(
+    root: o.Operator, steps: list[tuple[int, str, int]], saves: bool
+) -> None:
+    check(root, steps, saves)
+
+
+@pytest.mark.slow
+@settings(max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.recursive(ATOMS, _larger, max_leaves=7), HISTORIES, st.booleans())
+def test_the_evaluator_does_what_the_definition_says_of_many(
+    root: o.Operator, steps: list[tuple[int, str, int]], saves: bool
+) -> None:
+    check(root, steps, saves)

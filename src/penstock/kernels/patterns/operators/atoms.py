@@ -20,6 +20,7 @@ class RunningFilter(Running[Match]):
 
     def __init__(self, tag: str, bit: int, rest: Run | None, consume: int | None = None) -> None:
         self.tag, self.bit, self.rest, self.consume = tag, bit, rest, consume
+        self.mask = bit
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Waits from the next event on."""

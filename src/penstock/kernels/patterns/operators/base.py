@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from penstock.graph.times import FOREVER
@@ -48,6 +49,8 @@ class Running(Generic[S]):
 
     is_not = False
     """Whether it is a negation, which no `and` waits for."""
+    mask = 0
+    """The bits of the filters in it: an event that hits none of them changes nothing here."""
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts a copy, after the event of the tick, with what was tagged before."""
@@ -86,6 +89,14 @@ def parts_of(kept: Json) -> list[Any]:
     """The parts of a state as `dump` wrote it."""
     assert isinstance(kept, list)
     return kept
+
+
+def mask_of(parts: Iterable[AnyRunning]) -> int:
+    """The bits of all filters in some parts."""
+    mask = 0
+    for part in parts:
+        mask |= part.mask
+    return mask
 
 
 def highest(levels: list[int | None]) -> int | None:

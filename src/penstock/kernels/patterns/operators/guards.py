@@ -25,6 +25,7 @@ class RunningWithin(Running[Guarded]):
 
     def __init__(self, part: AnyRunning, span: SpanRun, most: int | None) -> None:
         self.part, self.span, self.most = part, span, most
+        self.mask = part.mask
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Time counts from here."""
@@ -70,6 +71,7 @@ class RunningWhile(Running[object]):
 
     def __init__(self, part: AnyRunning, holds: Callable[[Match], bool]) -> None:
         self.part, self.holds = part, holds
+        self.mask = part.mask
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts its part."""

@@ -7,7 +7,16 @@ from functools import reduce
 from itertools import product
 
 from penstock.graph.times import FOREVER
-from penstock.kernels.patterns.operators.base import FALSE, AnyRunning, Outcome, Running, Tick, highest, parts_of
+from penstock.kernels.patterns.operators.base import (
+    FALSE,
+    AnyRunning,
+    Outcome,
+    Running,
+    Tick,
+    highest,
+    mask_of,
+    parts_of,
+)
 from penstock.kernels.patterns.operators.match import Match, Pool, numbers_of
 from penstock.kernels.records.json_values import Json
 
@@ -27,6 +36,7 @@ class RunningNot(Running[Negation]):
 
     def __init__(self, part: AnyRunning) -> None:
         self.part = part
+        self.mask = part.mask
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """True, unless its part is at once."""
@@ -83,6 +93,7 @@ class RunningAnd(Running[list[Branch]]):
 
     def __init__(self, parts: list[AnyRunning]) -> None:
         self.parts = parts
+        self.mask = mask_of(parts)
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts all parts."""
@@ -158,6 +169,7 @@ class RunningOr(Running[list[object]]):
 
     def __init__(self, parts: list[AnyRunning]) -> None:
         self.parts = parts
+        self.mask = mask_of(parts)
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts all parts."""
@@ -216,17 +228,23 @@ class RunningOr(Running[list[object]]):
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A copy of one of the parts of a followed-by."""
+    """A copy of one of the parts of a followed-by, and when time alone brings something to it."""
 
     index: int
     state: object
+    due: int
 
 
 class RunningFollowedBy(Running[list[Copy]]):
-    """One part after the other; each match of a part starts a copy of the next."""
+    """One part after the other; each match of a part starts a copy of the next.
+
+    There may be thousands of copies, so only those are asked that an event or a moment can concern.
+    """
 
     def __init__(self, parts: list[AnyRunning], limits: tuple[int | None, ...]) -> None:
         self.parts, self.limits = parts, limits
+        self.masks = [part.mask for part in parts]
+        self.mask = mask_of(parts)
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts the first part."""
@@ -236,34 +254,50 @@ class RunningFollowedBy(Running[list[Copy]]):
 
     def take(self, state: list[Copy], tick: Tick) -> Outcome:
         """Each match goes on to the next part, those of the last are matches of the whole."""
-        before, made = list(state), []
-        for copy in before:
-            outcome = self.parts[copy.index].take(copy.state, tick)
+        made: list[Match] = []
+        ended = False
+        for copy in self._concerned(state, tick):
+            part = self.parts[copy.index]
+            outcome = part.take(copy.state, tick)
             copy.state = outcome.state
             if outcome.state is None:
-                state.remove(copy)
+                ended = True
+            else:
+                copy.due = part.due(outcome.state)
             for match in outcome.matches:
                 made += self._next(state, copy.index, match, tick)
+        if ended:
+            state[:] = [copy for copy in state if copy.state is not None]
         return Outcome(state or None, tuple(made))
+
+    def _concerned(self, state: list[Copy], tick: Tick) -> list[Copy]:
+        """The copies to which an event, or a moment, may bring something."""
+        if tick.event is None:
+            return [copy for copy in state if copy.due <= tick.time]
+        hit = [bool(mask & tick.hits) for mask in self.masks]
+        return [copy for copy in state if hit[copy.index]]
 
     def _next(self, state: list[Copy], index: int, match: Match, tick: Tick) -> list[Match]:
         if index == len(self.parts) - 1:
             return [match]
         limit = self.limits[index] if self.limits else None
-        if limit is not None and sum(copy.index == index + 1 for copy in state) >= limit:
+        if limit is not None and self._waiting(state, index + 1) >= limit:
             return []
         return self._started(state, index + 1, match, tick)
+
+    def _waiting(self, state: list[Copy], index: int) -> int:
+        return sum(copy.index == index and copy.state is not None for copy in state)
 
     def _started(self, state: list[Copy], index: int, match: Match, tick: Tick) -> list[Match]:
         """Starts a copy of a part; what is true at once goes on."""
         outcome = self.parts[index].start(match, tick)
         if outcome.state is not None:
-            state.append(Copy(index, outcome.state))
+            state.append(Copy(index, outcome.state, self.parts[index].due(outcome.state)))
         return [each for found in outcome.matches for each in self._next(state, index, found, tick)]
 
     def due(self, state: list[Copy]) -> int:
         """The earliest of the copies."""
-        return min((self.parts[copy.index].due(copy.state) for copy in state), default=FOREVER)
+        return min([copy.due for copy in state], default=FOREVER)
 
     def level(self, state: list[Copy], tick: Tick) -> int | None:
         """The highest of the copies."""
@@ -271,10 +305,11 @@ class RunningFollowedBy(Running[list[Copy]]):
 
     def discard(self, state: list[Copy], numbers: set[int], tick: Tick) -> list[Copy] | None:
         """Without the copies that are gone; gone when all are."""
-        for copy in list(state):
-            copy.state = self.parts[copy.index].discard(copy.state, numbers, tick)
-            if copy.state is None:
-                state.remove(copy)
+        for copy in state:
+            part = self.parts[copy.index]
+            copy.state = part.discard(copy.state, numbers, tick)
+            copy.due = FOREVER if copy.state is None else part.due(copy.state)
+        state[:] = [copy for copy in state if copy.state is not None]
         return state or None
 
     def dump(self, state: list[Copy], pool: Pool) -> Json:
@@ -283,4 +318,8 @@ class RunningFollowedBy(Running[list[Copy]]):
 
     def load(self, kept: Json, pool: Pool) -> list[Copy]:
         """The copies."""
-        return [Copy(index, self.parts[index].load(each, pool)) for index, each in parts_of(kept)]
+        return [self._loaded(index, each, pool) for index, each in parts_of(kept)]
+
+    def _loaded(self, index: int, kept: Json, pool: Pool) -> Copy:
+        state = self.parts[index].load(kept, pool)
+        return Copy(index, state, self.parts[index].due(state))

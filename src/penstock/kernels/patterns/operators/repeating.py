@@ -26,6 +26,7 @@ class RunningEvery(Running[Copies]):
 
     def __init__(self, part: AnyRunning) -> None:
         self.part = part
+        self.mask = part.mask
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Starts the first copy."""
@@ -129,6 +130,7 @@ class RunningRepeat(Running[Repetition]):
         self, part: AnyRunning, until: AnyRunning | None, least: int, most: int | None, tags: tuple[str, ...]
     ) -> None:
         self.part, self.until = part, until
+        self.mask = part.mask | (0 if until is None else until.mask)
         self.least, self.most, self.tags = least, most, tags
         self.is_exact = most is not None and least == most
 
