@@ -170,3 +170,15 @@ def test_late_events_are_aside(same: Case) -> None:
     given = [first, second, event("x", "paid", 31, n=4), event("x", "noise", 3, n=3)]
     late = [] if same.runtime in ("oracle", "bounded") else [(3,)]
     same.check(flow, {"payments": given}, {"out": [(4,)], "late": late}, cuts={"payments": [2, 3]})
+
+
+def test_a_key_has_no_more_runs_than_its_limit(same: Case) -> None:
+    flow, stream = payments("limit")
+    pattern = ps.pattern("p").begin("a", "kind = 'a'").followed_by("b", "kind = 'b'").limit(2, "aside")
+    hits = stream.key_by("card").match("m", pattern, select={"card": "card", "a": "a.n", "b": "b.n"})
+    hits.sink("out", ps.console())
+    hits.side("dropped").sink("dropped", ps.console())
+    kinds = [("x", "a"), ("x", "a"), ("y", "a"), ("x", "a"), ("x", "a"), ("x", "b"), ("y", "b")]
+    given = [event(card, kind, n, 0.0, n) for n, (card, kind) in enumerate(kinds)]
+    out, dropped = [("x", 3, 5), ("x", 4, 5), ("y", 2, 6)], [("x", 0, None), ("x", 1, None)]
+    same.check(flow, {"payments": given}, {"out": out, "dropped": dropped})

@@ -52,6 +52,7 @@ class Metrics:
             "penstock_shed", "Records never read because the source was too far behind", ["flow", "step"], **own
         )
         self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
+        self.runs = client.Counter("penstock_runs", "Runs of a pattern that ended", ["flow", "step", "how"], **own)
         self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
 
     def __call__(self, report: BatchReport) -> None:
@@ -81,6 +82,9 @@ class Metrics:
         for counter, counts in counted:
             for step, many in counts.items():
                 counter.labels(self.flow, step).inc(many)
+        for step, ends in report.runs.items():
+            for how, many in ends.items():
+                self.runs.labels(self.flow, step, how).inc(many)
         for step, time in report.watermarks.items():
             if NEVER < time < FOREVER:
                 self.watermark.labels(self.flow, step).set(time / 1_000_000)

@@ -19,7 +19,8 @@ class StepCounts:
 
     `taken` and `emitted` are what went in and out. `native` counts the records that the step's half before the shuffle took
     in. `late` are those that event time had passed and that nobody reads, `bad` those whose event time cannot be used,
-    `skipped` those that the step failed on and left out.
+    `skipped` those that the step failed on and left out. `runs` are the runs of a pattern that have ended, by how: matches, timed_out,
+    pruned by the after-match strategy, dropped because there were too many.
 
     >>> StepCounts(taken=2, emitted=1) + StepCounts(taken=3, late=1)
     StepCounts(taken=5, emitted=1, native=0, late=1, bad=0, skipped=0)
@@ -31,6 +32,7 @@ class StepCounts:
     late: int = 0
     bad: int = 0
     skipped: int = 0
+    runs: dict[str, int] = field(default_factory=dict, repr=False)
 
     def __add__(self, other: StepCounts) -> StepCounts:
         """The counts of two passes together."""
@@ -41,6 +43,7 @@ class StepCounts:
             self.late + other.late,
             self.bad + other.bad,
             self.skipped + other.skipped,
+            {how: self.runs.get(how, 0) + other.runs.get(how, 0) for how in {**self.runs, **other.runs}},
         )
 
 
@@ -90,6 +93,10 @@ class PassCounts:
     def late(self) -> dict[str, int]:
         """Late records of each step that nobody reads."""
         return {step: c.late for step, c in self.steps.items() if c.late}
+
+    def runs(self) -> dict[str, dict[str, int]]:
+        """Runs of patterns that have ended, by step and by how."""
+        return {step: c.runs for step, c in self.steps.items() if c.runs}
 
     def skipped(self) -> dict[str, int]:
         """Records that each step failed on and left out."""

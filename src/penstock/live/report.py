@@ -16,7 +16,8 @@ class BatchReport:
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
     each source still has waiting, where the source can tell. `taken` and `given` are what was counted, `fed` what went
     back into loops. `late` and `bad` count records that are late and that have no usable event time, where nobody reads
-    them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them, `shed` those a source never read because it was too far behind; `watermarks` says how far the event time of each input has come, in microseconds.
+    them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them, `shed` those a source never read because it was too far behind; `watermarks` says how far the event time of each input has come, in microseconds. `runs` counts the runs of patterns that have ended in the batch, by
+    step and by how: `matches`, `timed_out`, `pruned`, `dropped`.
     """
 
     batch: int
@@ -34,6 +35,7 @@ class BatchReport:
     skipped: dict[str, int] = field(default_factory=dict)
     shed: dict[str, int] = field(default_factory=dict)
     watermarks: dict[str, int] = field(default_factory=dict)
+    runs: dict[str, dict[str, int]] = field(default_factory=dict)
     accounting: Balance | None = field(default=None, repr=False)
 
     @property
@@ -62,6 +64,7 @@ class BatchReport:
             "skipped": self.skipped,
             "shed": self.shed,
             "watermarks": self.watermarks,
+            "runs": self.runs,
         }
         shown = {name: values for name, values in {**time, "balance": self.balance}.items() if values}
         return {

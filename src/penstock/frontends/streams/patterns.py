@@ -10,7 +10,7 @@ from penstock.errors import FlowError, nearest
 from penstock.frontends.streams.quantifiers import Quantifier, StageCondition, condition_of, quantified, rounds_of
 from penstock.graph.duration import Span, checked_span, shown
 from penstock.graph.order import Term, terms_of
-from penstock.graph.patterns.pattern import NO_SKIP, AfterMatch, Pattern, Skip
+from penstock.graph.patterns.pattern import NO_SKIP, AfterMatch, Overflow, Pattern, RunLimit, Skip
 from penstock.graph.patterns.tree import (
     Absence,
     Choice,
@@ -50,6 +50,7 @@ class PatternBuilder:
     after: AfterMatch = NO_SKIP
     order: tuple[Term, ...] = ()
     rounds: tuple[tuple[str, int], ...] = ()
+    most: RunLimit | None = None
 
     def begin(
         self,
@@ -279,6 +280,31 @@ class PatternBuilder:
         """
         return replace(self, order=terms_of(by))
 
+    def limit(self, runs: int, overflow: str = "drop") -> PatternBuilder:
+        """How many runs a key may have at a time, so that a pattern which begins often and ends seldom does not grow without end.
+
+        Args:
+            runs: the most that a key may have.
+            overflow: what happens to its oldest runs above that. "drop": they are dropped, and counted in the report of the batch;
+                "aside": they are emitted to `.side("dropped")` too; "fail": the flow fails.
+
+        Returns:
+            The pattern.
+
+        Raises:
+            FlowError: there is no such policy, or the limit is below one.
+
+        >>> import penstock as ps
+        >>> ps.pattern("p").begin("a", "n = 1").followed_by("b", "n = 2").limit(1_000)
+        PatternBuilder('p': a -> b, limit 1,000 runs for each key, drop)
+        """
+        known = [each.value for each in Overflow]
+        if overflow not in known:
+            raise FlowError(f"limit: no policy {overflow!r}; {nearest(overflow, known)}")
+        if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
+            raise FlowError(f"limit: a key may have one run or more, got {runs!r}")
+        return replace(self, most=RunLimit(runs, Overflow(overflow)))
+
     def built(self) -> Pattern:
         """The pattern, checked.
 
@@ -292,7 +318,9 @@ class PatternBuilder:
         >>> str(ps.pattern("p").begin("a", "n = 1").next("b").built())
         'a, b'
         """
-        return Pattern(self.name, self.tree(), self.span, self.gaps, self.after, self.order, self.rounds)
+        return Pattern(
+            self.name, self.tree(), self.span, self.gaps, self.after, self.order, self.rounds, limit=self.most
+        )
 
     def tree(self) -> Part:
         """The tree of the pattern.
@@ -317,6 +345,7 @@ class PatternBuilder:
         more = [] if self.span is None else [f"within {shown(self.span)}"]
         more += [f"{stage} within {shown(span)}" for stage, span in self.gaps]
         more += [] if self.after.skip is Skip.NONE else [f"after match {self.after}"]
+        more += [] if self.most is None else [f"limit {self.most}"]
         return f"PatternBuilder({self.name!r}: {', '.join([tree, *more])})"
 
     def _quantified(
@@ -348,9 +377,9 @@ def part_of(stage: str | PatternBuilder | Alternatives, condition: StageConditio
 
 
 def _group(given: PatternBuilder, *, alone: bool = False) -> Part:
-    if given.span is not None or given.gaps or given.rounds or given.after != NO_SKIP or given.order:
+    if given.span is not None or given.gaps or given.rounds or given.after != NO_SKIP or given.order or given.most:
         raise FlowError(
-            f"group {given.name!r}: within, after_match and order_by belong to the whole pattern; say them there"
+            f"group {given.name!r}: within, after_match, order_by and limit belong to the whole pattern; say them there"
         )
     tree = given.tree()
     return tree if isinstance(tree, Sequence) or alone else Sequence((tree,))

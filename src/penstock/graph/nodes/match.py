@@ -17,7 +17,7 @@ from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.patterns.automaton import Automaton, Kind, Test
 from penstock.graph.patterns.compiling import automaton_of
 from penstock.graph.patterns.conditions import Look, Navigated, navigated, need_condition
-from penstock.graph.patterns.pattern import Pattern, Skip
+from penstock.graph.patterns.pattern import Overflow, Pattern, Skip
 from penstock.graph.patterns.tree import (
     Absence,
     Choice,
@@ -34,6 +34,8 @@ from penstock.graph.schema import Schema
 TIMED_OUT = "timed_out"
 """The output of runs whose time was up before they were a match."""
 TIMED_OUT_AT = "timed_out_at"
+DROPPED = "dropped"
+"""The output of runs that were dropped because their key had too many."""
 MATCH_START, MATCH_END = "match_start", "match_end"
 MASK = "__mask"
 """The hidden field of an event that says which conditions it satisfies, a bit for each; the compiler has it computed natively."""
@@ -131,6 +133,8 @@ class Match(Keyed):
                 raise SchemaError(f"{TIMED_OUT_AT!r} is the field that says when time was up; name yours otherwise")
             late = TimeField(TIMED_OUT_AT, -1) if self.time is not None else None
             made.append(Output(Schema((*fields, t.Field(TIMED_OUT_AT, t.TIMESTAMP))), TIMED_OUT, event_time=late))
+        if self.sets_aside:
+            made.append(Output(schema, DROPPED))
         if self.time is not None:
             made.append(Output(event, LATE, event_time=given[0].time_in(event)))
         return tuple(made)
@@ -143,6 +147,12 @@ class Match(Keyed):
             return TimeField(MATCH_END)
         name = follow(self.time.column, dict(self.select))
         return None if name is None else replace(self.time, column=name)
+
+    @property
+    def sets_aside(self) -> bool:
+        """Whether runs that are dropped because there are too many are emitted."""
+        limit = self.pattern.limit
+        return limit is not None and limit.overflow is Overflow.ASIDE
 
     def event_schema(self, schema: Schema) -> Schema:
         """The fields of an event, without hidden ones."""

@@ -60,6 +60,28 @@ NO_SKIP = AfterMatch()
 """Every match is emitted."""
 
 
+class Overflow(enum.Enum):
+    """What happens when a key has more runs than it may."""
+
+    DROP = "drop"
+    """Its oldest runs are dropped, and counted."""
+    ASIDE = "aside"
+    """They are dropped, counted, and emitted to a stream of their own."""
+    FAIL = "fail"
+    """The flow fails."""
+
+
+@dataclass(frozen=True)
+class RunLimit:
+    """How many runs a key may have, and what happens to those above that."""
+
+    runs: int
+    overflow: Overflow = Overflow.DROP
+
+    def __str__(self) -> str:
+        return f"{self.runs:,} runs for each key, {self.overflow.value}"
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A pattern over the events of a key; checked when it is made.
@@ -72,6 +94,7 @@ class Pattern:
         rounds: microseconds by stage, less than which there may be between two repetitions of it.
         after_match: which runs are dropped after a match.
         order: fields by which events of the same time are ordered; else they are taken as they arrive.
+        limit: how many runs a key may have.
 
     Raises:
         FlowError: the pattern is not sound. The message names the stage, and says what to write instead.
@@ -84,6 +107,7 @@ class Pattern:
     after_match: AfterMatch = NO_SKIP
     order: tuple[Term, ...] = ()
     rounds: tuple[tuple[str, int], ...] = ()
+    limit: RunLimit | None = None
 
     def __post_init__(self) -> None:
         _check_names(self.root)
@@ -92,6 +116,7 @@ class Pattern:
         _check_ends(self)
         _check_times(self)
         _check_skip(self)
+        _check_limit(self)
 
     def __str__(self) -> str:
         return str(self.root)
@@ -109,6 +134,8 @@ class Pattern:
         for name, gaps in (("gaps", self.gaps), ("rounds", self.rounds)):
             if gaps:
                 made[name] = ", ".join(f"{stage}: {shown(span)}" for stage, span in gaps)
+        if self.limit is not None:
+            made["limit"] = str(self.limit)
         if self.after_match.skip is not Skip.NONE:
             made["after match"] = str(self.after_match)
         return made
@@ -224,6 +251,11 @@ def _check_times(pattern: Pattern) -> None:
             raise FlowError(f"within is a span of time above zero, got {shown(span)} for stage {stage!r}")
     if pattern.within is not None and pattern.within <= 0:
         raise FlowError(f"within is a span of time above zero such as '10m', got {pattern.within} microseconds")
+
+
+def _check_limit(pattern: Pattern) -> None:
+    if pattern.limit is not None and pattern.limit.runs < 1:
+        raise FlowError(f"a key may have one run or more, got a limit of {pattern.limit.runs}")
 
 
 def _check_skip(pattern: Pattern) -> None:

@@ -28,7 +28,7 @@ def is_chain(node: Match, plain: int) -> bool:
     links = root.links if isinstance(root, Sequence) else ()
     stages = all(isinstance(part, Stage) and part.condition is not None for part in parts)
     relaxed = all(link is Contiguity.RELAXED for link in links)
-    timed = not node.pattern.gaps and node.pattern.after_match.skip is Skip.NONE
+    timed = not node.pattern.gaps and node.pattern.after_match.skip is Skip.NONE and node.pattern.limit is None
     return stages and relaxed and timed and len(parts) > 1 and plain == (1 << len(tests)) - 1
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.graph.arrays import IntArray
 from penstock.graph.nodes.base import LATE, OUT
-from penstock.graph.nodes.match import MASK, TIMED_OUT, Match
+from penstock.graph.nodes.match import DROPPED, MASK, TIMED_OUT, Match
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import values_of
@@ -215,8 +215,9 @@ class MatchKernel(KeyedKernel):
         for number in left.keys() | {number for number, key in enumerate(keys) if key in kept}:
             self._leave(keys[number], left.get(number, []), [], keys[number] in kept, events)
         made: dict[str, Taken] = {OUT: TakenInChains(chains.paths[chains.is_match], [], stages)}
+        over = chains.is_over(until)
+        self._count(matches=int(chains.is_match.sum()), timed_out=int(over.sum()))
         if self.node.reports and self.node.automaton.is_timed:
-            over = chains.is_over(until)
             made[TIMED_OUT] = TakenInChains(chains.paths[over], chains.deadlines()[over].tolist(), stages)
         return made
 
@@ -236,14 +237,24 @@ class MatchKernel(KeyedKernel):
         asked = self.asking.over(events.rows, rows) if self.asking else None
         seen = [0] * before + masks.tolist()
         after = self.node.pattern.after_match
-        walk = Walk(self.transitions, after, events.times, seen, asked, self.node.reports)
+        walk = Walk(
+            self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit
+        )
         for number, (key, (begin, end)) in enumerate(spans.items()):
             runs, done = unpacked(kept[key], bases[key]) if key in kept else ([], [])
             span = (before + begin, before + end)
             left, waiting = self._key(walk, number, span, runs, done, until)
             self._leave(key, left, waiting, key in kept, events)
         stages = self.node.pattern.stages
-        return {OUT: Taken(walk.matches, stages), TIMED_OUT: Taken(walk.timed_out, stages)}
+        self._count(matches=len(walk.matches), timed_out=walk.expired, pruned=walk.pruned, dropped=len(walk.dropped))
+        made = {OUT: Taken(walk.matches, stages), TIMED_OUT: Taken(walk.timed_out, stages)}
+        return made | ({DROPPED: Taken(walk.dropped, stages)} if self.node.sets_aside else {})
+
+    def _count(self, **ends: int) -> None:
+        """Counts the runs that have ended, by how."""
+        for how, many in ends.items():
+            if many:
+                self.counters.runs[how] = self.counters.runs.get(how, 0) + many
 
     def _key(
         self, walk: Walk, number: int, span: tuple[int, int], runs: list[Run], done: list[Run], until: int

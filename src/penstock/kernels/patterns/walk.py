@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.errors import RunError
 from penstock.graph.patterns.automaton import Automaton, Kind
-from penstock.graph.patterns.pattern import AfterMatch, Skip
+from penstock.graph.patterns.pattern import AfterMatch, Overflow, RunLimit, Skip
 from penstock.graph.times import FOREVER
 from penstock.kernels.patterns.queue import LAST, Last, Link, Run, RunQueue
 from penstock.kernels.patterns.transitions import MATCH, MATCH_WITHOUT, STAY, TAKE, Outcome, Transitions
@@ -58,6 +58,12 @@ class Walk:
     reports: bool = True
     matches: list[Found] = field(default_factory=list)
     timed_out: list[Found] = field(default_factory=list)
+    limit: RunLimit | None = None
+    dropped: list[Found] = field(default_factory=list)
+    expired: int = 0
+    """How many runs have timed out."""
+    pruned: int = 0
+    """How many runs the after-match strategy has dropped."""
 
     def __post_init__(self) -> None:
         automaton = self.transitions.automaton
@@ -65,7 +71,8 @@ class Walk:
         self.deadlines = Deadlines(automaton)
         self.pending = {at for at, state in enumerate(automaton.states) if state.kind is Kind.PENDING}
         self.start = automaton.start
-        self.is_plain = self.asked is None and not self.deadlines.gaps and self.after_match.skip is Skip.NONE
+        simple = self.asked is None and self.limit is None
+        self.is_plain = simple and not self.deadlines.gaps and self.after_match.skip is Skip.NONE
 
     def deadline(self, run: Run) -> int:
         """When the time of a run is up."""
@@ -133,7 +140,13 @@ class Walk:
         assert run[2] is not None
         if run[0] in self.pending:
             self.matches.append(Found(key, run[2], self.deadline(run)))
-        elif self.reports:
+        else:
+            self._time_out(key, run)
+
+    def _time_out(self, key: int, run: Run) -> None:
+        assert run[2] is not None
+        self.expired += 1
+        if self.reports:
             self.timed_out.append(Found(key, run[2], self.deadline(run)))
 
     def key(self, key: int, begin: int, end: int, runs: RunQueue, done: RunQueue) -> RunQueue:
@@ -142,7 +155,22 @@ class Walk:
             if min(map(self.deadline, runs)) <= self.times[at]:
                 runs = self.expire(key, runs, done, self.times[at])
             runs = self._event(key, at, runs, done)
+            if self.limit is not None and len(runs) - 1 > self.limit.runs:
+                self._limit(key, runs, self.limit)
         return runs
+
+    def _limit(self, key: int, runs: RunQueue, limit: RunLimit) -> None:
+        """Drops the oldest of too many runs; the one that has taken nothing yet does not count."""
+        if limit.overflow is Overflow.FAIL:
+            raise RunError(
+                f"a key has {len(runs) - 1:,} runs, and may have {limit.runs:,}; make the pattern shorter with within, allow more with "
+                f".limit(...), or drop the oldest with .limit({limit.runs}, 'drop')"
+            )
+        begun = sorted((run for run in runs if run[2] is not None), key=lambda run: run[1])
+        oldest = begun[: len(begun) - limit.runs]
+        self.dropped += [Found(key, run[2]) for run in oldest if run[2] is not None]
+        gone = {id(run) for run in oldest}
+        runs.drop(lambda run: id(run) in gone)
 
     def _event(self, key: int, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
         fresh, found = RunQueue(), RunQueue()
@@ -191,9 +219,8 @@ class Walk:
                 fresh.add(run)
             elif run[0] in self.pending:
                 found.add(run)
-            elif self.reports:
-                assert run[2] is not None
-                self.timed_out.append(Found(key, run[2], self.deadline(run)))
+            else:
+                self._time_out(key, run)
         self._emit_in_order(key, found, fresh, done)
         return fresh
 
@@ -213,7 +240,7 @@ class Walk:
         if edge is None:
             return
         for queue in (runs, done):
-            queue.drop(lambda run: run[1] <= edge)
+            self.pruned += queue.drop(lambda run: run[1] <= edge)
 
     def _edge(self, taken: Link) -> int | None:
         """The event up to which runs that began there are dropped."""

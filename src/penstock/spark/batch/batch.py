@@ -298,6 +298,7 @@ class BatchRunner:
             bad=bad,
             dead=dict(Counter(made.step for made in counts.dead_letters)),
             skipped=counts.skipped(),
+            runs=counts.runs(),
             watermarks=dict(self.time.keeper.marks.at),
         )
 
