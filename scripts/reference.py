@@ -113,7 +113,7 @@ PAGES = (
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
          ("Topology", "BoltDeclaration", "Spout", "Bolt", "Tuple", "END")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
-         ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "BARRIER", "CRASH"), "penstock.testing"),
+         ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip
 
 

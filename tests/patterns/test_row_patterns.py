@@ -12,7 +12,7 @@ import penstock as ps
 from penstock.errors import ExpressionError, FlowError, SchemaError, StepError, UnknownName
 from penstock.frontends.patterns.row_text import DEEPEST, read_rows
 from penstock.graph.patterns.row_pattern import MatchClause, shown_pattern
-from penstock.testing import Driver, run_local
+from penstock.testing import Driver, explain_rows, run_local
 
 EACH = {"m": "match_number()", "val": "running last(n)", "v": "classifier()"}
 
@@ -462,3 +462,33 @@ def test_describe_shows_the_program() -> None:
         "5: take C hidden",
     )
     assert node.drawing[-1] == "... and 16 more"
+
+
+EXPLAINED = {
+    ("A B", ""): ("after A=1, row 2 is not B", "begins match 1: A=2, B=3"),
+    ("C B", ""): ("1 begins no match: row 1 is not C", "2 begins no match: row 2 is not C"),
+    ("A B A A", ""): ("2 begins no match: after A=2, B=3, the rows end where A should come",),
+    ("A $", ""): ("1 begins no match: the pattern wants the first or the last row", "3 begins match 1: A=3"),
+    ("A ^", ""): ("1 begins no match: the pattern wants the first or the last row",),
+    ("() | A", ""): ("1 begins match 1, which is empty", "3 begins match 3, which is empty"),
+    ("A (C | B) C", "2s"): (
+        "1 begins no match: after A=1, row 2 is not C or B",
+        "2 begins no match: after A=2, B=3, the time is up",
+    ),
+    ("^ C", ""): ("2 begins no match: the pattern wants the first",),
+}
+
+
+@pytest.mark.parametrize(("text", "within"), EXPLAINED)
+def test_the_test_kit_says_why_rows_did_not_match(text: str, within: str) -> None:
+    define = {name: each for name, each in {"B": "n > prev(n)", "C": "n = 9"}.items() if name in text}
+    pattern = ps.row_pattern(text, define=define, measures={"n": "count(*)"}, within=within or None)
+    rows = [(1, 5, at(0)), (2, 4, at(1)), (3, 6, at(2)), (4, 1, at(20))][: 4 if within else 3]
+    said = str(explain_rows(pattern, reversed(rows), "id int, n int, ts timestamp", event_time="ts"))
+    for each in EXPLAINED[text, within]:
+        assert each in said
+
+
+def test_no_rows_match_nothing() -> None:
+    why = explain_rows(ps.row_pattern("A", measures={"n": "count(*)"}), [], "n int, ts timestamp", event_time="ts")
+    assert (why.matches, str(why)) == ([], "no rows")

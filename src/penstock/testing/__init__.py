@@ -2,6 +2,18 @@
 
 from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
 from penstock.testing.patterns import Explanation, explain_match
+from penstock.testing.row_patterns import RowExplanation, explain_rows
 from penstock.testing.spark import run_spark
 
-__all__ = ["BARRIER", "CRASH", "Driver", "Explanation", "Results", "explain_match", "run_local", "run_spark"]
+__all__ = [
+    "BARRIER",
+    "CRASH",
+    "Driver",
+    "Explanation",
+    "Results",
+    "RowExplanation",
+    "explain_match",
+    "explain_rows",
+    "run_local",
+    "run_spark",
+]

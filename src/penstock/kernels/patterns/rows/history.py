@@ -143,17 +143,10 @@ class History:
 
     def find(self, masks: Sequence[int], span: Span, search: Search) -> Outcome:
         """The preferred match of the rows of a span."""
-        begun = tuple(tracker.begin() for tracker in self.trackers)
-        found: tuple[RowLabel, ...] | None = None
-        threads: list[Thread] = []
-        for at in self.closure.follow(0, set(), at_start=span.at_start):
-            if at == DONE:
-                found = ()
-            else:
-                threads.append(Thread(at, None, begun))
+        threads, found = self.begin(at_start=span.at_start)
         row = span.start
         while row < span.end and threads:
-            threads, done = self._step(threads, masks[row], row, search, at_end=span.at_end and row == span.end - 1)
+            threads, done = self.step(threads, masks[row], row, search, at_end=span.at_end and row == span.end - 1)
             found = found if done is None else done
             row += 1
         if threads and not span.is_closed:
@@ -163,14 +156,20 @@ class History:
         partial = threads[0].chain.labels() if threads and threads[0].chain is not None else ()
         return Outcome(None, partial) if partial else FAILED
 
-    def _step(
+    def begin(self, *, at_start: bool) -> tuple[list[Thread], tuple[RowLabel, ...] | None]:
+        """The threads before the first row, and the empty match where there is one."""
+        kept = tuple(tracker.begin() for tracker in self.trackers)
+        found = self.closure.follow(0, set(), at_start=at_start)
+        return [Thread(at, None, kept) for at in found if at != DONE], () if DONE in found else None
+
+    def step(
         self, threads: list[Thread], mask: int, row: int, search: Search, *, at_end: bool
     ) -> tuple[list[Thread], tuple[RowLabel, ...] | None]:
         """The threads after a row, and the match that is complete with it, which ends the less preferred threads."""
         made: list[Thread] = []
         seen: dict[object, set[int]] = {}
         for thread in threads:
-            taken = self._taken(thread, mask, row, search)
+            taken = self.taken(thread, mask, row, search)
             if taken is None:
                 continue
             chain, kept = taken
@@ -181,7 +180,7 @@ class History:
                 made.append(Thread(at, chain, kept))
         return made, None
 
-    def _taken(self, thread: Thread, mask: int, row: int, search: Search) -> tuple[Chain, tuple[Any, ...]] | None:
+    def taken(self, thread: Thread, mask: int, row: int, search: Search) -> tuple[Chain, tuple[Any, ...]] | None:
         """What a thread has after it takes a row; None where it may not."""
         take = self.takes[thread.at]
         bit = self.bits.get(take.variable)
