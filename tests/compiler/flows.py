@@ -254,6 +254,18 @@ def patterns() -> ps.Flow:
 
 
 @kept
+def pattern_text() -> ps.Flow:
+    """Events that fit no filter are left out before the shuffle, unless time counts from the first event of a key on."""
+    flow = ps.Flow("pattern-text")
+    events = flow.source("events", ps.items([], "k string, kind string, n int, ts timestamp"), event_time="ts")
+    text = ps.pattern_text("every a=A(n > 3) -> b=B(n > a.n) where timer:within(10 min)", types="kind")
+    events.key_by("k").match("hits", text, select={"k": "k", "n": "b.n"}).sink("out", ps.console())
+    timed = ps.pattern_text("timer:interval(1 min) and not a=A", types="kind")
+    events.match("quiet", timed, select={"many": "count(a)"}).sink("quiet-out", ps.console())
+    return flow
+
+
+@kept
 def windows() -> ps.Flow:
     """Parts of native windows are made before the shuffle; late records that are read are found there too."""
     flow = ps.Flow("windows")
