@@ -169,6 +169,7 @@ class RowCase:
     rows: str
     after: tuple[str, str]
     within: int | None
+    most_rows: int | None
     keys: tuple[Rows, ...]
     """The rows of each key."""
 
@@ -177,7 +178,7 @@ class RowCase:
         conditions = {name: CONDITIONS[at][1] for name, at in self.define.items()}
         measures = [MEASURES[at][1] for at in self.measures]
         subsets = tuple((name, "".join(members)) for name, members in SUBSETS.items())
-        return Reference(self.root, conditions, measures, self.rows, self.after, self.within, subsets)
+        return Reference(self.root, conditions, measures, self.rows, self.after, self.within, self.most_rows, subsets)
 
 
 CONDITIONS = [*PLAIN, *LOOKING]
@@ -200,4 +201,5 @@ def cases(draw: st.DrawFn, conditions: list[tuple[str, Callable[[Seen], bool]]])
     measures = tuple(draw(st.lists(st.integers(0, len(MEASURES) - 1), max_size=4)))
     keys = tuple(map(_timed, draw(st.lists(STEPS, min_size=1, max_size=5))))
     within = draw(st.sampled_from([None, None, 2, 4]))
-    return RowCase(root, define, measures, draw(st.sampled_from(modes)), after, within, keys)
+    most_rows = draw(st.sampled_from([None, None, None, 1, 3]))
+    return RowCase(root, define, measures, draw(st.sampled_from(modes)), after, within, most_rows, keys)

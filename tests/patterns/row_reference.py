@@ -68,6 +68,7 @@ class Reference:
     rows: str = "one"
     after: tuple[str, str] = ("past last row", "")
     within: int | None = None
+    most_rows: int | None = None
     subsets: tuple[tuple[str, str], ...] = ()
 
     def ways(  # noqa: C901 - a case for each kind of part
@@ -130,7 +131,7 @@ class Reference:
         late: list[tuple[Any, ...]] = []
         at, number, matched = 0, 0, 0
         while at < len(rows):
-            here = Here(rows, at, number + 1, self.within, [])
+            here = Here(rows, at, number + 1, self.within, self.most_rows, [])
             found = next((labels for _, labels in self.ways(self.root, at, (), here)), None)
             if found is None:
                 late += self.timed_out(here)
@@ -187,13 +188,14 @@ class Here:
     start: int
     number: int
     within: int | None
+    most_rows: int | None
     stuck: list[tuple[Label, ...]]
     """What had been taken wherever a row was missing, the preferred way first."""
     hidden: bool = False
 
     def may_take(self, at: int, taken: tuple[Label, ...]) -> bool:
         """Whether there is a row, and it is in time."""
-        there = at < len(self.rows)
+        there = at < len(self.rows) and (self.most_rows is None or at - self.start < self.most_rows)
         if there and (self.within is None or self.rows[at]["t"] - self.rows[self.start]["t"] < self.within):
             return True
         self.stuck.append(taken)

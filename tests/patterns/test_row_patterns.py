@@ -299,6 +299,11 @@ def test_a_match_is_emitted_when_no_later_row_can_change_it() -> None:
     assert [len(results[f"{name}-out"]) for name in texts] == [2, 2, 1, 1]
 
 
+def test_a_match_has_no_more_rows_than_it_may() -> None:
+    assert shown("1 1 1 1 1", "A+", most_rows=2) == "1:1A 1:2A 2:3A 2:4A 3:5A"
+    assert shown("1 1 1 3", "A B* C", define={"C": "n = 3"}, most_rows=3) == "1:2A 1:3B 1:4C"
+
+
 def test_rows_that_no_match_needs_are_forgotten() -> None:
     from tests.kernels.hosts import SECOND, Host
 
@@ -392,6 +397,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"after_match": "somewhere"}, FlowError, "after_match is 'past last row'"),
     ({"rows": "some"}, FlowError, "rows is one of 'one'"),
     ({"within": "0s"}, FlowError, "within"),
+    ({"most_rows": 0}, FlowError, "most_rows is a whole number"),
     ({"define": {"B": "final last(n) > 1"}}, ExpressionError, "FINAL looks at rows that are matched later"),
     ({"define": {"B": "n + 1"}}, ExpressionError, "a condition is true or false"),
     ({"define": {"B": "m > 1"}}, ExpressionError, "no column 'm'"),

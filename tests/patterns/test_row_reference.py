@@ -41,6 +41,7 @@ def flow_of(case: RowCase) -> ps.Flow:
         AfterMatch(SKIPS[case.after[0]], case.after[1]),
         None if case.within is None else case.within * SECOND,
         (Term("id"),),
+        case.most_rows,
     )
     define = tuple((name, as_expr(CONDITIONS[at][0])) for name, at in case.define.items())
     measures = tuple((f"m{i}", as_expr(MEASURES[at][0])) for i, at in enumerate(case.measures))

@@ -24,7 +24,7 @@ _SKIPS = {
 }
 
 
-def row_pattern(
+def row_pattern(  # noqa: PLR0913 - each is a clause of MATCH_RECOGNIZE
     pattern: str,
     *,
     define: Written | None = None,
@@ -34,6 +34,7 @@ def row_pattern(
     after_match: str | tuple[str, str] = "past last row",
     within: Span | None = None,
     order_by: str = "",
+    most_rows: int | None = None,
 ) -> MatchClause:
     """A row pattern: what SQL writes as MATCH_RECOGNIZE, for `match_rows`.
 
@@ -52,6 +53,7 @@ def row_pattern(
         after_match: "past last row", "to next row", ("to first", "B") or ("to last", "B").
         within: the last row of a match is less than so much after its first. Partial matches whose time ran out are in the output `timed_out`.
         order_by: decides among rows of one event time, such as "id desc".
+        most_rows: as many rows as a match may have; an open match without `within` keeps no more of a key.
 
     Returns:
         The pattern, for `match_rows`.
@@ -81,6 +83,7 @@ def row_pattern(
         _after(after_match),
         None if within is None else checked_span(within, "within", least=1),
         terms_of(order_by),
+        most_rows,
     )
     return MatchClause(made, _read(define), _read(measures))
 

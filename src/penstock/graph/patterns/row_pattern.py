@@ -68,6 +68,7 @@ class RowPattern:
         after_match: where the search goes on; `Skip.NONE` is not among the answers.
         within: microseconds from the first row of a match to less than which its last must be, or None.
         order: fields by which rows of the same event time are ordered.
+        most_rows: as many rows as a match may have, or None: so many are kept of a key at most.
 
     Raises:
         FlowError: the pattern is not sound. The message says what to write instead.
@@ -79,6 +80,7 @@ class RowPattern:
     after_match: AfterMatch = PAST_LAST_ROW
     within: int | None = None
     order: tuple[Term, ...] = ()
+    most_rows: int | None = None
 
     def __post_init__(self) -> None:
         self._check_parts()
@@ -86,6 +88,10 @@ class RowPattern:
         self._check_skip()
         if self.within is not None and self.within <= 0:
             raise FlowError(f"within is a span of time above zero such as '10m', got {self.within} microseconds")
+        if self.most_rows is not None and (
+            isinstance(self.most_rows, bool) or not isinstance(self.most_rows, int) or self.most_rows < 1
+        ):
+            raise FlowError(f"most_rows is a whole number, at least 1, got {self.most_rows!r}")
         compile_rows(self.root)
 
     def __str__(self) -> str:
@@ -146,6 +152,8 @@ class RowPattern:
             made["after match"] = f"to {self.after_match}"
         if self.within is not None:
             made["within"] = shown(self.within)
+        if self.most_rows is not None:
+            made["most rows"] = str(self.most_rows)
         if self.order:
             made["order by"] = ", ".join(map(str, self.order))
         return made

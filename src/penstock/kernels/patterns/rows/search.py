@@ -155,6 +155,9 @@ class RowSearch:
             limit = rows.times[at] + self.pattern.within
             end = bisect_left(rows.times, limit, at, known)
             closed = closed or end < known or (now.watermark >= limit and known == key.stop)
+        most = self.pattern.most_rows
+        if most is not None and at + most <= end:
+            end, closed = at + most, True
         at_start = at == key.start and progress.before == 0
         return Span(at, end, at_start, now.has_ended and end == key.stop, closed)
 
