@@ -334,20 +334,20 @@ def at_zero(seconds: int) -> datetime.datetime:
 
 
 TEXTS = {
-    "": (1, 1, "a variable, '(', '^', '$' or '{-' expected, got 'the end'"),
+    "": (1, 1, "expected a variable, '(', '^', '$' or '{-', got the end"),
     "A |": (1, 4, "nothing is written ()"),
     "A\n  B** C": (2, 5, "repeated again in brackets"),
     "A + + B": (1, 5, "repeated again in brackets"),
-    "* A": (1, 1, "expected before '*'"),
-    "(A B": (1, 5, "')' expected for the '(' at column 1"),
+    "* A": (1, 1, "expected a variable or '(' before '*'"),
+    "(A B": (1, 5, "expected ')' for the '(' at column 1"),
     "A B)": (1, 4, "closes no bracket"),
-    "{- A )": (1, 6, "'-}' expected, got ')'"),
-    "A{2": (1, 4, "'}' expected, got 'the end'"),
-    "A{}": (1, 3, "a number or ',' expected"),
+    "{- A )": (1, 6, "expected '-}', got ')'"),
+    "A{2": (1, 4, "expected '}', got the end"),
+    "A{}": (1, 3, "expected a number or ','"),
     "A{3,2}": (1, 2, "not below the lower one"),
     "A{0}": (1, 2, "above zero"),
-    "A, B": (1, 2, "expected, got ','"),
-    "PERMUTE(A,)": (1, 11, "expected, got ')'"),
+    "A, B": (1, 2, "got ','"),
+    "PERMUTE(A,)": (1, 11, "got ')'"),
     "A %": (1, 3, "got '%'"),
     "A 3": (1, 3, "got '3'"),
 }

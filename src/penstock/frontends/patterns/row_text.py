@@ -92,7 +92,7 @@ class _Reader:
         while at < len(self.text):
             found = _TOKEN.match(self.text, at)
             if found is None:
-                raise self.error(f"a variable or one of ( ) | * + ? {{ }} ^ $ expected, got {self.text[at]!r}", at)
+                raise self.error(f"expected a variable or one of ( ) | * + ? {{ }} ^ $, got {self.text[at]!r}", at)
             kind = str(found.lastgroup)
             if kind != "space":
                 made.append(Token(kind, found.group(), at))
@@ -129,7 +129,7 @@ class _Reader:
         if len(self.frames) > 1:
             opened = "(" if self.frame.opened == "permute" else self.frame.opened
             raise self.error(
-                f"{_OPENS[self.frame.opened]!r} expected for the {opened!r} at column {self.frame.at + 1}, got the end"
+                f"expected {_OPENS[self.frame.opened]!r} for the {opened!r} at column {self.frame.at + 1}, got the end"
             )
         return self._checked(self._choice())
 
@@ -155,10 +155,13 @@ class _Reader:
             raise self.error(self._expected())
 
     def _expected(self) -> str:
-        got = self.next.text or "the end"
+        got = self._got()
         if self.next.sign in ("*", "+", "?", "{"):
-            return f"a variable or '(' expected before {got!r}; what is repeated already is repeated again in brackets, as in (A+)*"
-        return f"a variable, '(', '^', '$' or '{{-' expected, got {got!r}"
+            return f"expected a variable or '(' before {got}; what is repeated already is repeated again in brackets, as in (A+)*"
+        return f"expected a variable, '(', '^', '$' or '{{-', got {got}"
+
+    def _got(self) -> str:
+        return repr(self.next.text) if self.next.text else "the end"
 
     def _name(self) -> None:
         token = self.take()
@@ -180,9 +183,9 @@ class _Reader:
     def _close(self) -> None:
         token = self.next
         if not self.frame.opened:
-            raise self.error(f"{token.text!r} closes no bracket; a variable or the end expected")
+            raise self.error(f"expected a variable or the end, got {token.text!r}, which closes no bracket")
         if _OPENS[self.frame.opened] != token.sign:
-            raise self.error(f"{_OPENS[self.frame.opened]!r} expected, got {token.text!r}")
+            raise self.error(f"expected {_OPENS[self.frame.opened]!r}, got {token.text!r}")
         made = self._closed()
         self.take()
         self.frames.pop()
@@ -233,17 +236,17 @@ class _Reader:
         least = self._number()
         if self.next.sign != ",":
             if least is None:
-                raise self.error(f"a number or ',' expected after '{{', got {self.next.text or 'the end'!r}")
+                raise self.error(f"expected a number or ',' after '{{', got {self._got()}")
             bounds: tuple[int, int | None] = (least, least)
         else:
             self.take()
             bounds = (least or 0, self._number())
         if self.next.sign != "}":
-            raise self.error(f"'}}' expected, got {self.next.text or 'the end'!r}")
+            raise self.error(f"expected '}}', got {self._got()}")
         self.take()
         if bounds[1] is not None and (bounds[1] < bounds[0] or bounds[1] == 0):
             raise self.error(
-                f"the upper bound is above zero and not below the lower one, got {self.text[begin : self.next.at].strip()}",
+                f"expected an upper bound above zero and not below the lower one, got {self.text[begin : self.next.at].strip()}",
                 begin,
             )
         return bounds
