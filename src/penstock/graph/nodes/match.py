@@ -197,12 +197,13 @@ class Match(Keyed):
     def may_pass_by(self) -> bool:
         """Whether an event that satisfies no condition changes nothing, so that it need not even be moved.
 
-        It makes two runs of one that is in a repetition, with the event passed over there and after it, or before alternatives. Where runs whose
-        time is up are reported, both are.
+        It makes two runs of one that is in a repetition, with the event passed over there and after it, or before alternatives. That shows where runs
+        whose time is up are reported; and in groups, where several runs may come to the same match.
         """
         parts = list(walk(self.pattern.root))
         has_all = all(stage.condition is not None for stage in stages_of(self.pattern.root))
-        splits = self.reports and any(isinstance(part, Repeat | Choice | Permutation) for part in parts)
+        has_groups = any(isinstance(part, Sequence) for part in parts[1:])
+        splits = (self.reports or has_groups) and any(isinstance(part, Repeat | Choice | Permutation) for part in parts)
         return has_all and not splits and not any(map(_is_strict, parts))
 
     def tested(self, number: int, event: Schema) -> Navigated | None:

@@ -94,18 +94,19 @@ class MatchKernel(KeyedKernel):
     def advance(self, times: Times) -> Out:
         """The matches that the events up to now complete, and what the movement of time decides."""
         self.move(times)
-        due = self._due(times)
-        keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, self._until(times))))
-        if due is None and not keys:
-            return
         try:
-            yield from self._walked(due, keys, self._until(times))
+            with quiet():
+                return self._advanced(times)
         except RecordFailed:
             raise
         except Exception as error:
-            raise RecordFailed(
-                self.node, "none: it was a match, or what is made of one, that failed", None, error
-            ) from error
+            what = "none: it was a match, or what is made of one, that failed"
+            raise RecordFailed(self.node, what, None, error) from error
+
+    def _advanced(self, times: Times) -> list[tuple[str, Chunk]]:
+        due, until = self._due(times), self._until(times)
+        keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, until)))
+        return [] if due is None and not keys else list(self._walked(due, keys, until))
 
     def _until(self, times: Times) -> int:
         return times.now if self.node.time is None else times.watermark
@@ -181,10 +182,9 @@ class MatchKernel(KeyedKernel):
         events, bases = self._events(kept, due)
         before = len(events.times) - (0 if due is None else due.num_rows)
         masks = np.zeros(0, np.int64) if due is None else column(due, MASK)
-        with quiet():
-            walk = self._chained if self.is_chain else self._walked_over
-            made = walk(events, masks, ids, spans, kept, bases, until, before)
-            self._store(events)
+        walk = self._chained if self.is_chain else self._walked_over
+        made = walk(events, masks, ids, spans, kept, bases, until, before)
+        self._store(events)
         for port, taken in made.items():
             if len(taken):
                 schema = self.node.output(port).schema
