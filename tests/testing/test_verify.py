@@ -20,6 +20,7 @@ from penstock.connectors.delivery import LedgerSink
 from penstock.errors import Impossible, UnknownName
 from penstock.graph.nodes import Endpoint
 from penstock.storage import MemoryStorage
+from penstock.testing import run_local
 from penstock.testing.verify import (
     WINDOWS,
     FollowingReader,
@@ -35,7 +36,7 @@ from penstock.testing.verify import (
     target_of,
     verify,
 )
-from penstock.testing.verify.program import checkpoint_of
+from penstock.testing.verify.program import PATTERN, SPACING, checkpoint_of, flow_of
 from penstock.testing.verify.store_targets import StoredFilesReader, StoreTarget
 from penstock.testing.verify.tally import merge
 
@@ -254,6 +255,27 @@ def test_sinks_of_one_flow_deliver_exactly_once() -> None:
     found = verify(Plan(",".join(SINKS), records=2_000, kills=len(CUT), windows=CUT))
     assert found.ok, found
     assert set(found.kills) == set(CUT)
+
+
+def test_every_record_of_the_pattern_flow_is_matched_or_times_out_once(tmp_path: Path) -> None:
+    flow = flow_of(tmp_path, ps.write_files(tmp_path / "out"), kind=PATTERN)
+    records = [(f"k{i * 7919 % SPACING}", i, 0) for i in range(1_000)]
+    out = run_local(flow, {"numbers": records})["out"]
+    assert sorted(row.id for row in out) == list(range(1_000))
+
+
+def test_a_flow_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(Impossible, match="'numbers' or 'pattern', got 'windows'"):
+        Plan("log", flow="windows")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_matches_and_timed_out_runs_are_delivered_exactly_once() -> None:
+    found = verify(Plan("log", records=5_000, kills=11, flow=PATTERN))
+    assert found.ok, found
+    assert sum(found.kills.values()) >= 8
 
 
 @pytest.mark.slow
