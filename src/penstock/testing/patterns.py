@@ -17,10 +17,10 @@ from penstock.graph.patterns.automaton import Action, Kind
 from penstock.graph.patterns.pattern import Pattern, Skip
 from penstock.graph.schema import Form
 from penstock.graph.times import FOREVER, to_micros
-from penstock.kernels.patterns.masks import Asking, Masks
+from penstock.kernels.patterns.masks import Masks, RunTests
 from penstock.kernels.patterns.queue import Last, Run, RunQueue
 from penstock.kernels.patterns.transitions import Transitions
-from penstock.kernels.patterns.walk import Found, Walk, events_of, first_run
+from penstock.kernels.patterns.walk import RunEvents, Walk, events_of, first_run
 from penstock.kernels.records.chunk import Chunk
 
 Events: TypeAlias = dict[str, list[int]]
@@ -111,7 +111,7 @@ class _Explainer:
         self.node, self.automaton = node, node.automaton
         self.names, self.values = chunk.shape.schema.names, list(chunk.values())
         masks = Masks(node, chunk.shape.schema)
-        self.asking = Asking(node, chunk.shape.schema, masks.plain)
+        self.asking = RunTests(node, chunk.shape.schema, masks.plain)
         self.asked = self.asking.over(self.values, chunk.rows) if self.asking else None
         times = list(range(len(self.values)))
         if event_time:
@@ -174,7 +174,7 @@ class _Explainer:
             what = "begins a run" if run[2][2] is None else f"is taken as {self.automaton.stages[run[2][0]]}"
             yield f"{what}: {self._shown(run[2])}; it waits for {self._state(run)}"
 
-    def _ended(self, at: int, before: list[Run], after: RunQueue, found: list[Found]) -> Iterator[str]:
+    def _ended(self, at: int, before: list[Run], after: RunQueue, found: list[RunEvents]) -> Iterator[str]:
         kept = Counter(map(_links, after))
         for run in before:
             links = _links(run)

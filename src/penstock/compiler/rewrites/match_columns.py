@@ -46,11 +46,11 @@ def _is_split(graph: Graph, node: Match) -> bool:
 
 def _masked(node: Match, schema: Schema) -> list[Node]:
     event = node.event_schema(schema)
-    sieves = [node.sieve(number, event) for number in range(len(node.automaton.tests))]
-    plain = tuple(at for at, _ in enumerate(sieves) if (made := node.tested(at, event)) is not None and made.is_plain)
-    mask = WithColumns(child(node.name, "tests"), node.inputs, ((MASK, _mask(sieves)),), hidden=True, line=node.line)
+    filters = [node.filter_of(number, event) for number in range(len(node.automaton.tests))]
+    plain = tuple(at for at, _ in enumerate(filters) if (made := node.tested(at, event)) is not None and made.is_plain)
+    mask = WithColumns(child(node.name, "tests"), node.inputs, ((MASK, _mask(filters)),), hidden=True, line=node.line)
     steps: list[Node] = [mask]
-    if node.may_pass_by and all(sieve is not None for sieve in sieves):
+    if node.may_pass_by and all(condition is not None for condition in filters):
         relevant = Call("<>", (Column(MASK), Literal(0, t.BIGINT)))
         steps.append(Where(child(node.name, "relevant"), (Port(mask.name),), relevant, line=node.line))
     hidden = [name for name in schema.names if name.startswith("__")]
@@ -60,11 +60,11 @@ def _masked(node: Match, schema: Schema) -> list[Node]:
     return [*steps, replace(node, inputs=(Port(steps[-1].name),), outputs=(), masked=plain)]
 
 
-def _mask(sieves: list[Expr | None]) -> Expr:
-    bits = [_bit(1 << at, sieve) for at, sieve in enumerate(sieves)]
+def _mask(filters: list[Expr | None]) -> Expr:
+    bits = [_bit(1 << at, condition) for at, condition in enumerate(filters)]
     return reduce(lambda one, other: Call("+", (one, other)), bits)
 
 
-def _bit(bit: int, sieve: Expr | None) -> Expr:
+def _bit(bit: int, condition: Expr | None) -> Expr:
     value = Literal(bit, t.BIGINT)
-    return value if sieve is None else Case(((sieve, value),), Literal(0, t.BIGINT))
+    return value if condition is None else Case(((condition, value),), Literal(0, t.BIGINT))

@@ -219,7 +219,7 @@ class Match(Keyed):
         made = (self.tested(at, event) for at in numbers)
         return [each for each in made if each is not None and not each.is_plain]
 
-    def sieve(self, number: int, event: Schema) -> Expr | None:
+    def filter_of(self, number: int, event: Schema) -> Expr | None:
         """What an event alone must satisfy for a test: all of it, or the parts that look at nothing else; None where that is nothing."""
         made = self.tested(number, event)
         if made is None or made.is_plain:

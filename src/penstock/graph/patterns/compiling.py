@@ -80,7 +80,7 @@ class _Group:
 
 
 @dataclass(eq=False)
-class _Place:
+class _Position:
     """An item where it stands: in which sequence, and in which group."""
 
     items: tuple[Item, ...]
@@ -166,31 +166,31 @@ class _Compiler:
     def sequence(self, items: tuple[Item, ...], sink: _Node, group: _Group | None, following: Item | None) -> _Node:
         """The states of a sequence whose end is `sink`; its first state."""
         for at in reversed(range(1, len(items))):
-            place = _Place(items, at, group, following)
-            sink = self.middle(place, sink)
+            position = _Position(items, at, group, following)
+            sink = self.middle(position, sink)
             following = items[at]
-        return self.converted(_Place(items, 0, group, following), sink)
+        return self.converted(_Position(items, 0, group, following), sink)
 
-    def middle(self, place: _Place, sink: _Node) -> _Node:
+    def middle(self, position: _Position, sink: _Node) -> _Node:
         """The states of an item that is not the first."""
-        if place.item.absence is None:
-            return self.converted(place, sink)
-        if place.item.absence:
-            return self.not_next(place, sink)
-        return self.not_until_end(place, sink) if sink.kind is Kind.FINAL else sink
+        if position.item.absence is None:
+            return self.converted(position, sink)
+        if position.item.absence:
+            return self.not_next(position, sink)
+        return self.not_until_end(position, sink) if sink.kind is Kind.FINAL else sink
 
-    def not_until_end(self, place: _Place, sink: _Node) -> _Node:
+    def not_until_end(self, position: _Position, sink: _Node) -> _Node:
         """An absence at the end of the pattern: a match when time is up."""
-        condition, name = self.taking(place, place.item), place.item.name
-        made = self.taking_node(place.item, Kind.PENDING)
+        condition, name = self.taking(position, position.item), position.item.name
+        made = self.taking_node(position.item, Kind.PENDING)
         made.proceed(self.stop(condition, name), condition)
         made.ignore(made, negated(condition))
         return made
 
-    def not_next(self, place: _Place, sink: _Node) -> _Node:
+    def not_next(self, position: _Position, sink: _Node) -> _Node:
         """The absence of the very next event."""
-        condition, name = self.taking(place, place.item), place.item.name
-        made = self.taking_node(place.item)
+        condition, name = self.taking(position, position.item), position.item.name
+        made = self.taking_node(position.item)
         if sink.kind is Kind.FINAL:
             made.ignore(sink, negated(condition))
         else:
@@ -198,35 +198,35 @@ class _Compiler:
         made.proceed(self.stop(condition, name), condition)
         return made
 
-    def converted(self, place: _Place, sink: _Node) -> _Node:
+    def converted(self, position: _Position, sink: _Node) -> _Node:
         """The states of an item with its quantifier."""
-        item = place.item
+        item = position.item
         if item.loops:
-            looping = self.looping(place, self.without_absences(place, sink))
-            made = self.times(place, looping, sink)
+            looping = self.looping(position, self.without_absences(position, sink))
+            made = self.times(position, looping, sink)
         elif item.repeats:
-            made = self.times(place, sink, sink)
+            made = self.times(position, sink, sink)
         else:
             made = self.single(
-                place, sink, sink, self.taking(place, item), self.ignoring(place), item.optional, first=True
+                position, sink, sink, self.taking(position, item), self.ignoring(position), item.optional, first=True
             )
-        self.add_stops(place, made)
+        self.add_stops(position, made)
         return made
 
-    def times(self, place: _Place, sink: _Node, onward: _Node) -> _Node:
+    def times(self, position: _Position, sink: _Node, onward: _Node) -> _Node:
         """So many states one after the other."""
-        item, last = place.item, sink
-        inner = self.and_not_until(self.inner_ignoring(place), item)
-        take = both(self.not_until(item), self.taking(place, item))
+        item, last = position.item, sink
+        inner = self.and_not_until(self.inner_ignoring(position), item)
+        take = both(self.not_until(item), self.taking(position, item))
         if item.greedy and item.least != item.most:
             self.make_greedy(item, sink, take)
         for _ in range(item.least, item.most):
-            last = self.single(place, last, onward, take, inner, optional=True, first=False)
-            self.add_following_stop(place, last)
+            last = self.single(position, last, onward, take, inner, optional=True, first=False)
+            self.add_following_stop(position, last)
         for _ in range(item.least - 1):
-            last = self.single(place, last, onward, take, inner, optional=False, first=False)
-            self.add_following_stop(place, last)
-        return self.single(place, last, onward, take, self.ignoring(place), item.optional, first=True)
+            last = self.single(position, last, onward, take, inner, optional=False, first=False)
+            self.add_following_stop(position, last)
+        return self.single(position, last, onward, take, self.ignoring(position), item.optional, first=True)
 
     def make_greedy(self, item: Item, sink: _Node, take: Guard) -> None:
         """What follows goes on only with events that the repetition does not take."""
@@ -237,7 +237,7 @@ class _Compiler:
 
     def single(
         self,
-        place: _Place,
+        position: _Position,
         sink: _Node,
         onward: _Node,
         take: Guard,
@@ -247,21 +247,21 @@ class _Compiler:
         first: bool,
     ) -> _Node:
         """One state that takes an event; of an optional one also a state in which it has not been taken yet, which does not proceed."""
-        item = place.item
+        item = position.item
         if not isinstance(item.body, Stage):
-            return self.grouped(place, sink, onward, optional, first)
+            return self.grouped(position, sink, onward, optional, first)
         made = self.taking_node(item)
-        after = self.without_absences(place, sink)
+        after = self.without_absences(position, sink)
         made.take(after, take, item.name)
         if optional:
             self.add_onward(item, made, onward)
         if ignore is not None:
             waiting = made
-            if optional or self.heads_optional_group(place):
+            if optional or self.heads_optional_group(position):
                 waiting = self.node(item.name)
                 waiting.take(after, take, item.name)
                 waiting.ignore(waiting, ignore)
-                self.add_stops(place, waiting)
+                self.add_stops(position, waiting)
             made.ignore(waiting, ignore)
         return made
 
@@ -274,23 +274,25 @@ class _Compiler:
         else:
             made.proceed(onward)
 
-    def heads_optional_group(self, place: _Place) -> bool:
+    def heads_optional_group(self, position: _Position) -> bool:
         """Whether an item is the first of a group that may be left out."""
-        return place.is_head and place.group is not None and place.group.is_first and place.group.item.optional
+        return (
+            position.is_head and position.group is not None and position.group.is_first and position.group.item.optional
+        )
 
-    def grouped(self, place: _Place, sink: _Node, onward: _Node, optional: bool, first: bool) -> _Node:
+    def grouped(self, position: _Position, sink: _Node, onward: _Node, optional: bool, first: bool) -> _Node:
         """The states of a group, once."""
-        made = self.inside(place, sink, first)
+        made = self.inside(position, sink, first)
         if optional:
             made.proceed(onward)
         return made
 
-    def inside(self, place: _Place, sink: _Node, first: bool) -> _Node:
+    def inside(self, position: _Position, sink: _Node, first: bool) -> _Node:
         """The states in a group, or those of all alternatives after a state that proceeds to each."""
-        item = place.item
+        item = position.item
         assert not isinstance(item.body, Stage)
-        group = _Group(item, first, self.heads_of(place, item))
-        branches = [self.sequence(items, sink, group, place.following) for items in item.body]
+        group = _Group(item, first, self.heads_of(position, item))
+        branches = [self.sequence(items, sink, group, position.following) for items in item.body]
         if len(branches) == 1:
             return branches[0]
         head = self.node("choice")
@@ -298,13 +300,13 @@ class _Compiler:
             head.proceed(branch)
         return head
 
-    def heads_of(self, place: _Place, item: Item) -> tuple[Guard, ...]:
+    def heads_of(self, position: _Position, item: Item) -> tuple[Guard, ...]:
         """The conditions of the first stages of alternatives, of those around them too."""
         assert not isinstance(item.body, Stage)
-        around = place.group.heads if place.is_head and place.group is not None else ()
+        around = position.group.heads if position.is_head and position.group is not None else ()
         if len(item.body) == 1:
             return around
-        return (*around, *(guard for items in item.body for guard in self.first_conditions(items[0], place.group)))
+        return (*around, *(guard for items in item.body for guard in self.first_conditions(items[0], position.group)))
 
     def first_conditions(self, item: Item, group: _Group | None) -> list[Guard]:
         """The conditions of the first stages of an item."""
@@ -312,51 +314,51 @@ class _Compiler:
             return [self.test(item.body.condition, item.name)]
         return [guard for items in item.body for guard in self.first_conditions(items[0], group)]
 
-    def looping(self, place: _Place, sink: _Node) -> _Node:
+    def looping(self, position: _Position, sink: _Node) -> _Node:
         """A state that takes any number of events."""
-        item = place.item
+        item = position.item
         if not isinstance(item.body, Stage):
-            return self.looping_group(place, sink)
-        ignore = self.and_not_until(self.inner_ignoring(place), item)
-        take = both(self.not_until(item), self.taking(place, item))
+            return self.looping_group(position, sink)
+        ignore = self.and_not_until(self.inner_ignoring(position), item)
+        take = both(self.not_until(item), self.taking(position, item))
         made = self.taking_node(item)
         if item.greedy:
-            self.add_greedy_ways(place, made, sink)
+            self.add_greedy_ways(position, made, sink)
         else:
             made.proceed(sink)
         made.take(made, take, item.name)
-        self.add_following_stop(place, made)
+        self.add_following_stop(position, made)
         if ignore is not None:
             waiting = self.node(item.name)
             waiting.take(made, take, item.name)
             waiting.ignore(waiting, ignore)
             made.ignore(waiting, ignore)
-            self.add_following_stop(place, waiting)
+            self.add_following_stop(position, waiting)
         return made
 
-    def add_greedy_ways(self, place: _Place, made: _Node, sink: _Node) -> None:
+    def add_greedy_ways(self, position: _Position, made: _Node, sink: _Node) -> None:
         """The ways out of a greedy loop: by the event that ends it, or by one that it does not take."""
-        item = place.item
+        item = position.item
         until = self.ending(item) if item.until is not None else None
         if until is not None:
             copy = self.originals[id(sink)] = self.copied(sink)
             made.proceed(copy, until)
         made.proceed(sink, TRUE if until is None else negated(until))
         for way in sink.ways:
-            way.guard = both(way.guard, negated(self.taking(place, item)))
+            way.guard = both(way.guard, negated(self.taking(position, item)))
 
-    def looping_group(self, place: _Place, sink: _Node) -> _Node:
+    def looping_group(self, position: _Position, sink: _Node) -> _Node:
         """A group that goes round any number of times."""
         back = self.node("group")
-        made = self.inside(place, back, first=False)
+        made = self.inside(position, back, first=False)
         made.proceed(sink)
         back.proceed(made)
         return made
 
-    def without_absences(self, place: _Place, sink: _Node) -> _Node:
+    def without_absences(self, position: _Position, sink: _Node) -> _Node:
         """A copy of what follows an optional item, without the absences before it: these end when it takes an event."""
-        absent = [name for _, name in self.absences(place)]
-        return self.stripped(sink, absent, {}) if absent and place.item.optional else sink
+        absent = [name for _, name in self.absences(position)]
+        return self.stripped(sink, absent, {}) if absent and position.item.optional else sink
 
     def stripped(self, sink: _Node, absent: list[str], known: dict[int, _Node]) -> _Node:
         """A copy of a state without the ways to some stops."""
@@ -378,26 +380,26 @@ class _Compiler:
         copy.ways = [replace(way, target=copy if way.target is node else way.target) for way in node.ways]
         return copy
 
-    def absences(self, place: _Place) -> list[tuple[Guard, str]]:
+    def absences(self, position: _Position) -> list[tuple[Guard, str]]:
         """The absences that hold before an item: those right before it, and those before optional items right before it."""
         found: list[tuple[Guard, str]] = []
-        for item in place.before():
+        for item in position.before():
             if item.is_waiting:
-                found.append((self.taking(place, item), item.name))
+                found.append((self.taking(position, item), item.name))
             elif not item.optional:
                 break
         return found
 
-    def add_stops(self, place: _Place, node: _Node) -> None:
+    def add_stops(self, position: _Position, node: _Node) -> None:
         """The ways by which absences before an item end a run."""
-        for condition, name in self.absences(place):
+        for condition, name in self.absences(position):
             node.proceed(self.stop(condition, name), condition)
 
-    def add_following_stop(self, place: _Place, node: _Node) -> None:
+    def add_following_stop(self, position: _Position, node: _Node) -> None:
         """The way by which an absence after a repetition ends a run."""
-        item = place.following
+        item = position.following
         if item is not None and item.is_waiting:
-            condition = self.taking(place, item)
+            condition = self.taking(position, item)
             node.proceed(self.stop(condition, item.name), condition)
 
     def stop(self, condition: Guard, name: str) -> _Node:
@@ -428,36 +430,38 @@ class _Compiler:
         """A guard, and that the event does not end a loop."""
         return None if guard is None else both(self.not_until(item), guard)
 
-    def taking(self, place: _Place, item: Item) -> Guard:
+    def taking(self, position: _Position, item: Item) -> Guard:
         """The guard that an event is taken by a stage; a group has none of its own."""
         if not isinstance(item.body, Stage):
             return TRUE
         own = self.test(item.body.condition, item.name)
-        return own if place.group is None else both(self.not_until(place.group.item), own)
+        return own if position.group is None else both(self.not_until(position.group.item), own)
 
-    def ignoring(self, place: _Place) -> Guard | None:
+    def ignoring(self, position: _Position) -> Guard | None:
         """The guard that an event between an item and the one before it is ignored; None where none may be."""
-        group, link = place.group, place.item.link
-        if place.is_head and group is not None:
+        group, link = position.group, position.item.link
+        if position.is_head and group is not None:
             link = self.link_of(group)
-        return self.passing(place, link)
+        return self.passing(position, link)
 
     def link_of(self, group: _Group) -> Contiguity:
         """The contiguity before the first item of a group."""
         return group.item.link if group.is_first else group.item.inner
 
-    def inner_ignoring(self, place: _Place) -> Guard | None:
+    def inner_ignoring(self, position: _Position) -> Guard | None:
         """The guard that an event between two repetitions is ignored."""
-        group = place.group
-        return self.passing(place, group.item.inner if place.is_head and group is not None else place.item.inner)
+        group = position.group
+        return self.passing(
+            position, group.item.inner if position.is_head and group is not None else position.item.inner
+        )
 
-    def passing(self, place: _Place, link: Contiguity) -> Guard | None:
+    def passing(self, position: _Position, link: Contiguity) -> Guard | None:
         """The guard of a contiguity."""
-        item, guard = place.item, TRUE
+        item, guard = position.item, TRUE
         if link is Contiguity.STRICT or not isinstance(item.body, Stage):
             return None
         if link is Contiguity.RELAXED:
-            heads = place.group.heads if place.is_head and place.group is not None else ()
+            heads = position.group.heads if position.is_head and position.group is not None else ()
             for each in (self.test(item.body.condition, item.name), *heads):
                 guard = both(guard, negated(each))
-        return guard if place.group is None else both(self.not_until(place.group.item), guard)
+        return guard if position.group is None else both(self.not_until(position.group.item), guard)

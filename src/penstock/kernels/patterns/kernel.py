@@ -25,10 +25,10 @@ from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
 from penstock.kernels.ordering.order import sorted_by
 from penstock.kernels.ordering.sort import keys_in, with_key_hashes
 from penstock.kernels.patterns.chains import Chains, is_chain
-from penstock.kernels.patterns.masks import Asking, Masks
+from penstock.kernels.patterns.masks import Masks, RunTests
 from penstock.kernels.patterns.queue import Run, RunQueue
-from penstock.kernels.patterns.selection import Events, Selection, Taken, TakenInChains
-from penstock.kernels.patterns.stored import Kept, Packing, columns_of, unpacked
+from penstock.kernels.patterns.selection import ChainEvents, Events, MatchEvents, Selection
+from penstock.kernels.patterns.stored import RunPacker, StoredRuns, columns_of, unpacked
 from penstock.kernels.patterns.transitions import Transitions
 from penstock.kernels.patterns.walk import Deadlines, Walk, first_run
 from penstock.kernels.quiet import quiet
@@ -50,7 +50,7 @@ class MatchKernel(KeyedKernel):
         self.event = node.event_schema(schema)
         self.fields = tuple(n for n in node.stored_fields(self.event) if n in self.event)
         self.masks = Masks(node, self.event)
-        self.asking = Asking(node, self.event, self.masks.plain)
+        self.asking = RunTests(node, self.event, self.masks.plain)
         self.transitions = Transitions(node.automaton, self.masks.plain)
         self.selection = Selection(node, self.event)
         self.deadlines = Deadlines(node.automaton)
@@ -196,11 +196,11 @@ class MatchKernel(KeyedKernel):
         masks: IntArray,
         ids: IntArray,
         spans: dict[Key, tuple[int, int]],
-        kept: dict[Key, Kept],
+        kept: dict[Key, StoredRuns],
         bases: dict[Key, int],
         until: int,
         before: int,
-    ) -> dict[str, Taken]:
+    ) -> dict[str, MatchEvents]:
         """The quick way for plain sequences."""
         stages = self.node.pattern.stages
         own = [test.own for test in self.node.automaton.tests]
@@ -214,11 +214,11 @@ class MatchKernel(KeyedKernel):
         left = chains.left(until)
         for number in left.keys() | {number for number, key in enumerate(keys) if key in kept}:
             self._leave(keys[number], left.get(number, []), [], keys[number] in kept, events)
-        made: dict[str, Taken] = {OUT: TakenInChains(chains.paths[chains.is_match], [], stages)}
+        made: dict[str, MatchEvents] = {OUT: ChainEvents(chains.paths[chains.is_match], [], stages)}
         over = chains.is_over(until)
         self._count(matches=int(chains.is_match.sum()), timed_out=int(over.sum()))
         if self.node.reports and self.node.automaton.is_timed:
-            made[TIMED_OUT] = TakenInChains(chains.paths[over], chains.deadlines()[over].tolist(), stages)
+            made[TIMED_OUT] = ChainEvents(chains.paths[over], chains.deadlines()[over].tolist(), stages)
         return made
 
     def _walked_over(
@@ -227,11 +227,11 @@ class MatchKernel(KeyedKernel):
         masks: IntArray,
         ids: IntArray,
         spans: dict[Key, tuple[int, int]],
-        kept: dict[Key, Kept],
+        kept: dict[Key, StoredRuns],
         bases: dict[Key, int],
         until: int,
         before: int,
-    ) -> dict[str, Taken]:
+    ) -> dict[str, MatchEvents]:
         """The way for all patterns: run by run."""
         rows = lambda: Chunk(self.event, columns=_columns(events)).rows()  # noqa: E731 - it is asked for seldom
         asked = self.asking.over(events.rows, rows) if self.asking else None
@@ -247,8 +247,8 @@ class MatchKernel(KeyedKernel):
             self._leave(key, left, waiting, key in kept, events)
         stages = self.node.pattern.stages
         self._count(matches=len(walk.matches), timed_out=walk.expired, pruned=walk.pruned, dropped=len(walk.dropped))
-        made = {OUT: Taken(walk.matches, stages), TIMED_OUT: Taken(walk.timed_out, stages)}
-        return made | ({DROPPED: Taken(walk.dropped, stages)} if self.node.sets_aside else {})
+        made = {OUT: MatchEvents(walk.matches, stages), TIMED_OUT: MatchEvents(walk.timed_out, stages)}
+        return made | ({DROPPED: MatchEvents(walk.dropped, stages)} if self.node.sets_aside else {})
 
     def _count(self, **ends: int) -> None:
         """Counts the runs that have ended, by how."""
@@ -269,7 +269,7 @@ class MatchKernel(KeyedKernel):
     def _leave(self, key: Key, runs: list[Run], done: list[Run], was: bool, events: Events) -> None:
         """What is left of a key, to be kept."""
         if done or any(run[2] is not None for run in runs):
-            self.left.append((key, *Packing().packed(runs, done)))
+            self.left.append((key, *RunPacker().packed(runs, done)))
             self._set_timer(key, runs, events)
         elif was:
             self.state.delete(key)
@@ -284,8 +284,8 @@ class MatchKernel(KeyedKernel):
         table = events.table.select(list(self.fields)).take(pa.array(needed, pa.int64())) if self.fields else None
         columns = {name: values_of(table.column(name)) for name in self.fields} if table is not None else {}
         records = [
-            {TIME: events.times[at], **{name: values[place] for name, values in columns.items()}}
-            for place, at in enumerate(needed)
+            {TIME: events.times[at], **{name: values[position] for name, values in columns.items()}}
+            for position, at in enumerate(needed)
         ]
         begin = 0
         for key, numbers, links, runs, waiting in left:
@@ -299,7 +299,7 @@ class MatchKernel(KeyedKernel):
         else:
             self.waits.delete(key, self.clock)
 
-    def _events(self, kept: dict[Key, Kept], due: pa.Table | None) -> tuple[Events, dict[Key, int]]:
+    def _events(self, kept: dict[Key, StoredRuns], due: pa.Table | None) -> tuple[Events, dict[Key, int]]:
         """The events of a pass: those that runs hold, then the new ones; and where those of each key begin."""
         old: list[dict[str, Any]] = []
         bases: dict[Key, int] = {}

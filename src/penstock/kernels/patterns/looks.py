@@ -12,11 +12,11 @@ from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.aggregates import begins, finish, merges
 
-Taken = Sequence[tuple[int, int]]
+EventPath = Sequence[tuple[int, int]]
 """The events of a run, each as the number of its stage and the number of the event."""
 Rows = Sequence[tuple[Any, ...]]
 """The values of events, by number."""
-Reader = Callable[[Taken, Rows], Any]
+Reader = Callable[[EventPath, Rows], Any]
 
 
 class Looks:
@@ -33,17 +33,17 @@ class Looks:
         self.readers = [reader_of(look, event, stages, ahead=ahead) for look in made.inputs]
         self.run = compile_expr(made.expr, made.schema)
 
-    def value(self, row: tuple[Any, ...], taken: Taken, rows: Rows) -> Any:
+    def value(self, row: tuple[Any, ...], taken: EventPath, rows: Rows) -> Any:
         """The value of the expression for an event, and what was taken before."""
         return self.run((*row, *(read(taken, rows) for read in self.readers)))
 
 
-def place_of(look: Navigation, stages: tuple[str, ...], *, ahead: bool) -> Callable[[Taken], int]:
+def position_of(look: Navigation, stages: tuple[str, ...], *, ahead: bool) -> Callable[[EventPath], int]:
     """Where among the events of a run a look finds its event; -1 where it finds none."""
     stage = stages.index(look.variable) if look.variable in stages else -1
     offset, step, is_first = look.offset, look.step, look.look is Look.FIRST
 
-    def place(taken: Taken) -> int:
+    def position(taken: EventPath) -> int:
         if stage < 0:
             last = len(taken) - 1 + (1 if ahead and step else 0)
             at = offset if is_first else last - offset
@@ -55,7 +55,7 @@ def place_of(look: Navigation, stages: tuple[str, ...], *, ahead: bool) -> Calla
         at += step
         return at if 0 <= at < len(taken) else -1
 
-    return place
+    return position
 
 
 def reader_of(look: Navigation, event: Schema, stages: tuple[str, ...], *, ahead: bool) -> Reader:
@@ -63,10 +63,10 @@ def reader_of(look: Navigation, event: Schema, stages: tuple[str, ...], *, ahead
     if look.aggregate is not None:
         return _aggregate(look.aggregate, look.variable, event, stages)
     assert look.value is not None
-    place, value = place_of(look, stages, ahead=ahead), compile_expr(look.value, value_schema(event))
+    position, value = position_of(look, stages, ahead=ahead), compile_expr(look.value, value_schema(event))
 
-    def read(taken: Taken, rows: Rows) -> Any:
-        at = place(taken)
+    def read(taken: EventPath, rows: Rows) -> Any:
+        at = position(taken)
         return None if at < 0 else value((*rows[taken[at][1]], stages[taken[at][0]]))
 
     return read
@@ -78,7 +78,7 @@ def _aggregate(aggregate: Aggregate, variable: str, event: Schema, stages: tuple
         return lambda taken, rows: sum(1 for each, _ in taken if stage < 0 or each == stage)
     fold = _folded(aggregate, event)
 
-    def read(taken: Taken, rows: Rows) -> Any:
+    def read(taken: EventPath, rows: Rows) -> Any:
         return fold([(*rows[at], stages[each]) for each, at in taken if stage < 0 or each == stage])
 
     return read

@@ -45,14 +45,14 @@ class Masks:
         """Compiles all tests; the mask of those that look at the event alone."""
         plain = 0
         for at, test in enumerate(self.node.automaton.tests):
-            made, sieve = self.node.tested(at, self.event), self.node.sieve(at, self.event)
+            made, condition = self.node.tested(at, self.event), self.node.filter_of(at, self.event)
             if isinstance(test.condition, Predicate) and not test.condition.sees_taken:
                 self.functions[at] = test.condition.function
                 plain |= 1 << at
-            elif sieve is None:
+            elif condition is None:
                 self.always |= 1 << at
             else:
-                self._compile(at, sieve)
+                self._compile(at, condition)
                 plain |= 1 << at if made is not None and made.is_plain else 0
         return plain
 
@@ -97,7 +97,7 @@ class TakenEvents(dict[str, list[Any]]):
         return []
 
 
-class Asking:
+class RunTests:
     """The tests of a pattern that look at what was taken before."""
 
     def __init__(self, node: Match, event: Schema, plain: int) -> None:

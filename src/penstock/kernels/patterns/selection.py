@@ -17,8 +17,8 @@ from penstock.graph.nodes.match import TIMED_OUT_AT, Match
 from penstock.graph.patterns.conditions import Look, Navigated, Navigation, navigated
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
-from penstock.kernels.patterns.looks import place_of, reader_of, simple_field
-from penstock.kernels.patterns.walk import Found, events_of
+from penstock.kernels.patterns.looks import position_of, reader_of, simple_field
+from penstock.kernels.patterns.walk import RunEvents, events_of
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -42,10 +42,10 @@ class Events:
         return list(zip(*columns, strict=True)) if columns else [()] * self.table.num_rows
 
 
-class Taken:
+class MatchEvents:
     """What several matches have taken."""
 
-    def __init__(self, found: Sequence[Found], stages: tuple[str, ...]) -> None:
+    def __init__(self, found: Sequence[RunEvents], stages: tuple[str, ...]) -> None:
         self.lists = [events_of(each.taken) for each in found]
         self.at = [each.at for each in found]
         self.stages = stages
@@ -67,8 +67,8 @@ class Taken:
         """The event that a look finds in each, by number."""
         if look.variable in self.stages and not look.offset and not look.step:
             return pa.array(self._ends(self.stages.index(look.variable), look.look is Look.LAST), pa.int64())
-        place = place_of(look, self.stages, ahead=False)
-        return pa.array([each[at][1] if (at := place(each)) >= 0 else None for each in self.lists], pa.int64())
+        position = position_of(look, self.stages, ahead=False)
+        return pa.array([each[at][1] if (at := position(each)) >= 0 else None for each in self.lists], pa.int64())
 
     def _ends(self, stage: int, last: bool) -> list[int | None]:
         """The first or last event of a stage in each."""
@@ -77,7 +77,7 @@ class Taken:
         return [next((at for mine, at in each if mine == stage), None) for each in self.lists]
 
 
-class TakenInChains(Taken):
+class ChainEvents(MatchEvents):
     """What the runs of a plain sequence have taken, as a table of events by stage."""
 
     def __init__(self, paths: IntArray, at: list[int], stages: tuple[str, ...]) -> None:
@@ -119,7 +119,7 @@ class Selection:
         items = node.select or ()
         self.items = [(name, navigated(written, event, self.stages)) for name, written in items]
 
-    def batch(self, taken: Taken, events: Events, schema: Schema) -> pa.RecordBatch:
+    def batch(self, taken: MatchEvents, events: Events, schema: Schema) -> pa.RecordBatch:
         """Matches as records of a schema, which ends with the time at which time was up if it has that."""
         arrays = self._default(taken, events) if self.node.select is None else self._selected(taken, events)
         if TIMED_OUT_AT in schema:
@@ -131,7 +131,7 @@ class Selection:
         ]
         return pa.RecordBatch.from_arrays(cast, schema=wanted)
 
-    def _default(self, taken: Taken, events: Events) -> list[Any]:
+    def _default(self, taken: MatchEvents, events: Events) -> list[Any]:
         """The key, from when to when, and the events of each stage."""
         keys = [_at(events.table, key, taken.last) for key in self.node.keys if key != ALL]
         times = np.array(events.times)
@@ -141,14 +141,14 @@ class Selection:
         )
         return [*keys, *bounds, *(_lists(taken, stage, records) for stage in range(len(self.stages)))]
 
-    def _selected(self, taken: Taken, events: Events) -> list[Any]:
+    def _selected(self, taken: MatchEvents, events: Events) -> list[Any]:
         made = []
         for _, item in self.items:
             columns = [self._look(look, taken, events) for look in item.inputs]
             made.append(self._item(item, columns, taken, events))
         return made
 
-    def _look(self, look: Navigation, taken: Taken, events: Events) -> Any:
+    def _look(self, look: Navigation, taken: MatchEvents, events: Events) -> Any:
         """The column of a look."""
         field = simple_field(look)
         if field:
@@ -157,7 +157,7 @@ class Selection:
         rows = events.rows if look.value is not None or _reads(look) else ()
         return pa.array([read(each, rows) for each in taken.lists], arrow_type(look.type))
 
-    def _item(self, item: Navigated, looks: list[Any], taken: Taken, events: Events) -> Any:
+    def _item(self, item: Navigated, looks: list[Any], taken: MatchEvents, events: Events) -> Any:
         """The column of a field, over the fields of the last event and what it looks at."""
         if isinstance(item.expr, Column):
             at = item.schema.names.index(item.expr.name) - len(self.event.names)
@@ -185,7 +185,7 @@ def _at(table: pa.Table, name: str, at: IntArray) -> pa.Array:
     return _one(table.column(name)).take(pa.array(at))
 
 
-def _lists(taken: Taken, stage: int, records: pa.StructArray) -> pa.Array:
+def _lists(taken: MatchEvents, stage: int, records: pa.StructArray) -> pa.Array:
     """The events of one stage in each match, as lists."""
     flat: list[int] = []
     offsets = [0]

@@ -16,7 +16,7 @@ from penstock.kernels.records.arrow import arrow_type
 NUMBER = pa.int32()
 LINK = pa.struct([pa.field("stage", NUMBER), pa.field("event", NUMBER), pa.field("before", NUMBER)])
 RUN = pa.struct([pa.field("state", NUMBER), pa.field("first", NUMBER), pa.field("taken", NUMBER)])
-Kept = tuple[list[dict[str, Any]], list[dict[str, int]], list[dict[str, int]], list[dict[str, int]]]
+StoredRuns = tuple[list[dict[str, Any]], list[dict[str, int]], list[dict[str, int]], list[dict[str, int]]]
 """Events, links, runs, and matches that wait for earlier runs."""
 
 
@@ -31,7 +31,7 @@ def columns_of(event: Schema, fields: tuple[str, ...]) -> tuple[Column, ...]:
     )
 
 
-class Packing:
+class RunPacker:
     """Numbers the events and links that the runs of one key hold."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Packing:
         }
 
 
-def unpacked(kept: Kept, begin: int) -> tuple[list[Run], list[Run]]:
+def unpacked(kept: StoredRuns, begin: int) -> tuple[list[Run], list[Run]]:
     """The runs and waiting matches of a key whose events have the numbers from `begin` on."""
     _, links, runs, done = kept
     made: list[Link] = []

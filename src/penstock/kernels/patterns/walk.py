@@ -21,7 +21,7 @@ ENDLESS = FOREVER + 1
 """The time of a run that no time ends."""
 
 
-class Found(NamedTuple):
+class RunEvents(NamedTuple):
     """A match, or a run whose time was up: the number of its key, what it has taken, and when its time was up."""
 
     key: int
@@ -56,10 +56,10 @@ class Walk:
     masks: list[int]
     asked: Asked | None = None
     reports: bool = True
-    matches: list[Found] = field(default_factory=list)
-    timed_out: list[Found] = field(default_factory=list)
+    matches: list[RunEvents] = field(default_factory=list)
+    timed_out: list[RunEvents] = field(default_factory=list)
     limit: RunLimit | None = None
-    dropped: list[Found] = field(default_factory=list)
+    dropped: list[RunEvents] = field(default_factory=list)
     expired: int = 0
     """How many runs have timed out."""
     pruned: int = 0
@@ -107,10 +107,10 @@ class Walk:
                         elif what == TAKE:
                             fresh.append((target, run[1], (stage, at, run[2])))
                         elif what == MATCH:
-                            matches.append(Found(key, (stage, at, run[2])))
+                            matches.append(RunEvents(key, (stage, at, run[2])))
                         else:
                             assert run[2] is not None
-                            matches.append(Found(key, run[2]))
+                            matches.append(RunEvents(key, run[2]))
                 runs = fresh
             outcome = first_known.get(mask)
             if outcome is None:
@@ -119,7 +119,7 @@ class Walk:
                 if what == TAKE:
                     runs.append((target, at, (stage, at, None)))
                 elif what == MATCH:
-                    matches.append(Found(key, (stage, at, None)))
+                    matches.append(RunEvents(key, (stage, at, None)))
         return runs
 
     def expire_plain(self, key: int, runs: list[Run], time: int) -> list[Run]:
@@ -139,7 +139,7 @@ class Walk:
     def _expired(self, key: int, run: Run) -> None:
         assert run[2] is not None
         if run[0] in self.pending:
-            self.matches.append(Found(key, run[2], self.deadline(run)))
+            self.matches.append(RunEvents(key, run[2], self.deadline(run)))
         else:
             self._time_out(key, run)
 
@@ -147,7 +147,7 @@ class Walk:
         assert run[2] is not None
         self.expired += 1
         if self.reports:
-            self.timed_out.append(Found(key, run[2], self.deadline(run)))
+            self.timed_out.append(RunEvents(key, run[2], self.deadline(run)))
 
     def key(self, key: int, begin: int, end: int, runs: RunQueue, done: RunQueue) -> RunQueue:
         """The runs of a key after events, in the general case. `done` are matches that wait for runs which began before them."""
@@ -168,7 +168,7 @@ class Walk:
             )
         begun = sorted((run for run in runs if run[2] is not None), key=lambda run: run[1])
         oldest = begun[: len(begun) - limit.runs]
-        self.dropped += [Found(key, run[2]) for run in oldest if run[2] is not None]
+        self.dropped += [RunEvents(key, run[2]) for run in oldest if run[2] is not None]
         gone = {id(run) for run in oldest}
         runs.drop(lambda run: id(run) in gone)
 
@@ -193,7 +193,7 @@ class Walk:
         else:
             for _, _, taken in found:
                 assert taken is not None
-                self.matches.append(Found(key, taken))
+                self.matches.append(RunEvents(key, taken))
         return fresh
 
     def _outcome(self, state: int, at: int, taken: Last) -> Outcome:
@@ -233,7 +233,7 @@ class Walk:
             assert run[2] is not None
             self._prune(run[2], runs, done)
             at = self.deadline(run) if run[0] in self.pending else 0
-            self.matches.append(Found(key, run[2], at))
+            self.matches.append(RunEvents(key, run[2], at))
 
     def _prune(self, taken: Link, runs: RunQueue, done: RunQueue) -> None:
         edge = self._edge(taken)
