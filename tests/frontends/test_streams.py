@@ -337,7 +337,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         rf"{STEP}: 'out' is the main output",
         lambda f, s: s.flat_map("step", same, "a int", side={"out": "a int"}),
     ),
-    (SchemaError, rf"{STEP}: .*more expected", lambda f, s: s.map_batches("step", same, "a")),
+    (SchemaError, rf"{STEP}: .*expected more", lambda f, s: s.map_batches("step", same, "a")),
     # expressions
     (ExpressionError, rf"{STEP}: no column 'wrod'; did you mean 'word'\?", lambda f, s: s.select("step", "wrod")),
     (ExpressionError, rf"{STEP}: cannot read the expression", lambda f, s: s.select("step", "n +")),

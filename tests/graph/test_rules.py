@@ -44,7 +44,7 @@ def test_a_rule_prints_as_it_is_written(text: str) -> None:
         ("amount > 5 do stop", 1, 1, "expected if or do"),
         ("if amount >\n do stop", 2, 5, ""),
         ("do\n  emmit to x", 2, 3, "expected an action (emit to"),
-        ("do emit to x(a b)", 1, 16, "')' expected"),
+        ("do emit to x(a b)", 1, 16, "expected ')'"),
         ("do stop priority high", 1, 18, "expected a whole number"),
         ("do alert(high)", 1, 10, "expected a text in quotes"),
         ("do alert('a', 'b', 'c')", 1, 9, "an alert has a severity and a text"),

@@ -67,13 +67,13 @@ def test_other_spellings_of_a_type(text: str, shown: str) -> None:
     "text, message",
     [
         ("strng", r"unknown type 'strng' in the schema 'strng'; did you mean 'string'"),
-        ("array<int", r"'>' expected, got 'its end'"),
-        ("array", r"'<' expected"),
-        ("map<int>", r"',' expected, got '>'"),
+        ("array<int", r"expected '>', got 'its end'"),
+        ("array", r"expected '<'"),
+        ("map<int>", r"expected ',', got '>'"),
         ("int string", r"cannot read the type 'int string': 'string' is left over"),
         ("struct<a:int not nul>", r"NOT must be followed by NULL"),
         ("int!", r"unexpected '!'"),
-        ("", r"more expected"),
+        ("", r"expected more"),
     ],
 )
 def test_a_type_that_cannot_be_read_says_why(text: str, message: str) -> None:

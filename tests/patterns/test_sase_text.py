@@ -88,7 +88,7 @@ def test_strategies(strategy: str, link: Contiguity, inner: Contiguity, preferen
         ("PATTERN SEQ(!(A a), B b)", 1, 17, "an event first"),
         ("PATTERN SEQ(A a, !(B b))", 1, 15, "when time is up"),
         ("PATTERN SEQ(A a) WHERE x > 3", 1, 24, "names a variable"),
-        ("PATTERN SEQ(A a) WHERE a.x >", 1, 29, "a value expected"),
+        ("PATTERN SEQ(A a) WHERE a.x >", 1, 29, "expected a value"),
         ("PATTERN SEQ(A a, !(B b), C c) WHERE b.x = c.x WITHIN 3", 1, 37, "may look only at events before it"),
         ("PATTERN SEQ(A a) WHERE skip_till_some_match(a) { a.x }", 1, 48, "got '{'"),
         ("PATTERN SEQ(A a) WITHIN soon", 1, 25, "a span of time"),

@@ -216,7 +216,7 @@ def test_windows_over_a_table_have_all_of_this_too(same: Case) -> None:
         ("upper(what)", "must be an aggregate"),
         ("sum(what) / 2", "needs a number"),
         ("last(map(n, what))", "maps have none"),
-        ("count(*) filter (n > 1)", "'WHERE' expected"),
+        ("count(*) filter (n > 1)", "expected 'WHERE'"),
     ],
 )
 def test_a_wrong_expression_over_aggregates_is_refused(written: str, says: str) -> None:

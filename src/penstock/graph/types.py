@@ -176,7 +176,7 @@ class DdlReader:
         token = self.peek()
         if not token or (expected and token != expected):
             wanted = repr(expected) if expected else "more"
-            raise SchemaError(f"cannot read the schema {self.text!r}: {wanted} expected, got {token or 'its end'!r}")
+            raise SchemaError(f"cannot read the schema {self.text!r}: expected {wanted}, got {token or 'its end'!r}")
         self.at += 1
         return token
 

@@ -115,7 +115,7 @@ class Reader:
     def expect(self, word: str) -> None:
         """Take this word; an error when something else stands here."""
         if not self.found(word):
-            raise self.error(f"{word.upper()!r} expected, got {self.next.text or 'the end'!r}")
+            raise self.error(f"expected {word.upper()!r}, got {self.next.text or 'the end'!r}")
 
     def aliased(self) -> Expr:
         """An expression and perhaps its name."""
@@ -125,7 +125,7 @@ class Reader:
     def name(self) -> str:
         """A plain or quoted name."""
         if self.next.kind not in ("name", "quoted"):
-            raise self.error(f"a name expected, got {self.next.text or 'the end'!r}")
+            raise self.error(f"expected a name, got {self.next.text or 'the end'!r}")
         return self.take().text
 
     def expr(self, power: int = 0) -> Expr:
@@ -207,7 +207,7 @@ class Reader:
         """What can begin an expression."""
         token = self.next
         if token.kind == "end":
-            raise self.error("a value expected, got the end")
+            raise self.error("expected a value, got the end")
         if token.kind in ("number", "string", "raw", "bytes"):
             return self.constant()
         if token.kind == "quoted":
@@ -241,7 +241,7 @@ class Reader:
             return self.expr(_UNARY)
         if token.word == "!":
             return Call("not", (self.expr(_NOT),))
-        raise self.error(f"a value expected, got {token.text!r}", token.at)
+        raise self.error(f"expected a value, got {token.text!r}", token.at)
 
     def word(self) -> Expr:
         """What begins with a plain word: a keyword, a call or a column."""
@@ -252,7 +252,7 @@ class Reader:
         if word in ("like", "rlike", "ilike") and self.after.word == "(":
             return self.call(self.take())
         if word in KEYWORDS:
-            raise self.error(f"a value expected, got the keyword {self.next.text!r}; a column of that name needs `...`")
+            raise self.error(f"expected a value, got the keyword {self.next.text!r}; a column of that name needs `...`")
         if word in _TYPED and self.after.kind in ("string", "raw"):
             return self.typed()
         if word == "interval" and (self.after.kind in ("number", "string") or self.after.word == "-"):
@@ -324,7 +324,7 @@ class Reader:
             whens.append((given if subject is None else Call("=", (subject, given)), self.expr()))
         otherwise = self.expr() if self.found("else") else None
         if not whens:
-            raise self.error(f"'WHEN' expected, got {self.next.text or 'the end'!r}")
+            raise self.error(f"expected 'WHEN', got {self.next.text or 'the end'!r}")
         self.expect("end")
         return Case(tuple(whens), otherwise)
 
@@ -364,7 +364,7 @@ class Reader:
         """A type, spelled as in a schema."""
         start = self.next.at
         if self.next.kind != "name":
-            raise self.error(f"a type expected, got {self.next.text or 'the end'!r}")
+            raise self.error(f"expected a type, got {self.next.text or 'the end'!r}")
         self.take()
         if self.next.word in ("(", "<"):
             self.skip_group()
