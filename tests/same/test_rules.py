@@ -258,3 +258,24 @@ def test_rules_by_key_change_and_what_was_switched_stays(same: Case) -> None:
     }
     cuts = {"changes": [2], "payments": [2, 4]}
     same.check(flow, inputs, {"found": [("a", 900), ("b", 901)]}, cuts=cuts)
+
+
+def test_a_table_of_rules_is_a_source_of_changes(same: Case) -> None:
+    """The rows of a table are the rules: what goes from it goes from the set."""
+    flow = ps.Flow("table")
+    rows = flow.source("rows", ps.items([], "op string, rule string, text string, enabled boolean"))
+    payments = flow.source("payments", ps.items([], PAYMENTS))
+    table = rows.as_table("table", "rule")
+    found = payments.rules("fraud", [], streams={"found": "card string"}, changes=table)
+    found.found.sink("found", ps.console())
+    inputs: dict[str, list[Any]] = {
+        "rows": [
+            ("insert", "big", "if amount > 500 do emit to found(card)", True),
+            ("insert", "gone", "do emit to found(card)", True),
+            ("insert", "off", "do emit to found(card)", False),
+            ("delete", "gone", None, None),
+            ("update_after", "big", "if amount > 800 do emit to found(card)", True),
+        ],
+        "payments": [("x", 1, "CH"), *RECORDS],
+    }
+    same.check(flow, inputs, {"found": [("a",)]}, cuts={"rows": [5], "payments": [4]})

@@ -9,7 +9,7 @@ from penstock.errors import NameTaken, SchemaError, UnknownName, nearest
 from penstock.graph import types as t
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.compose import add_broadcast
-from penstock.graph.expr import Call, Cast, Column, Literal
+from penstock.graph.expr import Call, Cast, Column, Expr, Literal
 from penstock.graph.ids import child
 from penstock.graph.logic.lookup import LookUp
 from penstock.graph.nodes import AsTable, Changelog, Endpoint, JoinStatic, Port, Select, Sink, Union
@@ -182,9 +182,14 @@ def _change_columns(schema: Schema) -> Columns:
             raise SchemaError(
                 f"changes of rules have the fields rule and text, and perhaps op, enabled, by and at; got ({schema})"
             )
-    return tuple(
-        (f.name, Cast(Column(f.name) if f.name in schema else Literal(None, t.NULL), f.type)) for f in CHANGES.fields
-    )
+    return tuple((f.name, _change_column(schema, f)) for f in CHANGES.fields)
+
+
+def _change_column(schema: Schema, wanted: t.Field) -> Expr:
+    if wanted.name not in schema:
+        return Cast(Literal(None, t.NULL), wanted.type)
+    same = schema.field(wanted.name).type == wanted.type
+    return Column(wanted.name) if same else Cast(Column(wanted.name), wanted.type)
 
 
 def _check_posts(step: ApplyRules, posts: Mapping[str, Endpoint]) -> None:
