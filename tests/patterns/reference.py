@@ -157,7 +157,7 @@ class Reference:
 
 
 def is_defined(parts: list[Part], is_inner: bool = False) -> bool:
-    """Whether the definition leaves no doubt. Left out is where engines differ: loops, groups and what may be empty inside of a group, greedy with an upper bound,
+    """Whether the definition leaves no doubt. Left out is where engines differ: loops, groups and what may be empty inside of a group, greedy with an upper bound or an end,
     what may be empty beside an absence or a greedy loop, and an absence or a bound of time beside any of these."""
     return all(_is_clear(parts, at, is_inner) for at in range(len(parts)))
 
@@ -168,7 +168,7 @@ def _is_clear(parts: list[Part], at: int, is_inner: bool) -> bool:
         simple = not may_be_empty(part) and not (is_inner and _is_loop(part))
         return simple and is_defined(part.get("group", []), is_inner=True)
     if part.get("greedy"):
-        clear = part["times"][1] is None and not may_be_empty(part)
+        clear = part["times"][1] is None and not part.get("until") and not may_be_empty(part)
         return clear and not any(may_be_empty(each) or _is_absence(each) for each in after[:1])
     if _is_absence(part):
         beside = (*before, *after[:1])
