@@ -104,8 +104,12 @@ def in_pandas(spark: SparkSession, path: str, out: Path) -> None:
                 else:
                     found += [(key[0], a, b, ts) for a, b in runs if b is not None and b is not pd.NaT]
                     runs = [(a, b) for a, b in runs if b is None or b is pd.NaT]
-            self.runs.put(runs)
-            yield pd.DataFrame(found, columns=["k", "a", "b", "c"])
+            if runs:
+                self.runs.put(runs)
+            else:
+                self.runs.clear()
+            if found:
+                yield pd.DataFrame(found, columns=["k", "a", "b", "c"])
 
         def close(self) -> None:
             pass
