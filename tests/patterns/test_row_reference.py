@@ -22,7 +22,7 @@ from penstock.graph.times import to_moment
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.patterns.rows import automaton, search
 from tests.kernels.hosts import SECOND, Record, hostile, in_one_batch
-from tests.patterns.row_cases import CONDITIONS, MEASURES, PLAIN, SUBSETS, TREES, RowCase, cases
+from tests.patterns.row_cases import CONDITIONS, MEASURES, PLAIN, SUBSETS, TREES, RowCase, cases, with_all
 
 SKIPS = {
     "past last row": Skip.PAST_LAST,
@@ -112,6 +112,14 @@ def test_matches_are_those_of_the_definition(case: RowCase, seed: int) -> None:
 @settings(CALM, max_examples=400)
 def test_matches_with_conditions_that_look_back_are_those_of_the_definition(case: RowCase, seed: int) -> None:
     check(case, seed)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_partial_match_waits_for_the_rows_that_its_measures_look_at(seed: int) -> None:
+    """However the input is cut: a row is not known to have none after it before the input ends."""
+    at = next(at for at, (text, _) in enumerate(MEASURES) if text == "next(last(U.n), 2)")
+    rows = ((0, 0), (0, 0), (0, 0), (0, 0), (0, 1))
+    check(RowCase(with_all(read_rows("A A")), {}, (at,), "one", ("past last row", ""), 2, 1, (rows,)), seed)
 
 
 @pytest.mark.slow

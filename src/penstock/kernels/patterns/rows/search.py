@@ -116,8 +116,9 @@ class RowSearch:
                 self.starts, budget = self.reach.starts(rows.masks, at, known, is_closed=now.has_ended), ENDLESS
                 continue
             outcome = self._find(rows, key, at, known, progress, now)
-            end = at + len(outcome.labels or ()) + self.ahead_of_match
-            if outcome is WAITING or (outcome.labels is not None and end > key.stop and not now.has_ended):
+            emitted = outcome.labels if timed_out is None or outcome.labels is not None else outcome.partial or None
+            is_cut = emitted is not None and at + len(emitted) + self.ahead_of_match > key.stop
+            if outcome is WAITING or (is_cut and not now.has_ended):
                 return
             self._settle(outcome, at, key, progress, found, timed_out)
 
