@@ -24,7 +24,7 @@ def test_the_public_names() -> None:
 
 def test_importing_penstock_loads_nothing_heavy() -> None:
     """No Spark, Arrow, pandas or command line behind `import penstock`."""
-    check = "import sys, penstock; print([m for m in ('pyspark','pyarrow','pandas','numpy','typer','rich') if m in sys.modules])"
+    check = "import sys, penstock; print([m for m in ('pyspark','pyarrow','pandas','numpy','typer','rich','yaml','lark') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.errors import ExpressionError, FlowError
-from penstock.frontends.rules.yaml_rules import rules_of_yaml
 from penstock.graph.caller import user_line
 from penstock.graph.rules.rule import Rule, RuleSet, rule_set
 from penstock.graph.rules.text import parse_rules
@@ -48,6 +47,8 @@ def rules_of_file(path: Path) -> RuleSet:
     except OSError as error:
         raise FlowError(f"the rules {path} cannot be read: {error.strerror or error}") from None
     if path.suffix in _YAML:
+        from penstock.frontends.rules.yaml_rules import rules_of_yaml
+
         return rules_of_yaml(text, str(path))
     try:
         return parse_rules(text, str(path))

@@ -1,15 +1,17 @@
 """Rules in YAML: a list of rules, each checked against the keys that a rule has; errors name the line and the column.
 
+```yaml
 rules:
-- name: big
-on: payments
-if: amount > 500
-do:
-- alert('high', 'card {card} paid {amount}')
-- emit to suspicious
-priority: 3
-- name: small
-rule: if amount < 5 do emit to small
+  - name: big
+    on: payments
+    if: amount > 500
+    do:
+      - alert('high', 'card {card} paid {amount}')
+      - emit to suspicious
+    priority: 3
+  - name: small
+    rule: if amount < 5 do emit to small
+```
 """
 
 from __future__ import annotations
