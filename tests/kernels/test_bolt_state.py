@@ -166,3 +166,51 @@ def test_the_driver_steps_through_a_topology() -> None:
     driver.push("words", "a", "b")
     assert len(driver.barrier()["out"]) == 2
     driver.close()
+
+
+class Ending(Bolt):
+    """Emits at the end of each batch what it has seen in it."""
+
+    outputs = {"default": "batch bigint, n bigint", "words": "word string"}
+
+    def prepare(self, context: TaskContext) -> None:
+        self._seen: list[str] = []
+        self.batches = 0
+
+    def process(self, tup: Any) -> None:
+        self._seen.append(tup.word)
+
+    def end_batch(self, batch: int) -> Any:
+        self.batches += 1
+        seen, self._seen = self._seen, []
+        self.emit((batch, len(seen)))
+        return [ps.to("words", word) for word in seen]
+
+
+def test_a_bolt_hears_of_the_end_of_each_batch_with_its_id() -> None:
+    top = ps.Topology("ends")
+    top.spout("words", ps.items([], "word string"))
+    top.bolt("end", Ending).shuffle("words")
+    top.sink("counts", ps.console(), from_="end")
+    top.sink("out", ps.console(), from_="end", stream="words")
+    driver = Driver(top)
+    driver.push("words", "a", "b")
+    driver.crash()
+    driver.barrier()
+    driver.push("words", "c")
+    results = driver.barrier()
+    assert results["counts"] == [(0, 2), (1, 1)]
+    assert results["out"] == [("a",), ("b",), ("c",)]
+
+
+def test_an_error_at_the_end_of_a_batch_names_the_bolt() -> None:
+    class Broken(Ending):
+        def end_batch(self, batch: int) -> Any:
+            raise ValueError("no end")
+
+    top = ps.Topology("ends")
+    top.spout("words", ps.items([], "word string"))
+    top.bolt("end", Broken).shuffle("words")
+    driver = Driver(top)
+    with pytest.raises(StepError, match="end of batch 0 in task 0"):
+        driver.barrier()

@@ -64,6 +64,8 @@ class Context:
     timers: Callable[[str], Timers] = _nothing
     scratch: Callable[[], KeyedState] = lambda: _nothing("scratch")
     """State that lives for one batch."""
+    batch: Callable[[], int] = lambda: 0
+    """The id of the batch at hand; a batch that runs again has the same."""
     reuses: bool = False
     """Whether what a step has opened, such as an HTTP client, serves the next task of this process too."""
 

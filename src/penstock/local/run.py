@@ -129,7 +129,7 @@ class LocalRun:
 
     def _context(self) -> Context:
         kept = (self._state, self._table, self._timers)
-        return Context(0, 1, self.clock, *kept, scratch=MemoryState)
+        return Context(0, 1, self.clock, *kept, scratch=MemoryState, batch=lambda: self.batches)
 
     def _kernel(self, node: Node) -> Kernel:
         graph = self.program.graph

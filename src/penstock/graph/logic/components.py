@@ -317,6 +317,16 @@ class Bolt(Component):
         """
         raise NotImplementedError
 
+    def end_batch(self, batch: int) -> Iterable[Any] | None:
+        """Called at the end of each batch of each task, after its last tuple; it may emit. A bolt without it is not called.
+
+        Args:
+            batch: the id of the batch; one that runs again has the same.
+
+        Returns:
+            Any number of records, or None.
+        """
+
     def merge(self, other: dict[str, Any]) -> None:
         """Takes over the state of a task that is no more, when a bolt goes on with fewer tasks.
 

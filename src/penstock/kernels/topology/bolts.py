@@ -192,6 +192,17 @@ class Task:
                     else:
                         add(record, DEFAULT, None, None)
 
+    def end(self, batch: int) -> None:
+        """Tells the instance that the batch is over."""
+        self.touched = True
+        self.collector.current = None
+        try:
+            for record in self.logic.end_batch(batch) or ():
+                tagged = record if type(record) is TaggedRecord else TaggedRecord(DEFAULT, record)
+                self.collector.add(tagged.record, tagged.output, None, None)
+        except Exception as error:
+            raise RecordFailed(self.node, f"the end of batch {batch} in task {self.number}", None, error) from error
+
     def out(self, leaving: bool) -> Iterator[tuple[str, Chunk]]:
         """What was emitted since the last time, by output; `leaving` when it leaves Python next."""
         for stream, given in self.streams.items():
@@ -239,6 +250,8 @@ class BoltKernel(Kernel):
         """Makes the instances, prepares them, and puts back what they kept."""
         node = self.node
         self.alone = context.tasks == node.tasks
+        self.batch = context.batch
+        self.ends_batches = type(node.logic).end_batch is not BoltLogic.end_batch
         mine = [context.task] if self.alone else range(node.tasks)
         self.tasks = {number: Task(node, number) for number in mine}
         self.state = context.state(node.name) if node.keyed else None
@@ -308,12 +321,14 @@ class BoltKernel(Kernel):
             self._task(named[at], list(given.tuples(chunk))[at], at)
 
     def barrier(self) -> Out:
-        """Hands over the state of the tasks that had something to do."""
+        """Ends the batch in every task that wants to know, and hands over the state of the tasks that had something to do."""
         for task in self.tasks.values():
+            if self.ends_batches:
+                task.end(self.batch())
+                yield from task.out(self.leaving and self.alone)
             if self.state is not None and task.touched:
                 self._save(self.state, task)
                 task.touched = False
-        return ()
 
     def _save(self, state: KeyedState, task: Task) -> None:
         kept = kept_attributes(task.logic, self.node.logic)

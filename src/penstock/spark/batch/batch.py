@@ -133,6 +133,7 @@ class BatchRunner:
             frames=dict(given.frames),
             reread=given.reread,
             groups=self.groups,
+            batch=given.batch,
         )
 
     def _claim(self, batch: int) -> Replayed:

@@ -61,6 +61,8 @@ class Lowering:
     reread: Reread = refuse_reread
     groups: int = KEY_GROUPS
     """The number of key groups, which the tasks of a keyed step share."""
+    batch: int = 0
+    """The id of the batch."""
 
     def input(self, node: Node, input_index: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""

@@ -37,7 +37,15 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
     whole = rules_of(at, first) if isinstance(first, WithBroadcast | ApplyRules) and len(first.inputs) > 1 else ()
     function = worker.Stage(
-        digest, packed, at.counts, isinstance(first, Keyed) and not first.stays, bolt, states, times, whole=whole
+        digest,
+        packed,
+        at.counts,
+        isinstance(first, Keyed) and not first.stays,
+        bolt,
+        states,
+        times,
+        whole=whole,
+        batch=at.batch,
     )
     made = mapped(at, frame, function, inside, at.packer.schemas.get(stage.name) or _schema(at, stage))
     at.packer.schemas.setdefault(stage.name, made.schema)

@@ -76,6 +76,8 @@ class Stage:
     """Dead letters that go to steps inside the stage again; of a stage without numbers only one task has any."""
     whole: tuple[tuple[Port, bytes], ...] = ()
     """Streams that every task gets as a whole, before its own records, as Arrow's bytes."""
+    batch: int = 0
+    """The id of the batch."""
 
     @property
     def numbered(self) -> bool:
@@ -153,6 +155,7 @@ class _Task:
             table=self._table,
             timers=self._timers,
             scratch=MemoryState,
+            batch=lambda: self.stage.batch,
             reuses=True,
         )
         self.pipeline.open(made)
