@@ -90,6 +90,7 @@ def test_a_step_says_all_that_is_known_of_it() -> None:
                     {"name": "word", "type": "string", "nullable": True},
                     {"name": "count", "type": "bigint", "nullable": True},
                 ],
+                "mode": "changing",
                 "updates": ["word"],
                 "changes": {"key": ["word"], "deletes": False},
             }
@@ -97,7 +98,10 @@ def test_a_step_says_all_that_is_known_of_it() -> None:
         "parallelism": None,
         "keyed": True,
         "keys": ["word"],
-        "keeps": "",
+        "keeps": "one row per word, for ever",
+        "kept_for_ever": True,
+        "approximate": "",
+        "varying": [],
         "made_by": None,
         "stage": 4,
     }

@@ -15,6 +15,7 @@ from penstock.compiler.rewrites.prune_unused import unused
 from penstock.graph.graph import Graph
 from penstock.graph.ids import parent_of
 from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
+from penstock.graph.nodes.base import FOR_EVER
 from penstock.graph.picture.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 
 
@@ -67,7 +68,8 @@ class _Described:
         made = describe_step(written or node)
         made["inputs"] = [describe_port(p) for p in node.inputs]
         made["runs"] = self._runs(node) or made["runs"]
-        made["keeps"] = node.keeps if self.live else ""
+        made["keeps"] = node.keeps if self.live and node.stores else ""
+        made["kept_for_ever"] = made["keeps"].endswith(FOR_EVER)
         made["made_by"] = None if written else parent_of(node.name)
         made["stage"] = self.numbers.get(node.name)
         return made

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from penstock.graph.aggregates.aggregate import FilteredAggregator
 from penstock.graph.aggregates.calls import AggregateCall
-from penstock.graph.expr import Expr, PythonCall
+from penstock.graph.expr import Call, Expr, PythonCall, Raw, to_text
 from penstock.graph.expr.rewrite import each_of
 
 T = TypeVar("T")
@@ -58,6 +58,27 @@ def _changed(part: object, change: Callable[[Expr], Expr]) -> object:
         condition = change(part.condition)
         return part if condition is part.condition else dataclasses.replace(part, condition=condition)
     return part
+
+
+VARYING = frozenset({
+    "current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "monotonically_increasing_id", "now", "proctime",
+    "rand", "randn", "random", "shuffle", "uuid",
+})  # fmt: skip
+"""Functions that may not answer the same twice; of Python functions and Spark's own SQL nobody knows."""
+
+
+def varying_in(expr: Expr) -> list[str]:
+    """The calls in an expression that may not answer the same twice, as they are written.
+
+    >>> from penstock.graph.expr import as_expr
+    >>> varying_in(as_expr("upper(a)"))
+    []
+    """
+    return [to_text(each) for each in each_of(expr) if _varies(each)]
+
+
+def _varies(expr: Expr) -> bool:
+    return isinstance(expr, PythonCall | Raw) or (isinstance(expr, Call) and expr.name.lower() in VARYING)
 
 
 def calls_in(expr: Expr) -> list[PythonCall]:

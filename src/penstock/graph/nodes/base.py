@@ -132,6 +132,10 @@ COUNT = "__count"
 """The hidden field of a stream of changes: how many of the row are added, or taken back when it is below zero."""
 
 
+FOR_EVER = "for ever"
+"""How the text ends that says what a step keeps, where neither time nor rows that go bound it."""
+
+
 ALL = "__all"
 """The hidden key of totals over all records; it has one value, so it is no part of any key."""
 
@@ -250,8 +254,20 @@ class Node:
 
     @property
     def keeps(self) -> str:
-        """What a step over a table keeps and for how long, for people to read; empty where its kind says it."""
+        """What the step keeps and for how long, for people to read; it ends in `FOR_EVER` where nothing bounds it in time."""
         return ""
+
+    @property
+    def approximate(self) -> str:
+        """Why its answer may differ from the exact one, such as a sketch or a time to live; empty where it is exact."""
+        return ""
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """The functions in its expressions that may not answer the same twice, as they are written."""
+        from penstock.graph.node_expressions import expressions_of, varying_in
+
+        return tuple(dict.fromkeys(name for expr in expressions_of(self) for name in varying_in(expr)))
 
     @property
     def drawing(self) -> tuple[str, ...]:

@@ -12,7 +12,19 @@ from typing import ClassVar, Self
 from penstock.errors import FlowError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
-from penstock.graph.nodes.base import COUNT, LATE, OUT, Changes, Inputs, Node, Output, Settings, TimeField, counted
+from penstock.graph.nodes.base import (
+    COUNT,
+    FOR_EVER,
+    LATE,
+    OUT,
+    Changes,
+    Inputs,
+    Node,
+    Output,
+    Settings,
+    TimeField,
+    counted,
+)
 from penstock.graph.nodes.join import LEFT, RIGHT, Sourced, StreamJoin, without_computed
 from penstock.graph.nodes.keyed import AggregateStep, Fold, Keyed, Reduce
 from penstock.graph.nodes.ordering import BufferedStep
@@ -265,12 +277,17 @@ class TableJoin(StreamJoin):
         return self.keys if self.keys == self.right_keys or not self.outer(RIGHT) else ()
 
     @property
+    def approximate(self) -> str:
+        """Rows that were forgotten find no match any more."""
+        return "" if self.ttl is None else f"what comes after {shown(self.ttl)} without a change finds no match (ttl)"
+
+    @property
     def keeps(self) -> str:
         """Both sides."""
         sides = f"the rows of both sides per {', '.join(self.keys)}"
         if self.ttl is None:
-            return f"{sides}: of tables while they are there, records for ever"
-        return f"{sides}, until none has come or gone for {shown(self.ttl)}; what comes after that finds no match, so the result is approximate"
+            return f"{sides}: of tables while they are there, records {FOR_EVER}"
+        return f"{sides}, until none has come or gone for {shown(self.ttl)}"
 
     def settings(self) -> Settings:
         """The keys, the kind of join, the condition and the time to live."""

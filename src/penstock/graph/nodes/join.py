@@ -12,7 +12,18 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, Raw, to_text
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess, check_broadcast
-from penstock.graph.nodes.base import LATE, Inputs, Node, Output, Settings, TimeField, check_key, label, need_boolean
+from penstock.graph.nodes.base import (
+    FOR_EVER,
+    LATE,
+    Inputs,
+    Node,
+    Output,
+    Settings,
+    TimeField,
+    check_key,
+    label,
+    need_boolean,
+)
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.nodes.window import WINDOW_END, WINDOW_START
@@ -269,6 +280,13 @@ class IntervalJoin(StreamJoin):
             return max((waits[side] for side in (LEFT, RIGHT) if self.outer(side)), default=0)
         return waits[RIGHT] if self.how == "right" else waits[LEFT]
 
+    @property
+    def keeps(self) -> str:
+        """The rows that may still find a match."""
+        return (
+            f"the rows of both sides {self.per_key}, until event time has passed the interval in which a match may come"
+        )
+
     def settings(self) -> Settings:
         """The keys, the kind of join and the interval."""
         return {**super().settings(), "within": f"{signed(self.low)} to {signed(self.high)}"}
@@ -322,6 +340,12 @@ class AsOfJoin(StreamJoin):
         """A left record comes out when the right one is sure."""
         return self.reach[1]
 
+    @property
+    def keeps(self) -> str:
+        """The rows that wait, and those of the right that may still be the nearest."""
+        rows = f"the rows of both sides {self.per_key}, until event time has passed those that may be the nearest"
+        return rows if self.tolerance is not None else f"{rows}; and the newest right row {self.per_key}, {FOR_EVER}"
+
     def settings(self) -> Settings:
         """The keys, the direction and the tolerance."""
         tolerance = {} if self.tolerance is None else {"tolerance": shown(self.tolerance)}
@@ -348,6 +372,11 @@ class WindowJoin(StreamJoin):
         bounds = [t.Field(n, t.TIMESTAMP) for n in (WINDOW_START, WINDOW_END)]
         return Output(self._schema(given, before=bounds), event_time=TimeField(WINDOW_END, -1))
 
+    @property
+    def keeps(self) -> str:
+        """The rows of open windows."""
+        return f"the rows of both sides {self.per_key}, until event time passes {WINDOW_END}"
+
     def settings(self) -> Settings:
         """The keys, the kind of join and the windows."""
         return {**super().settings(), "window": str(self.window)}
@@ -370,6 +399,11 @@ class Rules(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """Keys and rules, pickled."""
         return (Output(_RULES),)
+
+    @property
+    def keeps(self) -> str:
+        """The newest rule of each key."""
+        return f"one rule {self.per_key}, {FOR_EVER}"
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,17 @@ from typing import ClassVar, Self
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import ROWS, Aggregate
-from penstock.graph.aggregates.calls import AggregateCall
+from penstock.graph.aggregates.calls import SKETCHES, AggregateCall
 from penstock.graph.aggregates.results import Results, check_results, split_calls
+from penstock.graph.duration import shown
 from penstock.graph.expr import Column
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.logic.process import check_logic, minds_time
 from penstock.graph.nodes.base import (
+    ALL,
+    FOR_EVER,
     Changes,
     Inputs,
     Node,
@@ -60,6 +63,16 @@ class Keyed(Node):
     def carried_key(self) -> tuple[str, ...]:
         """The fields of what it emits that hold the key of the rows it was made of, as it was; empty where that is not sure."""
         return ()
+
+    @property
+    def per_key(self) -> str:
+        """For whom something is kept: each key, or all records where there is none.
+
+        >>> Keyed("n", (), ("user", "day")).per_key, Keyed("n", (), (ALL,)).per_key
+        ('per user, day', 'for all records')
+        """
+        keys = [key for key in self.keys if key != ALL]
+        return f"per {', '.join(keys)}" if keys else "for all records"
 
     def key_fields(self, given: Inputs) -> tuple[t.Field, ...]:
         """The fields of the key."""
@@ -116,6 +129,18 @@ class AggregateStep(Keyed):
             stream = node.bound((stream,)).outputs[0]
         return stream
 
+    @property
+    def approximate(self) -> str:
+        """The sketches among the aggregates."""
+        found = [f"{a.name}={a}" for a in self.aggregates if a.call in SKETCHES]
+        return f"a sketch: {', '.join(found)}" if found else ""
+
+    @property
+    def kept_values(self) -> str:
+        """What is kept for each group: a row of sums, and the values of what cannot be put together otherwise."""
+        lists = [a.name for a in self.aggregates if a.own is None and _keeps_values(a)]
+        return f"one row, and in it all values for {', '.join(lists)}," if lists else "one row"
+
     def written_aggregates(self) -> Settings:
         """The aggregates by name, as the user wrote them."""
         if self.results:
@@ -133,6 +158,11 @@ class AggregateStep(Keyed):
         names = [name for name, _ in self.results] or [a.name for a in self.aggregates]
         check_names(self.keys, names, "aggregate")
         check_results(self.results, (a.name for a in self.aggregates), self.group)
+
+
+def _keeps_values(aggregate: Aggregate) -> bool:
+    """Whether what an aggregate keeps grows with the values of its group."""
+    return any(part.merge in ("unite", "sorted", "sorted_pairs") for part in aggregate.recipe.parts)
 
 
 def check_names(keys: tuple[str, ...], names: Iterable[str], what: str) -> None:
@@ -179,6 +209,11 @@ class AggregateBy(AggregateStep):
         return self.keys
 
     @property
+    def keeps(self) -> str:
+        """The totals; without anything that ends them they stay."""
+        return f"{self.kept_values} {self.per_key}, {FOR_EVER}"
+
+    @property
     def runs_python(self) -> bool:
         """Python when one of the aggregates is the user's own, or when parts are merged with kept state."""
         return bool(self.combined) or any(a.own is not None for a in self.aggregates)
@@ -205,6 +240,11 @@ class Reduce(Keyed):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The record of each key, emitted again whenever it changes. A key of a table goes with its last row."""
         return (Output(given[0].schema, changes=Changes(self.keys, given[0].changes is not None)),)
+
+    @property
+    def keeps(self) -> str:
+        """The record that the function made last."""
+        return f"one row {self.per_key}, {FOR_EVER}"
 
     def settings(self) -> Settings:
         """The key and the function."""
@@ -233,6 +273,11 @@ class Fold(Keyed):
         """The key and the value, emitted again whenever it changes. A key of a table goes with its last row."""
         changes = Changes(self.keys, given[0].changes is not None)
         return (Output(Schema(self.key_fields(given) + self.schema.fields), changes=changes),)
+
+    @property
+    def keeps(self) -> str:
+        """The running value."""
+        return f"one value {self.per_key}, {FOR_EVER}"
 
     def settings(self) -> Settings:
         """The key and the function."""
@@ -267,6 +312,19 @@ class Process(Keyed):
         if made is None:
             raise SchemaError(f"{self.where} must say what it emits: schema='user string, n bigint'")
         return outputs_with_sides(given[0], made, self.sides)
+
+    @property
+    def keeps(self) -> str:
+        """The cells of the class, and for how long."""
+        cells = self.logic.cells()
+        if not cells:
+            return ""
+        spans = [
+            f"{name} for {shown(cell.ttl)} after it was written" for name, cell in cells.items() if cell.ttl is not None
+        ]
+        others = [name for name, cell in cells.items() if cell.ttl is None]
+        kept = [*spans, *([f"{', '.join(others)} until the class clears it, else {FOR_EVER}"] if others else [])]
+        return f"{self.per_key} {'; '.join(kept)}"
 
     def settings(self) -> Settings:
         """The key and the class."""

@@ -8,11 +8,12 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
+from penstock.graph.duration import shown
 from penstock.graph.expr import Call, Column, Expr, Raw, columns_of, to_text
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
-from penstock.graph.nodes.base import ALL, LATE, OUT, Inputs, Output, Settings, TimeField, follow, has_hidden
+from penstock.graph.nodes.base import ALL, FOR_EVER, LATE, OUT, Inputs, Output, Settings, TimeField, follow, has_hidden
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.patterns.automaton import Automaton, Kind, Test
 from penstock.graph.patterns.compiling import automaton_of
@@ -156,8 +157,8 @@ class Match(Keyed):
 
     def event_schema(self, schema: Schema) -> Schema:
         """The fields of an event, without hidden ones."""
-        shown = tuple(f for f in schema.fields if not f.name.startswith("__"))
-        return schema if len(shown) == len(schema.fields) else Schema(shown, record=schema.record)
+        fields = tuple(f for f in schema.fields if not f.name.startswith("__"))
+        return schema if len(fields) == len(schema.fields) else Schema(fields, record=schema.record)
 
     def selected_fields(self, event: Schema) -> tuple[t.Field, ...]:
         """The fields of a match."""
@@ -184,6 +185,17 @@ class Match(Keyed):
     def stores(self) -> dict[str, str]:
         """The runs of each key with the events they hold, and the events that wait."""
         return {self.name: "values"} | ({} if self.time is None else {self.waiting: "rows"})
+
+    @property
+    def keeps(self) -> str:
+        """The runs, until their time is up."""
+        within = self.pattern.within
+        until = (
+            f"until they match, fail, or {shown(within)} are over"
+            if within
+            else f"until they match or fail, else {FOR_EVER}"
+        )
+        return f"the runs {self.per_key} with the events that they hold, {until}"
 
     @property
     def hold(self) -> int:

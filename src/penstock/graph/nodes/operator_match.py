@@ -9,7 +9,7 @@ from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import ALL, LATE, OUT, Inputs, Output, Settings, TimeField, has_hidden
+from penstock.graph.nodes.base import ALL, FOR_EVER, LATE, OUT, Inputs, Output, Settings, TimeField, has_hidden
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.patterns.operator_conditions import check_conditions, over_match
 from penstock.graph.patterns.operators import OperatorPattern, Timer, Within, walk
@@ -90,6 +90,11 @@ class OperatorMatch(Keyed):
     def waiting(self) -> str:
         """The store of the events that event time has not passed yet."""
         return child(self.name, "waiting")
+
+    @property
+    def keeps(self) -> str:
+        """What the pattern waits for."""
+        return f"what runs {self.per_key} with the events that it holds, until it matches or fails, else {FOR_EVER}"
 
     @property
     def stores(self) -> dict[str, str]:

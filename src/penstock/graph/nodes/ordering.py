@@ -10,7 +10,7 @@ from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import COUNT, LATE, Changes, Inputs, Node, Output, Settings, TimeField, counted
+from penstock.graph.nodes.base import COUNT, FOR_EVER, LATE, Changes, Inputs, Node, Output, Settings, TimeField, counted
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
@@ -62,6 +62,11 @@ def _with_late(given: Inputs) -> tuple[Output, ...]:
     return (Output(given[0].schema, event_time=given[0].event_time), *late)
 
 
+def _seen(within: int | None) -> str:
+    """For how long a key that was seen is kept."""
+    return FOR_EVER if within is None else f"until event time is {shown(within)} past it"
+
+
 @dataclass(frozen=True)
 class Distinct(Keyed):
     """The first record of each key to come; with `within`, again when so much event time lies between."""
@@ -86,6 +91,11 @@ class Distinct(Keyed):
         if given[0].changes is not None and self.within is None:
             return (Output(given[0].schema, changes=Changes(self.keys), event_time=given[0].event_time),)
         return _with_late(given)[: 1 if self.timed_by is None else 2]
+
+    @property
+    def keeps(self) -> str:
+        """The keys that were seen."""
+        return f"one time {self.per_key}, {_seen(self.within)}"
 
     @property
     def stores(self) -> dict[str, str]:
@@ -120,6 +130,11 @@ class BufferedStep(Keyed):
         return _with_late(given)
 
     @property
+    def keeps(self) -> str:
+        """The records that wait."""
+        return "the records that event time has not passed"
+
+    @property
     def stores(self) -> dict[str, str]:
         """The records that wait."""
         return {self.name: "rows"}
@@ -141,6 +156,11 @@ class DistinctInTime(BufferedStep):
     def kept(self) -> str:
         """The store of the keys that were seen."""
         return child(self.name, "kept")
+
+    @property
+    def keeps(self) -> str:
+        """The records that wait, and the keys that were seen."""
+        return f"{super().keeps}, and one time {self.per_key}, {_seen(self.within)}"
 
     @property
     def stores(self) -> dict[str, str]:
@@ -204,6 +224,11 @@ class Top(Keyed):
         """The fields and the rank, a table by key and rank."""
         schema = Schema((*given[0].schema.fields, t.Field(self.into, t.INT)))
         return (Output(schema, changes=Changes((*self.keys, self.into), given[0].changes is not None)),)
+
+    @property
+    def keeps(self) -> str:
+        """The rows that are shown; of records no other can come back."""
+        return f"{self.n} {'row' if self.n == 1 else 'rows'} {self.per_key}, {FOR_EVER}"
 
     def settings(self) -> Settings:
         """The key, how many, and the order."""

@@ -7,9 +7,10 @@ from typing import ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
+from penstock.graph.duration import shown
 from penstock.graph.expr import Column, to_text
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import LATE, Inputs, Output, Settings, TimeField
+from penstock.graph.nodes.base import FOR_EVER, LATE, Inputs, Output, Settings, TimeField
 from penstock.graph.nodes.keyed import Keyed, check_names
 from penstock.graph.nodes.ordering import check_terms, time_of
 from penstock.graph.patterns.conditions import Navigated
@@ -83,6 +84,13 @@ class MatchRows(Keyed):
             return self.timed_by
         found = (name for name, measure in made.measures if is_time(measure, self.timed_by.column))
         return next((replace(self.timed_by, column=name) for name in found), None)
+
+    @property
+    def keeps(self) -> str:
+        """The rows that a match may still need."""
+        within = self.pattern.within
+        until = f"at most {shown(within)}" if within else f"while a match is open, else {FOR_EVER}"
+        return f"the rows {self.per_key} that a match may still need, {until}"
 
     @property
     def hold(self) -> int:

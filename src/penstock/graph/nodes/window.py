@@ -15,6 +15,7 @@ from penstock.graph.logic.capture import check_function
 from penstock.graph.node_expressions import calls_in
 from penstock.graph.nodes.base import (
     ALL,
+    FOR_EVER,
     LATE,
     OUT,
     Changes,
@@ -337,6 +338,20 @@ class Window(AggregateStep):
     def hold(self) -> int:
         """Corrections may come as late as late records may."""
         return self.lateness
+
+    @property
+    def keeps(self) -> str:
+        """What open windows need, until they are over."""
+        return f"{self.kept_values} {self.per_key} and window, {self._kept_until()}"
+
+    def _kept_until(self) -> str:
+        if isinstance(self.spec, CountWindow):
+            return "until the window is full"
+        if isinstance(self.spec, GlobalWindow):
+            return FOR_EVER
+        clock = "the watermark" if self.time is not None else "processing time"
+        end = f"{clock} passes {WINDOW_END}"
+        return f"until {end} + {shown(self.lateness)}" if self.lateness else f"until {end}"
 
     def settings(self) -> Settings:
         """The key, the windows, what is aggregated, and when it is given."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Feedback, Keyed, Node, Output, Port, Sink, Source
+from penstock.graph.nodes.base import FOR_EVER
 from penstock.graph.schema import Schema
 
 VERSION = 1
@@ -51,6 +52,9 @@ def describe_step(node: Node) -> Description:
         "keyed": node.keyed,
         "keys": list(node.keys) if isinstance(node, Keyed) else [],
         "keeps": node.keeps,
+        "kept_for_ever": node.keeps.endswith(FOR_EVER),
+        "approximate": node.approximate,
+        "varying": list(node.varying),
         **inside,
     }
 
@@ -67,7 +71,8 @@ def _output(output: Output) -> Description:
     updates = None if output.updates is None else list(output.updates)
     changes = None if output.changes is None else {"key": updates, "deletes": output.changes.deletes}
     known = {"port": output.name, "schema": str(output.schema), "fields": _fields(output.schema)}
-    return {**known, "updates": updates, "changes": changes}
+    mode = "append-only" if output.changes is None else "changing"
+    return {**known, "mode": mode, "updates": updates, "changes": changes}
 
 
 def _fields(schema: Schema) -> list[Description]:

@@ -9,9 +9,9 @@ from typing import Any
 from penstock.graph.picture.describe import Description
 
 
-def as_text(described: Description, width: int = 100) -> str:
-    """A description (of a graph, or of a plan) for people to read."""
-    writer = _Writer(described, width)
+def as_text(described: Description, width: int = 100, *, modes: bool = False) -> str:
+    """A description (of a graph, or of a plan) for people to read; with `modes` append-only streams and functions that vary are marked too."""
+    writer = _Writer(described, width, modes)
     return "\n".join(writer.lines()).rstrip() + "\n"
 
 
@@ -88,8 +88,8 @@ def _many(count: int, what: str) -> str:
 class _Writer:
     """Writes one description; knows the width of its columns."""
 
-    def __init__(self, described: Description, width: int) -> None:
-        self.described, self.width = described, width
+    def __init__(self, described: Description, width: int, modes: bool = False) -> None:
+        self.described, self.width, self.modes = described, width, modes
         self.steps = {s["name"]: s for s in described["steps"]}
         self.names = min(24, max(len(n) for n in self.steps))
         self.readers: dict[tuple[str, str], list[Description]] = {}
@@ -140,6 +140,11 @@ class _Writer:
         yield from self._wrapped(" " * indent + "  ".join(filter(None, parts)), under + 2)
         if step.get("keeps"):
             yield from self._wrapped(" " * under + f"keeps {step['keeps']}", under + 5)
+        if step.get("approximate"):
+            yield from self._wrapped(" " * under + f"approximate: {step['approximate']}", under + 5)
+        if self.modes and step.get("varying"):
+            said = f"not known to answer the same twice: {', '.join(step['varying'])}"
+            yield from self._wrapped(" " * under + said, under + 5)
         for drawn in step.get("drawing", ()):
             yield from self._wrapped(" " * under + f"| {drawn}", under + 5)
         for output in step["outputs"]:
@@ -165,6 +170,8 @@ class _Writer:
     def _marks(self, step: str, output: Description) -> Iterator[str]:
         if output["changes"] is not None:
             yield _changes(output["changes"])
+        elif self.modes:
+            yield "append-only"
         readers = self.readers.get((step, output["port"]), [])
         if any(s.get("shared") for s in readers):
             yield f"shared by {', '.join(s['to'] for s in readers)}"
