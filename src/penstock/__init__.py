@@ -48,6 +48,7 @@ from penstock.graph.run import RunSpec
 from penstock.graph.schema import Schema
 from penstock.graph.windows import (
     count_window,
+    cumulating,
     every_interval,
     every_records,
     global_window,
@@ -82,6 +83,7 @@ __all__ = [
     "connector",
     "console",
     "count_window",
+    "cumulating",
     "every_interval",
     "every_records",
     "expr",

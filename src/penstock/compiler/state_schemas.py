@@ -23,6 +23,8 @@ from penstock.graph.nodes import (
     MatchRows,
     Node,
     OperatorMatch,
+    Over,
+    OverTable,
     Port,
     Process,
     Reduce,
@@ -54,7 +56,7 @@ Fields = tuple[StateField, ...]
 
 
 KEEP_RECORDS = (
-    Top, TopChanges, Sort, MatchRows, OperatorMatch, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers,
+    Over, OverTable, Top, TopChanges, Sort, MatchRows, OperatorMatch, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers,
 )  # fmt: skip
 """Steps that keep records as they are."""
 
@@ -135,6 +137,8 @@ def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line 
         return (*_over_table(node, graph), *_timed(node.timed_by))
     if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract | FoldChanges | Answers):
         return _over_table(node, graph)
+    if isinstance(node, Over | OverTable):
+        return _over(node, graph)
     if isinstance(node, Match):
         return (*_timed(node.time), *_pattern(node))
     if isinstance(node, Top):
@@ -145,6 +149,12 @@ def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line 
         found = "earliest" if isinstance(node, DistinctInTime) else "first to come"
         return (("record", found), *_timed(node.timed_by), *_optional("span", node.within))
     return _join(node) if isinstance(node, StreamJoin) else ()
+
+
+def _over(node: Over | OverTable, graph: Graph) -> Settings:
+    """What must stay of a step that sees rows over their neighbours: what is kept was made by it."""
+    of_table = _over_table(node, graph) if isinstance(node, OverTable) else _timed(node.timed_by)
+    return (*of_table, *((name, str(value)) for name, value in node.settings().items()))
 
 
 def _in_order(node: Sort | MatchRows | OperatorMatch) -> Settings:

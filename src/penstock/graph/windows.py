@@ -1,4 +1,4 @@
-"""Windows as the user names them: `tumbling("10s")`, `sliding("60s", every="10s")`, `session("5m")`, `count_window(100)`, `global_window()`.
+"""Windows as the user names them: `tumbling("10s")`, `sliding("60s", every="10s")`, `cumulating("1h", every="10m")`, `session("5m")`, ...
 
 All times are microseconds since 1970. A window over time is a pair (start, end); the end is not in it.
 """
@@ -11,7 +11,7 @@ import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import FlowError, nearest
 from penstock.graph.caller import user_line
@@ -20,6 +20,9 @@ from penstock.graph.duration import micros, shown
 from penstock.graph.expr import Cast, Expr, to_text
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
 from penstock.graph.types import BIGINT
+
+if TYPE_CHECKING:
+    from penstock.graph.arrays import IntArray
 
 Span: TypeAlias = tuple[int, int]
 """A window over time: its start and its end, which is not in it."""
@@ -80,6 +83,14 @@ class TimeWindow:
             start -= self.every
         return start
 
+    def late_before(self, mark: int) -> int:
+        """Before which time, on the wall, all windows of a record have ended when event time stands at `mark`."""
+        return self.open_from(mark)
+
+    def begins(self, firsts: IntArray) -> IntArray:
+        """Where windows begin, on the wall, that end a size after `firsts`: there, if all are as long as their size."""
+        return firsts
+
     def spans(self, pane: int) -> list[Span]:
         """The windows that hold a pane.
 
@@ -89,6 +100,40 @@ class TimeWindow:
         last = self.first_in(pane)
         starts = range(last, pane - self.size, -self.every)
         return [(self.time(s), self.time(s + self.size)) for s in starts]
+
+
+@dataclass(frozen=True)
+class CumulatingWindow(TimeWindow):
+    """Windows that share a start, one at every whole `size`, and end at every step of `every` after it, up to the size."""
+
+    def __str__(self) -> str:
+        offset = f" from {shown(self.offset)}" if self.offset else ""
+        zone = f" in {self.timezone}" if self.timezone else ""
+        return f"{shown(self.size)} cumulating by {shown(self.every)}{offset}{zone}"
+
+    def late_before(self, mark: int) -> int:
+        """Before which time, on the wall, all windows of a record have ended when event time stands at `mark`."""
+        first = self.open_from(mark)
+        return first if first in (NEVER, FOREVER) else self._start(first + self.size - self.every)
+
+    def begins(self, firsts: IntArray) -> IntArray:
+        """Where windows begin, on the wall, that end a size after `firsts`."""
+        last = firsts + (self.size - self.every)
+        begins: IntArray = last - (last - self.offset) % self.size
+        return begins
+
+    def spans(self, pane: int) -> list[Span]:
+        """The windows that hold a pane.
+
+        >>> CumulatingWindow(60, 20).spans(20)
+        [(0, 40), (0, 60)]
+        """
+        start = self._start(pane)
+        ends = range(self.first_in(pane) + self.every, start + self.size + 1, self.every)
+        return [(self.time(start), self.time(end)) for end in ends]
+
+    def _start(self, pane: int) -> int:
+        return pane - (pane - self.offset) % self.size
 
 
 @dataclass(frozen=True)
@@ -211,6 +256,33 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: 
             f"windows of {shown(span)} every {shown(step)} are made of too many pieces; take numbers that divide better"
         )
     return TimeWindow(span, step, _offset(offset, step), _zone(timezone))
+
+
+def cumulating(size: Duration, every: Duration, *, offset: Duration = 0, timezone: str = "") -> CumulatingWindow:
+    """Windows that begin together and end one after the other: the day so far, every hour. SQL calls them CUMULATE.
+
+    Args:
+        size: how long the last of them is, such as "1d"; the next ones begin at its end.
+        every: by how much each is longer than the one before it; the size is a multiple of it.
+        offset: moves where windows begin.
+        timezone: a zone such as "Europe/Berlin", by whose clock windows begin and end; else it is UTC.
+
+    Returns:
+        The windows, for `KeyedStream.window`, `Stream.assign_windows` and `Stream.window_join`.
+
+    Raises:
+        FlowError: a span of time or the zone is not one, or the size is no multiple of `every`.
+
+    >>> import penstock as ps
+    >>> str(ps.cumulating("1d", every="1h"))
+    '1d cumulating by 1h'
+    """
+    span, step = _positive(size, "the size of a window"), _positive(every, "every")
+    if span % step or span // step > 10_000:
+        raise FlowError(
+            f"cumulating windows expect a size that is a multiple of every, at most 10,000 times, got {shown(span)} every {shown(step)}"
+        )
+    return CumulatingWindow(span, step, _offset(offset, span), _zone(timezone))
 
 
 def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:

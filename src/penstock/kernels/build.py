@@ -34,7 +34,7 @@ from penstock.kernels.keyed.combine import combine_kernel
 from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
-from penstock.kernels.ordering import ranking, sort
+from penstock.kernels.ordering import over, ranking, sort
 from penstock.kernels.patterns.kernel import MatchKernel
 from penstock.kernels.patterns.operators.kernel import OperatorKernel
 from penstock.kernels.patterns.rows.kernel import MatchRowsKernel
@@ -44,6 +44,7 @@ from penstock.kernels.rules.keyed import KeyedRulesKernel
 from penstock.kernels.scalar_functions import FunctionsKernel
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
+from penstock.kernels.windows.assign import AssignWindowsKernel
 from penstock.kernels.windows.build import window_kernel
 from penstock.kernels.windows.group import window_group_kernel
 
@@ -62,6 +63,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.WithColumns: stateless.SelectKernel,
     n.Where: stateless.WhereKernel,
     n.Explode: stateless.ExplodeKernel,
+    n.AssignWindows: AssignWindowsKernel,
     n.FunctionColumns: FunctionsKernel,
     n.Branch: stateless.BranchKernel,
     n.AggregateBy: aggregate_kernel,
@@ -82,6 +84,8 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Sort: sort.SortKernel,
     n.MatchRows: MatchRowsKernel,
     n.Top: ranking.TopKernel,
+    n.Over: over.OverKernel,
+    n.OverTable: over.OverTableKernel,
     n.OperatorMatch: OperatorKernel,
     n.Match: MatchKernel,
     n.Changelog: log.ChangelogKernel,

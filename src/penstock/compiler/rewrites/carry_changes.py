@@ -16,6 +16,7 @@ from penstock.graph.ids import child
 from penstock.graph.nodes import (
     AggregateBy,
     AsRecords,
+    AssignWindows,
     AsTable,
     Branch,
     BufferedStep,
@@ -33,6 +34,7 @@ from penstock.graph.nodes import (
     MapBatches,
     Node,
     Output,
+    OverTable,
     Port,
     Reduce,
     Repartition,
@@ -66,8 +68,10 @@ from penstock.graph.types import Map as MapType
 
 SAME_ROWS = (Select, WithColumns, Map, Repartition)
 """Steps that make one row of each, after which a proved key may still be one."""
-NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition, EventTime)
+NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition, EventTime, AssignWindows)
 """Steps that carry a further field along as it is."""
+OWN_CHANGES = (TableJoin, OverTable)
+"""Steps that emit signed rows, of records and of tables."""
 PYTHON = (Map, FlatMap, Filter, MapBatches)
 
 
@@ -145,7 +149,7 @@ class _Carrying:
         if isinstance(node, AggregateBy) and self._must_be_signed(port):
             self.signed[port] = port
             return replace(node, counted=True)
-        if isinstance(node, TableJoin):
+        if isinstance(node, OWN_CHANGES):
             self.signed[port] = port
             return replace(node, counted=True)
         return replace(node, counted=True) if isinstance(node, AsTable | Window) and changes.deletes else node
@@ -282,7 +286,7 @@ class _Carrying:
         if isinstance(node, Distinct):
             by = (Term(node.keys[0]),)
             return TopChanges(node.name, node.inputs, node.keys, n=1, by=by, **own)  # type: ignore[arg-type]
-        if isinstance(node, TableJoin):
+        if isinstance(node, OWN_CHANGES):
             return replace(node, counted=True)
         return node if isinstance(node, Union) else self._linear(node, node.inputs[0])
 

@@ -1,4 +1,4 @@
-"""Event time: when the records of a stream happened."""
+"""Event time: when the records of a stream happened, and in which windows they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose import event_time_column
 from penstock.graph.duration import Span, checked_span
 from penstock.graph.expr import Expr, as_expr
-from penstock.graph.nodes import EventTime
+from penstock.graph.nodes import AssignWindows, EventTime
+from penstock.graph.nodes.window import EVENT
+from penstock.graph.windows import TimeWindow
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
@@ -61,6 +63,37 @@ class Timing:
             name, time, lateness=lateness, idle=idle, max_lead=max_lead, into=into, partition=partition
         )
         return stream._add(replace(made, inputs=(stream.port,)))
+
+    @names_step
+    def assign_windows(self, name: str, windows: TimeWindow, *, clock: str = EVENT) -> Stream:
+        """Each record once for every window that holds it, with `window_start`, `window_end` and `window_time` as fields.
+
+        Nothing is kept, and nothing waits. The event time of the result is the end of the window, so that whatever groups, joins or
+        ranks by these fields is final when event time has passed the window.
+
+        Args:
+            name: the name of the step.
+            windows: `ps.tumbling`, `ps.sliding` or `ps.cumulating`.
+            clock: "event", or "processing" to go by processing time.
+
+        Returns:
+            The stream with the windows of its records. `window_time` is a millisecond before `window_end`, as in SQL.
+
+        Raises:
+            FlowError: the stream has no event time, or the windows are no such ones.
+            SchemaError: a field has one of the names already.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import run_local
+        >>> rows = [("a", "2026-01-01 10:00:15")]
+        >>> words = ps.Flow("demo").source("words", ps.items(rows, "word string, at string"), event_time="at")
+        >>> windows = words.assign_windows("windows", ps.cumulating("30s", every="10s"))
+        >>> windows.select("short", "word", until="second(window_end)").sink("out", ps.console())
+        >>> run_local(words.flow)["out"]
+        [Row(word='a', until=20), Row(word='a', until=30)]
+        """
+        stream = cast("Stream", self)
+        return stream._add(AssignWindows(name, (stream.port,), windows=windows, clock=clock, line=user_line()))
 
 
 def event_time_node(

@@ -20,6 +20,8 @@ from penstock.graph.nodes.match import Match
 from penstock.graph.nodes.operator_match import OperatorMatch
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
+from penstock.graph.nodes.relational.assigned import AssignWindows
+from penstock.graph.nodes.relational.over import Frame, Over, OverTable
 from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
@@ -57,6 +59,7 @@ __all__ = [
     "AsOfJoin",
     "AsRecords",
     "AsTable",
+    "AssignWindows",
     "Bolt",
     "Branch",
     "FunctionColumns",
@@ -74,6 +77,7 @@ __all__ = [
     "FlatMap",
     "Fold",
     "ExternalStep",
+    "Frame",
     "Grouping",
     "BufferedStep",
     "Inputs",
@@ -89,6 +93,8 @@ __all__ = [
     "OnError",
     "OperatorMatch",
     "Output",
+    "Over",
+    "OverTable",
     "Parts",
     "Port",
     "Process",

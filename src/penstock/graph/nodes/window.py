@@ -79,7 +79,7 @@ class Windows:
     def __post_init__(self) -> None:
         if not isinstance(self.spec, TimeWindow | SessionWindow | CountWindow | GlobalWindow):
             raise FlowError(
-                f"window takes a kind of windows: ps.tumbling('10s'), ps.sliding('60s', every='10s'), ps.session('5m'), "
+                f"window takes a kind of windows: ps.tumbling('10s'), ps.sliding('60s', every='10s'), ps.cumulating('1d', every='1h'), ps.session('5m'), "
                 f"ps.count_window(100) or ps.global_window(), got {self.spec!r}"
             )
         if self.mode not in (APPEND, UPDATE, COMPLETE):

@@ -62,7 +62,7 @@ class WindowJoinKernel(StreamJoinKernel):
 
     def _edge(self, mark: int) -> int:
         """Where the first window begins that is open when event time stands at a mark; rows before it are done with."""
-        return mark if mark in (NEVER, FOREVER) else self.node.window.time(self.node.window.open_from(mark))
+        return mark if mark in (NEVER, FOREVER) else self.node.window.time(self.node.window.late_before(mark))
 
     def _closing(self, side: int, new: Rows | None) -> InWindows | None:
         """The rows of a side in the windows that close."""

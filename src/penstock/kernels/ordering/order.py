@@ -57,6 +57,11 @@ def in_order(records: Iterable[tuple[Any, ...]], terms: Sequence[Term], names: S
     return made
 
 
+def order_of(value: object) -> tuple[int, Any]:
+    """What a value is ordered by, null and not-a-number too."""
+    return _value(value)
+
+
 def _all(record: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(map(_value, record))
 

@@ -61,7 +61,7 @@ class PanesGroupKernel(Kernel):
         times, known = self.times_of(chunk, self.times.now)
         walls = self._walls(times)
         if not self.node.counted:
-            late = ~known | (walls < self.spec.open_from(self.times.previous - self.node.of.lateness))
+            late = ~known | (walls < self.spec.late_before(self.times.previous - self.node.of.lateness))
             yield LATE, _some(chunk, self.node.output(LATE).schema, late)
             chunk, walls, known = _some(chunk, chunk.shape.schema, ~late), walls[~late], known[~late]
         panes = walls - (walls - self.spec.offset) % self.spec.pane

@@ -67,7 +67,7 @@ class PartsKernel(Kernel):
 
 
 class PanesKernel(PartsKernel):
-    """Tumbling and sliding windows."""
+    """Tumbling, sliding and cumulating windows."""
 
     def __init__(self, node: Window, graph: Graph) -> None:
         super().__init__(node, graph)
@@ -87,12 +87,12 @@ class PanesKernel(PartsKernel):
         """The parts that are in a window that is open; a pane is late as a whole."""
         if rows is None:
             return None
-        rows = self.on_time(rows, column(rows, PANE) >= self.spec.open_from(self.times.previous)).drop_columns([ROWS])
+        rows = self.on_time(rows, column(rows, PANE) >= self.spec.late_before(self.times.previous)).drop_columns([ROWS])
         return rows.rename_columns([TIME if n == PANE else n for n in rows.column_names]) if rows.num_rows else None
 
     def _keep(self, new: pa.Table | None, mark: int) -> None:
         """Adds the panes of windows that are open, forgets the others, and says when the next window ends."""
-        horizon = self.spec.open_from(mark)
+        horizon = self.spec.late_before(mark)
         open_ = None if new is None else some(new, times_of(new) >= horizon)
         if open_ is not None:
             for batch in open_.to_batches():
@@ -124,7 +124,7 @@ class PanesKernel(PartsKernel):
             return
         made = self.parts.together(rows, [*self.node.keys, _FIRST])
         starts = column(made, _FIRST)
-        yield from self.give(made, self._times(starts), self._times(starts + spec.size))
+        yield from self.give(made, self._times(spec.begins(starts)), self._times(starts + spec.size))
 
     def _by_window(self, rows: pa.Table | None, first: int, until: int) -> pa.Table | None:
         """A row for each pane and each of the windows that hold it, with the window's start."""
@@ -135,7 +135,8 @@ class PanesKernel(PartsKernel):
         found, starts = [], []
         for back in range(spec.panes):
             start = last - back * spec.every
-            at = np.flatnonzero((start + spec.size > panes) & within(start, first, until))
+            holds = (spec.begins(start) <= panes) & (start + spec.size > panes)
+            at = np.flatnonzero(holds & within(start, first, until))
             found.append(at)
             starts.append(start[at])
         at = np.concatenate(found)

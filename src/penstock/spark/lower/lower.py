@@ -26,6 +26,7 @@ NODES: dict[type, Lower] = {
     n.JoinStatic: join.join_static,
     n.EventTime: time.event_time,
     n.WindowParts: window.window_parts,
+    n.AssignWindows: window.assign_windows,
 }
 
 

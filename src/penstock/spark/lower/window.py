@@ -1,4 +1,4 @@
-"""The native half of windows as DataFrames: parts of aggregates by key and pane."""
+"""The native half of windows as DataFrames: parts of aggregates by key and pane, and windows as fields."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pyspark.sql import functions as f
 
 from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.expr import Expr
-from penstock.graph.nodes import LATE, Node, Port, Window, WindowParts
-from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START
+from penstock.graph.nodes import LATE, AssignWindows, Node, Port, Window, WindowParts
+from penstock.graph.nodes.base import TimeField
+from penstock.graph.nodes.relational.assigned import MILLISECOND, WINDOW_TIME
+from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START, WINDOW_END, WINDOW_START
 from penstock.graph.types import Struct, quote
-from penstock.graph.windows import SessionWindow, TimeWindow, gap_expression
+from penstock.graph.windows import CumulatingWindow, SessionWindow, TimeWindow, gap_expression
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.ownership import STEERING, needs_steering, steering_sql
 from penstock.spark.lower.sql import part_sql, to_sql
@@ -66,17 +68,59 @@ def _by_record(frame: DataFrame, node: WindowParts, keys: list[str]) -> DataFram
 
 def _timed(frame: DataFrame, of: Window, now: int) -> DataFrame:
     """The records with their time: microseconds, as the clock of the windows shows it."""
-    if of.time is None:
-        time = f"{now}L"
-    else:
-        shift = f" + {of.time.shift}L" if of.time.shift else ""
-        time = f"unix_micros({quote(of.time.column)}){shift}"
+    time = _micros(of.time, now)
     if isinstance(of.spec, TimeWindow):
-        wall = time
-        if of.spec.timezone:
-            wall = f"unix_micros(from_utc_timestamp(timestamp_micros({time}), '{of.spec.timezone}'))"
-        return frame.selectExpr("*", f"{wall} as {_AT}")
+        return frame.selectExpr("*", f"{_wall(of.spec, time)} as {_AT}")
     return frame.selectExpr("*", f"{time} as {_AT}", f"{_gap(of.spec)} as {_OWN_GAP}")
+
+
+def _micros(time: TimeField | None, now: int) -> str:
+    """The time of a record in microseconds; that of the batch where there is none."""
+    if time is None:
+        return f"{now}L"
+    shift = f" + {time.shift}L" if time.shift else ""
+    return f"unix_micros({quote(time.column)}){shift}"
+
+
+def _wall(spec: TimeWindow, time: str) -> str:
+    """What the clocks of the windows' time zone show."""
+    return f"unix_micros(from_utc_timestamp(timestamp_micros({time}), '{spec.timezone}'))" if spec.timezone else time
+
+
+def assign_windows(at: Lowering, node: AssignWindows) -> None:
+    """A row for each window of a record, by an `explode` of where they begin or end; one of windows that do not overlap is enough."""
+    spec, time = node.windows, _micros(node.timed_by, at.times[node.name].now)
+    timed = at.input(node).selectExpr("*", f"{_wall(spec, time)} as {_AT}").where(f"{_AT} is not null")
+    placed = timed.selectExpr("*", f"{_pieces(spec)} as {_BUCKET}")
+    start, end = (_BUCKET, f"{_BUCKET} + {spec.size}L")
+    if isinstance(spec, CumulatingWindow):
+        start, end = f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.size}L)", _BUCKET
+    bounds = {WINDOW_START: start, WINDOW_END: end, WINDOW_TIME: end}
+    made = {name: _moment(spec, wall) for name, wall in bounds.items()}
+    made[WINDOW_TIME] = f"timestamp_micros(unix_micros({made[WINDOW_TIME]}) - {MILLISECOND}L)"
+    columns = [f"{made[n]} as {quote(n)}" if n in made else quote(n) for n in node.output().schema.names]
+    at.give(Port(node.name), placed.selectExpr(*columns))
+
+
+def _pieces(spec: TimeWindow) -> str:
+    """Where the windows of a record begin, on the wall; of cumulating ones where they end."""
+    last = f"({_AT} - pmod({_AT} - {spec.offset}L, {spec.every}L))"
+    if isinstance(spec, CumulatingWindow):
+        end = f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.size}L) + {spec.size}L"
+        return f"explode(sequence({last} + {spec.every}L, {end}, {spec.every}L))"
+    if spec.panes == 1:
+        return last
+    starts = f"transform(sequence(0, {spec.panes - 1}), i -> {last} - i * {spec.every}L)"
+    return f"explode(filter({starts}, s -> s + {spec.size}L > {_AT}))"
+
+
+def _moment(spec: TimeWindow, wall: str) -> str:
+    """The first moment at which the clocks of the windows' time zone show a time."""
+    return (
+        f"to_utc_timestamp(timestamp_micros({wall}), '{spec.timezone}')"
+        if spec.timezone
+        else f"timestamp_micros({wall})"
+    )
 
 
 def _gap(spec: object) -> str:
@@ -91,7 +135,7 @@ def _gap(spec: object) -> str:
 
 def _late(spec: TimeWindow, mark: int) -> str:
     """Which records are too late for all of their windows, or do not say when they happened."""
-    return f"({_AT} is null or {_AT} < {spec.open_from(mark)}L)"
+    return f"({_AT} is null or {_AT} < {spec.late_before(mark)}L)"
 
 
 def _grouped(frame: DataFrame, node: WindowParts, keys: list[str]) -> DataFrame:
