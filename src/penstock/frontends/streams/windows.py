@@ -42,7 +42,7 @@ class Windowing:
         window is emitted when event time has passed its end.
 
         Args:
-            spec: the windows: `ps.tumbling`, `ps.sliding`, `ps.session`, `ps.count_window` or `ps.global_window`.
+            spec: the windows: `ps.tumbling`, `ps.sliding`, `ps.cumulating`, `ps.session`, `ps.count_window` or `ps.global_window`.
             lateness: keeps a window that much longer: records that come late then are emitted as a correction.
             early: emits results before the end, each time so much time (`ps.every_interval("5s")`) or so many records
                 (`ps.every_records(100)`) have come.
