@@ -111,7 +111,9 @@ PAGES = (
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
          ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
-         ("Topology", "BoltDeclaration", "Spout", "Bolt", "Tuple", "END")),
+         ("Topology", "BoltDeclaration", "Spout", "Bolt", "BasicBolt", "FailedException", "ReportedFailedException",
+          "StatefulBolt", "WindowedBolt", "StatefulWindowedBolt", "Tuple",
+          "Metric", "CountMetric", "TaskHook", "END")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
          ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip

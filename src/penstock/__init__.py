@@ -36,11 +36,15 @@ from penstock.graph.endpoints.servers import (
 )
 from penstock.graph.endpoints.shedding import shed
 from penstock.graph.expr import Expr, col, expr, fn, function, lit, sql, when
+from penstock.graph.logic.acks import FailedException, ReportedFailedException
+from penstock.graph.logic.bolts import BasicBolt, StatefulBolt, StatefulWindowedBolt, WindowedBolt
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.calls import AsyncFunction
-from penstock.graph.logic.components import END, Bolt, Spout, Tuple
+from penstock.graph.logic.components import END, Bolt, Spout
+from penstock.graph.logic.metrics import CountMetric, Metric, TaskHook
 from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
+from penstock.graph.logic.tuples import Tuple
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
 from penstock.graph.rules.build import action, rule
@@ -63,19 +67,28 @@ __all__ = [
     "END",
     "Aggregator",
     "AsyncFunction",
+    "BasicBolt",
     "Bolt",
     "BroadcastProcess",
+    "CountMetric",
     "Expr",
+    "FailedException",
     "Flow",
+    "Metric",
     "Process",
+    "ReportedFailedException",
     "Row",
     "RunSpec",
     "Schema",
     "Spout",
+    "StatefulBolt",
+    "StatefulWindowedBolt",
     "Stream",
+    "TaskHook",
     "Timer",
     "Topology",
     "Tuple",
+    "WindowedBolt",
     "__version__",
     "action",
     "callback",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
@@ -18,7 +18,8 @@ from penstock.graph.capabilities import Capabilities
 from penstock.graph.expr import Column, Expr, as_expr, col, lit, name_of
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess
-from penstock.graph.logic.components import DEFAULT, Spout, streams_of
+from penstock.graph.logic.components import Spout, streams_of
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import (
     AggregateBy,
     AsRecords,
@@ -201,13 +202,15 @@ def add_broadcast(
     return builder.add(WithBroadcast(name, (events, kept), logic, schema))  # type: ignore[arg-type]  # a class becomes an instance
 
 
-def spout_nodes(name: str, spout: Spout, tasks: int, limit: int | None, line: str) -> list[Node]:
-    """A spout: a source, and, where it has several streams, a step for each of them."""
+def spout_nodes(
+    name: str, spout: Spout, tasks: int, limit: int | None, line: str, about: Mapping[str, Any] | None = None
+) -> list[Node]:
+    """A spout: a source, and, where it has several streams, a step for each of them. `about` has its settings and the topology's layout."""
     outputs = {o.name: o for o in component_outputs(spout, spout.reliable, SEQUENCE)}
     streams = streams_of(spout)
     tagged = list(streams) != [DEFAULT]
     schema = _tagged(streams, [o.schema for o in outputs.values()]) if tagged else outputs["out"].schema
-    options = {"spout": spout, "tasks": tasks, "limit": limit}
+    options = {"spout": spout, "tasks": tasks, "limit": limit, **(about or {})}
     bounded = not spout.endless or limit is not None
     able = Capabilities(reads=True, runs_locally=True, emits_tuples=True)
     endpoint = Endpoint("spout", options, schema, bounded, capabilities=able)

@@ -42,8 +42,9 @@ from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.reading import MalformedRecord
 from penstock.kernels.records.records import BadRecord
 from penstock.kernels.time import EventTimeKernel
-from penstock.kernels.topology.bolts import TaskChunk, unsaved
+from penstock.kernels.topology.bolts import unsaved
 from penstock.kernels.topology.spout import completed
+from penstock.kernels.topology.task import TaskChunk
 from penstock.kernels.watermarks import Timekeeper
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct

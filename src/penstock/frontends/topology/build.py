@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.frontends.topology.declare import (
@@ -18,13 +19,15 @@ from penstock.graph.endpoints.basic import nothing
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
-from penstock.graph.logic.components import DEFAULT, Spout
+from penstock.graph.logic.components import Spout
+from penstock.graph.logic.task_context import ComponentLayout, TopologyLayout
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import OUT, Bolt, Endpoint, Feedback, Node, Port, Route, Sink, Source
 from penstock.graph.nodes.topology import SEQUENCE, component_outputs, visible
 from penstock.graph.schema import Schema
 
 
-def build_graph(name: str, declared: Mapping[str, Declared]) -> Graph:
+def build_graph(name: str, declared: Mapping[str, Declared], config: Mapping[str, Any] | None = None) -> Graph:
     """The graph of a topology.
 
     Raises:
@@ -33,20 +36,21 @@ def build_graph(name: str, declared: Mapping[str, Declared]) -> Graph:
     if not declared:
         raise FlowError(f"topology {name!r} is empty; begin with topology.spout(...)")
     builder = GraphBuilder(name)
-    builder.add_in_any_order(_Components(declared).nodes())
+    builder.add_in_any_order(_Components(name, declared, config or {}).nodes())
     return builder.graph()
 
 
 class _Components:
     """The components of one topology, which find each other by name."""
 
-    def __init__(self, declared: Mapping[str, Declared]) -> None:
-        self.declared = declared
+    def __init__(self, name: str, declared: Mapping[str, Declared], config: Mapping[str, Any]) -> None:
+        self.name, self.declared, self.config = name, declared, config
         self.producers = {n: d for n, d in declared.items() if not isinstance(d, SinkDeclaration)}
         self.peers = tuple((n, d.tasks) for n, d in self.producers.items())
         for each in self._subscriptions():
             self._check(*each)
         self.rooted = self._rooted()
+        self.layout = TopologyLayout(name, tuple(map(_layout, self.producers.values())))
 
     def _subscriptions(self) -> Iterator[tuple[BoltDeclaration | SinkDeclaration, Subscription]]:
         for declared in self.declared.values():
@@ -82,7 +86,7 @@ class _Components:
         read = {s.component for _, s in self._subscriptions()}
         for declared in self.declared.values():
             if isinstance(declared, SpoutDeclaration):
-                yield from _spout(declared)
+                yield from self._spout(declared)
             elif isinstance(declared, BoltDeclaration):
                 yield from self._bolt(declared)
                 if declared.name not in read:
@@ -116,8 +120,25 @@ class _Components:
             ports.append(port)
         origins = tuple((s.component, s.stream) for s in declared.inputs)
         groupings = tuple(s.grouping for s in declared.inputs)
-        own = {"line": declared.line, "parallelism": declared.tasks}
-        yield Bolt(declared.name, tuple(ports), declared.bolt, groupings, origins, self.peers, **own)  # type: ignore[arg-type]  # by name
+        config = tuple({**self.config, **declared.config}.items())
+        yield Bolt(
+            declared.name,
+            tuple(ports),
+            declared.bolt,
+            groupings,
+            origins,
+            self.peers,
+            self.layout,
+            config,
+            line=declared.line,
+            parallelism=declared.tasks,
+        )
+
+    def _spout(self, declared: SpoutDeclaration) -> list[Node]:
+        if isinstance(declared.spout, Endpoint):
+            return [Source(declared.name, (), declared.spout, line=declared.line)]
+        about = {"config": {**self.config, **declared.config}, "layout": self.layout}
+        return spout_nodes(declared.name, declared.spout, declared.tasks, declared.limit, declared.line, about)
 
     def _way(self, bolt: BoltDeclaration, wanted: Subscription, port: Port) -> Iterator[Node]:
         """The steps between a producer and a bolt: the beginning of a loop, and a choice that only Python can make."""
@@ -151,10 +172,11 @@ def _output(stream: str) -> str:
     return OUT if stream == DEFAULT else stream
 
 
-def _spout(declared: SpoutDeclaration) -> list[Node]:
-    if isinstance(declared.spout, Endpoint):
-        return [Source(declared.name, (), declared.spout, line=declared.line)]
-    return spout_nodes(declared.name, declared.spout, declared.tasks, declared.limit, declared.line)
+def _layout(declared: SpoutDeclaration | BoltDeclaration) -> ComponentLayout:
+    streams = tuple((name, schema.names) for name, schema in declared.streams.items())
+    inputs = declared.inputs if isinstance(declared, BoltDeclaration) else []
+    sources = tuple((s.component, s.stream, str(s.grouping)) for s in inputs)
+    return ComponentLayout(declared.name, declared.tasks, streams, sources)
 
 
 def _reliable(declared: SpoutDeclaration) -> bool:

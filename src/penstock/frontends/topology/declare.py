@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.errors import FlowError
 from penstock.graph.caller import user_line
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import DEFAULT, Bolt, Spout
+from penstock.graph.logic.components import Bolt, Spout
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.schema import Schema
@@ -35,6 +37,7 @@ class SpoutDeclaration:
     streams: dict[str, Schema]
     limit: int | None = None
     line: str = ""
+    config: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -59,6 +62,7 @@ class BoltDeclaration:
     streams: dict[str, Schema]
     line: str = ""
     inputs: list[Subscription] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
 
     def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Tuples in turn to every task: each emitter deals its own round.

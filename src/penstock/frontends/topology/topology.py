@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from penstock.errors import FlowError, NameTaken, SchemaError
 from penstock.frontends.topology.build import build_graph
 from penstock.frontends.topology.declare import (
@@ -16,7 +19,9 @@ from penstock.graph.caller import user_line
 from penstock.graph.graph import Graph
 from penstock.graph.ids import checked_name, is_name
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import DEFAULT, Bolt, Component, Spout, check_component, streams_of
+from penstock.graph.logic.components import Bolt, Component, Spout, check_component, streams_of
+from penstock.graph.logic.config import checked_config
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.graph.nodes.topology import check_tasks
 from penstock.graph.schema import Schema
@@ -27,9 +32,10 @@ class Topology:
 
     Args:
         name: the name of the topology: its state, metrics and ledgers go by it.
+        config: settings for all components, by Storm's names, such as `{"topology.message.timeout.secs": 60}`.
 
     Raises:
-        FlowError: the name has other signs than letters, digits, '-', '_' and '.'.
+        FlowError: the name has other signs than letters, digits, '-', '_' and '.', or a setting has a value that cannot be meant.
 
     >>> import penstock as ps
     >>> class Split(ps.Bolt):
@@ -44,17 +50,24 @@ class Topology:
     ['lines', 'split', 'out']
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         self.name = _checked(name, "a topology")
+        self.config = checked_config(config or {})
         self._declared: dict[str, Declared] = {}
 
     @property
     def graph(self) -> Graph:
         """The graph as it stands: every name is looked up now, and the whole is checked."""
-        return build_graph(self.name, self._declared)
+        return build_graph(self.name, self._declared, self.config)
 
     def spout(
-        self, name: str, spout: Spout | type[Spout] | Endpoint, parallelism: int = 1, *, limit: int | None = None
+        self,
+        name: str,
+        spout: Spout | type[Spout] | Endpoint,
+        parallelism: int = 1,
+        *,
+        limit: int | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         """Where tuples come from. All tasks of a spout run in the driver, in turn.
 
@@ -63,6 +76,7 @@ class Topology:
             spout: a Spout of yours, a class or an instance, or an endpoint such as `ps.files(...)`.
             parallelism: as how many tasks it runs.
             limit: ends the spout after so many tuples.
+            config: settings of the component, over those of its class and of the topology.
 
         Raises:
             NameTaken: the topology has a component of that name.
@@ -82,15 +96,18 @@ class Topology:
             raise SchemaError(
                 f"spout {name!r} ({line}) must say what it emits: outputs = 'sentence string' in its class"
             )
-        self._add(SpoutDeclaration(name, made, tasks, streams, limit, line))
+        self._add(SpoutDeclaration(name, made, tasks, streams, limit, line, _config(name, made, config, line)))
 
-    def bolt(self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1) -> BoltDeclaration:
+    def bolt(
+        self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1, *, config: Mapping[str, Any] | None = None
+    ) -> BoltDeclaration:
         """A step of yours. What it reads is said on what this returns: `.shuffle("lines")`.
 
         Args:
             name: the name of the component.
             bolt: a Bolt of yours, a class or an instance.
             parallelism: as how many tasks it runs.
+            config: settings of the component, over those of its class and of the topology.
 
         Returns:
             The bolt, for its groupings.
@@ -110,7 +127,8 @@ class Topology:
         line, tasks = user_line(), _tasks(name, parallelism)
         made: Bolt = check_component(name, bolt, Bolt, line)
         check_function(name, type(made).process, line, arguments=2)
-        declared = BoltDeclaration(name, made, tasks, _streams(name, made, line), line)
+        settings = _config(name, made, config, line)
+        declared = BoltDeclaration(name, made, tasks, _streams(name, made, line), line, config=settings)
         self._add(declared)
         return declared
 
@@ -157,6 +175,13 @@ def _tasks(name: str, parallelism: int) -> int:
     with naming("component", name, user_line):
         check_tasks(parallelism)
     return parallelism
+
+
+def _config(name: str, component: Component, config: Mapping[str, Any] | None, line: str) -> dict[str, Any]:
+    try:
+        return {**checked_config(component.config), **checked_config(config or {})}
+    except FlowError as error:
+        raise FlowError(f"component {name!r} ({line}): {error}") from None
 
 
 def _endpoint_schema(name: str, endpoint: Endpoint) -> Schema:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
-from penstock.errors import FlowError, SchemaError, UnknownName, nearest
+from penstock.errors import FlowError, SchemaError
+from penstock.graph.logic.collector import Collector
+from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.tuples import DEFAULT, Tuple
 from penstock.graph.schema import Schema, schema_of
 
-DEFAULT = "default"
-"""The stream that is meant when none is named."""
 _MISSING = object()
 
 
@@ -28,117 +28,6 @@ class EndOfSpout(Exception):
 
 END = EndOfSpout("this spout is done")
 """What `next_tuple` returns (or raises) when a spout has nothing more to give, ever."""
-
-
-@dataclass(frozen=True)
-class TaskContext:
-    """What a task may know of itself: its component, its number (from 0), and how many tasks there are."""
-
-    component: str
-    task: int = 0
-    tasks: int = 1
-    peers: Mapping[str, int] = field(default_factory=dict)
-
-    def tasks_of(self, component: str) -> int:
-        """How many tasks another component runs as; for direct streams."""
-        if component not in self.peers:
-            raise UnknownName(f"the topology has no component {component!r}; {nearest(component, self.peers)}")
-        return self.peers[component]
-
-
-class Tuple:
-    """A record as a bolt gets it: its fields by name, and where it comes from.
-
-    `tup.word` and `tup["word"]` are the same; a field whose name is taken here (`values`, `stream`, `component`,
-    `roots`) is reached as `tup["values"]`.
-
-    >>> import penstock as ps
-    >>> class Split(ps.Bolt):
-    ...     outputs = "word string"
-    ...     def process(self, tup: ps.Tuple):
-    ...         return [] if tup.component == "tests" else tup.line.split()
-    """
-
-    __slots__ = ()
-    component: ClassVar[str] = ""
-    stream: ClassVar[str] = DEFAULT
-    _roots: bytes | None
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """The fields, in order, as a plain tuple."""
-        return tuple(self)  # type: ignore[arg-type]  # every Tuple is a row as well
-
-    @property
-    def roots(self) -> frozenset[int]:
-        """The ids of the spout tuples this one stems from; empty when the spout gave none."""
-        return roots_of(getattr(self, "_roots", None))
-
-
-def roots_of(packed: bytes | None) -> frozenset[int]:
-    """Root ids from the form in which they travel: eight bytes each.
-
-    >>> sorted(roots_of(pack_roots([7, 1])))
-    [1, 7]
-    """
-    given = packed or b""
-    return frozenset(int.from_bytes(given[i : i + 8], "big") for i in range(0, len(given), 8))
-
-
-def pack_roots(roots: Iterable[int]) -> bytes | None:
-    """Root ids in the form in which they travel; None when there are none."""
-    return b"".join(r.to_bytes(8, "big") for r in sorted(set(roots))) or None
-
-
-class Collector:
-    """Takes what a task emits; its host takes it from there.
-
-    Each stream has its records, and beside them, where the stream carries them, the tasks they are meant for and the
-    roots they stem from.
-    """
-
-    def __init__(self, streams: Iterable[str], direct: Iterable[str] = (), rooted: bool = False) -> None:
-        self.records: dict[str, list[Any]] = {s: [] for s in streams}
-        self.tasks: dict[str, list[int]] = {s: [] for s in direct}
-        self.roots: dict[str, list[bytes | None]] = {s: [] for s in self.records} if rooted else {}
-        self.rooted = rooted
-        self.current: bytes | None = None
-
-    def add(self, record: object, stream: str, anchors: Iterable[Tuple] | None, task: int | None) -> None:
-        """One record for a stream; anchored to the tuple at hand unless `anchors` says otherwise."""
-        if stream not in self.records:
-            raise UnknownName(f"no stream {stream!r}; {nearest(stream, self.records)}")
-        if task is not None or stream in self.tasks:
-            self._add_task(stream, task)
-        self.records[stream].append(record)
-        if self.rooted:
-            self.roots[stream].append(self.current if anchors is None else _joined(anchors))
-
-    def _add_task(self, stream: str, task: int | None) -> None:
-        if stream not in self.tasks:
-            raise FlowError(
-                f"emit(..., task={task}) needs a direct stream; {stream!r} is not one. Say direct = ({stream!r},) in the class"
-            )
-        if not isinstance(task, int) or isinstance(task, bool) or task < 0:
-            raise FlowError(f"stream {stream!r} is direct: emit(..., task=n) names the task that gets it, got {task!r}")
-        self.tasks[stream].append(task)
-
-    def taken(self, stream: str) -> tuple[list[Any], list[int], list[bytes | None]]:
-        """What was emitted to a stream (records, tasks, roots), which is empty again afterwards."""
-        records, self.records[stream] = self.records[stream], []
-        tasks, roots = self.tasks.get(stream, []), self.roots.get(stream, [])
-        if tasks:
-            self.tasks[stream] = []
-        if roots:
-            self.roots[stream] = []
-        return records, tasks, roots
-
-
-def _joined(anchors: Iterable[Tuple]) -> bytes | None:
-    packed = {getattr(a, "_roots", None) for a in anchors} - {None}
-    if len(packed) <= 1:
-        return next(iter(packed), None)
-    return pack_roots(root for each in packed for root in roots_of(each))
 
 
 class Component:
@@ -151,17 +40,26 @@ class Component:
     stateful: bool = True
     """Whether the attributes of a task are kept across batches and restarts."""
 
+    config: Mapping[str, Any] = {}
+    """Settings of the component, over those of the topology, such as `{"topology.tick.tuple.freq.secs": 10}`."""
+
     _collector: Collector | None = None
+    _context: TaskContext | None = None
 
     def emit(
-        self, record: object, stream: str = DEFAULT, *, anchors: Iterable[Tuple] | None = None, task: int | None = None
+        self,
+        record: object,
+        stream: str = DEFAULT,
+        *,
+        anchors: Tuple | Iterable[Tuple] | None = None,
+        task: int | None = None,
     ) -> None:
         """Emits a record.
 
         Args:
             record: a tuple, a dict, a dataclass, or a bare value when the stream has one field.
             stream: the name of the stream.
-            anchors: the tuples from which the record stems; else the one at hand.
+            anchors: the tuple or tuples from which the record stems, none for `[]`; else the one at hand.
             task: the task of the next bolt that gets it, for direct streams.
 
         Raises:
@@ -171,6 +69,31 @@ class Component:
         if self._collector is None:
             raise FlowError("emit works while a task runs: in process or next_tuple, not before")
         self._collector.add(record, stream, anchors, task)
+
+    def report_error(self, error: BaseException | str) -> None:
+        """Reports an error without failing: it is logged by the driver with the component and the task.
+
+        Args:
+            error: the exception, or a text.
+
+        Raises:
+            FlowError: no task runs.
+        """
+        self._running("report_error").errors.append(
+            error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        )
+
+    def _running(self, what: str) -> Collector:
+        if self._collector is None:
+            raise FlowError(f"{what} works while a task runs, not before")
+        return self._collector
+
+    def _number_of(self, task_id: int) -> int:
+        """The number, among the tasks of its component, of a task id."""
+        if self._context is None:
+            raise FlowError("emit_direct works while a task runs, not before")
+        layout = self._context.layout
+        return layout.task_ids(layout.component_of(task_id)).index(task_id)
 
     def close(self) -> None:
         """Called once when the task ends; a task that is killed does not get there."""
@@ -182,7 +105,7 @@ class Component:
         return f"{type(self).__module__}:{type(self).__qualname__}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in vars(self).items() if k != "_collector"}
+        return {k: v for k, v in vars(self).items() if k not in ("_collector", "_context")}
 
 
 class Spout(Component):
@@ -208,7 +131,7 @@ class Spout(Component):
     """
 
     reliable: bool = False
-    """Whether it emits with ids; root ids then travel with every tuple that stems from it."""
+    """Whether it emits with ids; root ids then travel with every tuple that stems from it, and it is acked."""
     endless: bool = False
     """Whether it never ends, so that a bounded run needs a limit."""
 
@@ -254,22 +177,42 @@ class Spout(Component):
         if collector is None:
             raise FlowError("emit works while a task runs: in next_tuple, not before")
         if collector.rooted:
-            collector.current = None if id is None else self._next_root(id)
+            collector.anchor(None if id is None else self._next_root(id))
         collector.add(record, stream, None, task)
+
+    def emit_direct(self, task_id: int, record: object, stream: str = DEFAULT, *, id: object = None) -> None:
+        """Emits a record to one task, on a direct stream.
+
+        Args:
+            task_id: the id of the task, as `context.task_ids(component)` has it.
+            record: a tuple, a dict, a dataclass, or a bare value when the stream has one field.
+            stream: the name of the stream.
+            id: makes the tuple the root of all that stems from it.
+
+        Raises:
+            FlowError: there is no such task, or the stream is not direct.
+        """
+        self.emit(record, stream, id=id, task=self._number_of(task_id))
+
+    def activate(self) -> None:
+        """Called before the first `next_tuple`, and when the spout goes on after a pause."""
+
+    def deactivate(self) -> None:
+        """Called when `next_tuple` will not be called for a while, or any more."""
 
     def done(self) -> None:
         """Says that this is the last: what `next_tuple` has emitted counts, and it is not called again."""
         self._done = True
 
     def ack(self, id: object) -> None:
-        """Will be called when all that stems from a tuple is done. Acks are not there yet.
+        """Called when all that stems from a message is done, and its results are committed.
 
         Args:
             id: the id with which the tuple was emitted.
         """
 
     def fail(self, id: object) -> None:
-        """Will be called when something that stems from a tuple failed. Acks are not there yet.
+        """Called when something that stems from a message failed, or took longer than the message timeout. Emit it again, or not.
 
         Args:
             id: the id with which the tuple was emitted.
@@ -296,11 +239,16 @@ class Bolt(Component):
     [Row(word='to'), Row(word='be')]
     """
 
+    auto_ack: bool = True
+    """Whether a tuple is acked when `process` returns. Without it the bolt calls `ack` or `fail` for every tuple, now or later."""
+    auto_anchor: bool = True
+    """Whether an emit is anchored to the tuple at hand where `anchors` does not say otherwise."""
+
     def prepare(self, context: TaskContext) -> None:
         """Called once before the first tuple of each instance.
 
         Args:
-            context: the component, the number of the task, and how many there are.
+            context: the component, the number of the task, how many there are, and the topology around it.
         """
 
     def process(self, tup: Any) -> Iterable[Any] | None:
@@ -326,6 +274,59 @@ class Bolt(Component):
         Returns:
             Any number of records, or None.
         """
+
+    def ack(self, tup: Tuple) -> None:
+        """Says that a tuple is done. A tuple may be acked in a later batch than it arrived in.
+
+        Args:
+            tup: the tuple.
+
+        Raises:
+            FlowError: no task runs.
+        """
+        self._running("ack").open.ack(tup)
+        for hook in self._context.hooks if self._context is not None else ():
+            hook.acked(tup)
+
+    def fail(self, tup: Tuple) -> None:
+        """Says that a tuple failed: every message from which it stems is replayed by its spout.
+
+        Args:
+            tup: the tuple.
+
+        Raises:
+            FlowError: no task runs.
+        """
+        self._running("fail").open.fail(tup)
+        for hook in self._context.hooks if self._context is not None else ():
+            hook.failed(tup)
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """Gives the messages from which a tuple stems their whole timeout again.
+
+        Args:
+            tup: the tuple.
+
+        Raises:
+            FlowError: no task runs.
+        """
+        self._running("reset_timeout").open.renew(tup)
+
+    def emit_direct(
+        self, task_id: int, record: object, stream: str = DEFAULT, *, anchors: Tuple | Iterable[Tuple] | None = None
+    ) -> None:
+        """Emits a record to one task, on a direct stream.
+
+        Args:
+            task_id: the id of the task, as `context.task_ids(component)` has it.
+            record: a tuple, a dict, a dataclass, or a bare value when the stream has one field.
+            stream: the name of the stream.
+            anchors: the tuple or tuples from which the record stems; else the one at hand.
+
+        Raises:
+            FlowError: there is no such task, or the stream is not direct.
+        """
+        self.emit(record, stream, anchors=anchors, task=self._number_of(task_id))
 
     def merge(self, other: dict[str, Any]) -> None:
         """Takes over the state of a task that is no more, when a bolt goes on with fewer tasks.

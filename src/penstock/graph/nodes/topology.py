@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
+from penstock.graph.logic.bolts import WindowedBolt
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import DEFAULT, Component, check_component, streams_of
 from penstock.graph.logic.components import Bolt as BoltLogic
+from penstock.graph.logic.components import Component, check_component, streams_of
+from penstock.graph.logic.config import TICK, seconds_of
+from penstock.graph.logic.task_context import TopologyLayout
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, label
 from penstock.graph.nodes.exchange import Grouping
 from penstock.graph.nodes.keyed import MOST_TASKS
@@ -36,14 +40,26 @@ class Bolt(Node):
     groupings: tuple[Grouping, ...]
     origins: tuple[tuple[str, str], ...] = ()
     peers: tuple[tuple[str, int], ...] = ()
+    layout: TopologyLayout = field(default_factory=TopologyLayout)
+    config: tuple[tuple[str, Any], ...] = ()
     kind: ClassVar[str] = "bolt"
     python: ClassVar[bool] = True
     noun: ClassVar[str] = "bolt"
 
     @property
     def keyed(self) -> bool:  # type: ignore[override]  # a bolt's class decides
-        """Whether its tasks keep state."""
-        return bool(self.logic.stateful)
+        """Whether its tasks keep state: their attributes, tuples that they hold, or when they are to be ticked."""
+        return bool(self.logic.stateful) or not self.logic.auto_ack or self.tick is not None
+
+    @property
+    def timed(self) -> bool:  # type: ignore[override]  # a bolt's class decides
+        """Whether its tasks have work when time moves: ticks, and windows by time."""
+        return self.tick is not None or isinstance(self.logic, WindowedBolt)
+
+    @property
+    def tick(self) -> float | None:
+        """How often its tasks get a tick tuple, in seconds; None when they get none."""
+        return seconds_of(dict(self.config), TICK)
 
     @property
     def tasks(self) -> int:

@@ -3,53 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any
 
-from penstock.errors import CaptureError, StateError
+from penstock.errors import StateError
 from penstock.graph.graph import Graph
-from penstock.graph.logic.components import DEFAULT, Collector, TaskContext, Tuple, kept_attributes, task_of
+from penstock.graph.logic.acks import AckReport
 from penstock.graph.logic.components import Bolt as BoltLogic
-from penstock.graph.logic.tagged import TaggedRecord
-from penstock.graph.nodes import Bolt, Output, Route
+from penstock.graph.logic.tuples import Tuple, tuple_class
+from penstock.graph.nodes import Bolt, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
-from penstock.graph.row import row_class
-from penstock.graph.schema import Schema
 from penstock.graph.state.key_groups import slot_hash
 from penstock.graph.state.keyed import KeyedState
+from penstock.graph.state.timers import PROCESSING
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.records.records import BadRecord
 from penstock.kernels.topology.routing import Local, Router, router_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-class TaskChunk(Chunk):
-    """A chunk that knows the task it comes from."""
-
-    __slots__ = ("emitter",)
-
-    def __init__(
-        self, schema: Schema, emitter: int, columns: list[list[Any]], batch: pa.RecordBatch | None = None
-    ) -> None:
-        super().__init__(schema, columns=columns, batch=batch)
-        self.emitter = emitter
+from penstock.kernels.topology.task import Task, TaskChunk
 
 
 def emitter_of(chunk: Chunk, otherwise: int = 0) -> int:
     """The task a chunk comes from."""
     return chunk.emitter if isinstance(chunk, TaskChunk) else otherwise
-
-
-@lru_cache(maxsize=512)
-def tuple_class(names: tuple[str, ...], component: str, stream: str, rooted: bool) -> type:
-    """The class of the tuples of an input. Those with roots can hold one thing more than their fields."""
-    about: dict[str, Any] = {"component": component, "stream": stream}
-    if not rooted:
-        about["__slots__"] = ()
-    return type("Tuple", (Tuple, row_class(names)), about)
 
 
 class Input:
@@ -113,129 +89,6 @@ def hidden(chunk: Chunk, name: str) -> list[Any] | None:
     return chunk.columns()[names.index(name)] if name in names else None
 
 
-class EmittedStream(NamedTuple):
-    """A stream that a bolt emits: its output, the user's part of the schema, and the columns of Penstock's own."""
-
-    output: str
-    schema: Schema
-    fields: Schema
-    beside: tuple[str, ...]
-
-
-def _emitted_stream(output: Output) -> EmittedStream:
-    fields = visible(output.schema)
-    return EmittedStream(output.name, output.schema, fields, output.schema.names[len(fields.names) :])
-
-
-class Task:
-    """One task of a bolt: the user's instance, and what it emits."""
-
-    def __init__(self, node: Bolt, number: int) -> None:
-        self.node, self.number = node, number
-        shown = [o for o in node.outputs if visible_fields(o.schema)]
-        self.streams = {DEFAULT if o.name == "out" else o.name: _emitted_stream(o) for o in shown}
-        direct = [s for s, g in self.streams.items() if TASK.name in g.beside]
-        rooted = any(ROOTS.name in g.beside for g in self.streams.values())
-        self.collector = Collector(self.streams, direct, rooted)
-        self.plain = DEFAULT in self.streams and DEFAULT not in direct and not rooted
-        self.touched = False
-        self.logic = self._copy()
-
-    def _copy(self) -> Any:
-        try:
-            return task_of(self.node.logic, self.collector)
-        except Exception as error:
-            raise CaptureError(
-                f"bolt {self.node.name!r} ({self.node.line}) cannot be copied for its tasks: {error}. "
-                f"Make such things in prepare(self, context)"
-            ) from error
-
-    def prepare(self) -> None:
-        """Tells the instance where it stands."""
-        node = self.node
-        try:
-            self.logic.prepare(TaskContext(node.name, self.number, node.tasks, dict(node.peers)))
-        except Exception as error:
-            raise RecordFailed(node, f"prepare of task {self.number}", 0, error) from error
-
-    def run(self, tuples: Iterable[Any], at: Callable[[], int]) -> None:
-        """Hands tuples to the instance; `at` says the index of the one at hand, should it fail."""
-        self.touched = True
-        seen = _CurrentTuple()
-        try:
-            self._run_plain(tuples, seen) if self.plain else self._run(tuples, seen)
-        except Exception as error:
-            raise RecordFailed(self.node, seen.tup, at(), error) from error
-
-    def _run_plain(self, tuples: Iterable[Any], seen: _CurrentTuple) -> None:
-        """The quick way, when nothing but records of one stream must be kept apart."""
-        process, append, add = self.logic.process, self.collector.records[DEFAULT].append, self.collector.add
-        for seen.tup in tuples:
-            made = process(seen.tup)
-            if made is not None:
-                for record in made:
-                    if type(record) is TaggedRecord:
-                        add(record.record, record.output, None, None)
-                    else:
-                        append(record)
-
-    def _run(self, tuples: Iterable[Any], seen: _CurrentTuple) -> None:
-        collector = self.collector
-        process, add = self.logic.process, collector.add
-        for seen.tup in tuples:
-            collector.current = getattr(seen.tup, "_roots", None)
-            made = process(seen.tup)
-            if made is not None:
-                for record in made:
-                    if type(record) is TaggedRecord:
-                        add(record.record, record.output, None, None)
-                    else:
-                        add(record, DEFAULT, None, None)
-
-    def end(self, batch: int) -> None:
-        """Tells the instance that the batch is over."""
-        self.touched = True
-        self.collector.current = None
-        try:
-            for record in self.logic.end_batch(batch) or ():
-                tagged = record if type(record) is TaggedRecord else TaggedRecord(DEFAULT, record)
-                self.collector.add(tagged.record, tagged.output, None, None)
-        except Exception as error:
-            raise RecordFailed(self.node, f"the end of batch {batch} in task {self.number}", None, error) from error
-
-    def out(self, leaving: bool) -> Iterator[tuple[str, Chunk]]:
-        """What was emitted since the last time, by output; `leaving` when it leaves Python next."""
-        for stream, given in self.streams.items():
-            if self.collector.records[stream]:
-                yield given.output, self._chunk(given, leaving, *self.collector.taken(stream))
-
-    def _chunk(
-        self, given: EmittedStream, leaving: bool, records: list[Any], tasks: list[int], roots: list[bytes | None]
-    ) -> Chunk:
-        try:
-            made = Chunk.of(given.fields, records, leaving=leaving and not given.beside)
-        except BadRecord as error:
-            raise RecordFailed(self.node, records[error.at], error.at, error) from error
-        if leaving and not given.beside:
-            return made
-        beside: dict[str, list[Any]] = {TASK.name: tasks, ROOTS.name: roots}
-        return TaskChunk(given.schema, self.number, [*made.columns(), *(beside[n] for n in given.beside)])
-
-
-class _CurrentTuple:
-    """The tuple at hand."""
-
-    __slots__ = ("tup",)
-
-    def __init__(self) -> None:
-        self.tup: Any = None
-
-
-def visible_fields(schema: Schema) -> bool:
-    """Whether a stream has any field of the user's; that of a bolt which emits nothing has none."""
-    return any(not n.startswith("__") for n in schema.names)
-
-
 class BoltKernel(Kernel):
     """The tasks of a bolt: one of them where the host says that it runs one of so many, else all."""
 
@@ -257,16 +110,36 @@ class BoltKernel(Kernel):
         self.state = context.state(node.name) if node.keyed else None
         if self.state is not None:
             self.state.prefetch([(n,) for n in self.tasks], list(map(slot_hash, self.tasks)))
+        self.acks: dict[int, AckReport] = {}
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)
         self._adopt()
 
+    def begin(self, times: Times) -> None:
+        """A batch begins: tasks that get ticks know when the next is due."""
+        super().begin(times)
+        for task in self.tasks.values():
+            task.begin(times)
+
+    def advance(self, times: Times) -> Out:
+        """Ticks, and windows by time."""
+        self.move(times)
+        if self.node.timed:
+            for task in self.tasks.values():
+                task.advance(times)
+                yield from task.out(self.leaving and self.alone)
+
+    def wake(self, clock: str) -> int:
+        """When a task next gets a tick or a window."""
+        if clock != PROCESSING or not self.node.timed:
+            return FOREVER
+        return min(task.wake() for task in self.tasks.values())
+
     def _restore(self, task: Task) -> None:
         kept = self.state.get((task.number,)) if self.state is not None else None
         if kept is not None:
-            vars(task.logic).update(kept)
-            task.logic.restored()
+            task.restore(dict(kept))
 
     def _adopt(self) -> None:
         """Gives the state of tasks that are no more to those that replace them."""
@@ -326,18 +199,22 @@ class BoltKernel(Kernel):
             if self.ends_batches:
                 task.end(self.batch())
                 yield from task.out(self.leaving and self.alone)
+            if report := task.finish(self.batch()):
+                self.acks.setdefault(task.number, AckReport()).add(report)
             if self.state is not None and task.touched:
                 self._save(self.state, task)
                 task.touched = False
 
     def _save(self, state: KeyedState, task: Task) -> None:
-        kept = kept_attributes(task.logic, self.node.logic)
+        kept = task.kept()
         if kept or state.get((task.number,)) is not None:
             state.put((task.number,), kept)
 
     def close(self) -> None:
         """Tells every instance that it is over."""
         for task in self.tasks.values():
+            for hook in task.context.hooks:
+                hook.cleanup()
             task.logic.close()
 
 

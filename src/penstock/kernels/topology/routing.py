@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from penstock.graph import types as t
-from penstock.graph.logic.components import TaskContext
+from penstock.graph.logic.task_context import TaskContext
 from penstock.graph.nodes import Grouping
 from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.row import row_class

@@ -7,18 +7,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from penstock.errors import Impossible, StateError, UnknownName, nearest
-from penstock.graph.logic.components import (
-    DEFAULT,
-    END,
-    Collector,
-    EndOfSpout,
-    Spout,
-    TaskContext,
-    kept_attributes,
-    streams_of,
-    task_of,
-)
+from penstock.graph.logic.collector import Collector
+from penstock.graph.logic.components import END, EndOfSpout, Spout, kept_attributes, streams_of, task_of
 from penstock.graph.logic.tagged import TaggedRecord
+from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import Source
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK
 from penstock.graph.schema import Schema
