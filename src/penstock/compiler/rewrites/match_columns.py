@@ -38,8 +38,10 @@ def _split(graph: Graph, node: Node) -> list[Node]:
 
 
 def _is_split(graph: Graph, node: Match) -> bool:
-    """Whether masks can be computed outside. Where late events are read they must be as they were."""
+    """Whether masks can be computed outside. Where late events are read, or some become dead letters, they must be as they were."""
     tests = node.automaton.tests
+    if node.on_error is not None and node.looks_at_runs(node.event_schema(graph.output(node.inputs[0]).schema)):
+        return False
     python = any(isinstance(test.condition, Predicate) and not test.condition.sees_taken for test in tests)
     return 0 < len(tests) <= MOST_TESTS and not python and not graph.readers(Port(node.name, LATE))
 

@@ -231,6 +231,11 @@ class Match(Keyed):
         made = (self.tested(at, event) for at in numbers)
         return [each for each in made if each is not None and not each.is_plain]
 
+    def looks_at_runs(self, event: Schema) -> bool:
+        """Whether a condition looks at what was taken before, or is a Python function: it is asked event by event, and may fail on one."""
+        functions = any(isinstance(test.condition, Predicate) for test in self.automaton.tests)
+        return functions or bool(self.iterative(event))
+
     def filter_of(self, number: int, event: Schema) -> Expr | None:
         """What an event alone must satisfy for a test: all of it, or the parts that look at nothing else; None where that is nothing."""
         made = self.tested(number, event)

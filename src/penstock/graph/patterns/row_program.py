@@ -14,7 +14,7 @@ A loop ends with the choice to repeat it, so an iteration that takes no row can 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
 from math import factorial
@@ -52,9 +52,13 @@ class Take:
 
 @dataclass(frozen=True)
 class Split:
-    """Goes on at several instructions, the preferred first."""
+    """Goes on at several instructions, the preferred first.
+
+    `way_out` is that of the end of a loop: where it goes on after a round that has taken no row.
+    """
 
     targets: tuple[int, ...]
+    way_out: int | None = None
 
     def __str__(self) -> str:
         return f"split {' '.join(map(str, self.targets))}"
@@ -206,7 +210,7 @@ class _Writer:
             begin = len(self.made)
             self.write(part)
         end = len(self.made) + 1
-        self.add(_choice(begin, end, greedy))
+        self.add(replace(_choice(begin, end, greedy), way_out=end))
         if split is not None:
             self.made[split] = _choice(begin, end, greedy)
 

@@ -25,12 +25,12 @@ from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
 from penstock.kernels.ordering.order import sorted_by
 from penstock.kernels.ordering.sort import keys_in, with_key_hashes
 from penstock.kernels.patterns.chains import Chains, is_chain
-from penstock.kernels.patterns.masks import Masks, RunTests
+from penstock.kernels.patterns.masks import Failures, Masks, RunTests
 from penstock.kernels.patterns.queue import Run, RunQueue
 from penstock.kernels.patterns.selection import ChainEvents, Events, MatchEvents, Selection
 from penstock.kernels.patterns.stored import RunPacker, StoredRuns, columns_of, unpacked
 from penstock.kernels.patterns.transitions import Transitions
-from penstock.kernels.patterns.walk import Deadlines, Walk, first_run
+from penstock.kernels.patterns.walk import Aside, Deadlines, Walk, first_run
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 from penstock.kernels.records.chunk import Chunk
@@ -44,6 +44,7 @@ class MatchKernel(KeyedKernel):
 
     node: Match
     arrow = True
+    handles_errors = True
 
     def __init__(self, node: Match, schema: Schema) -> None:
         super().__init__(node, schema)
@@ -59,6 +60,7 @@ class MatchKernel(KeyedKernel):
         self.fresh: list[pa.RecordBatch] = []
         self.left: list[tuple[Key, list[int], Any, Any, Any]] = []
         self.taken = 0
+        self.aside: Aside | None = None
         self.waits_until = FOREVER
 
     def layout(self) -> Layout:
@@ -86,10 +88,29 @@ class MatchKernel(KeyedKernel):
                 yield LATE, Chunk(self.event, batch=late.select(self.event.names).cast(arrow_schema(self.event)))
             rows = some(rows, on_time)
         if rows is not None and rows.num_rows:
-            if self.node.masked is None:
-                events = rows.select(self.event.names).cast(arrow_schema(self.event))
-                rows = rows.append_column(MASK, pa.array(self.masks.of(events)))
-            self.fresh.append(rows)
+            rows = rows if self.node.masked is not None else self._masked(rows)
+            self.fresh += [rows] if rows.num_rows else []
+
+    def _masked(self, rows: Any) -> Any:
+        """Events with the conditions that they satisfy, without those on which one fails."""
+        events = rows.select(self.event.names).cast(arrow_schema(self.event))
+        failures: Failures | None = None if self.guard is None else {}
+        masks = self.masks.of(events, failures, None if self.guard is None else self.guard.called)
+        rows = rows.append_column(MASK, pa.array(masks))
+        if not failures:
+            return rows
+        for at, failed in failures.items():
+            self._put_aside(events, at, failed)
+        return rows.filter(pa.array([at not in failures for at in range(len(masks))]))
+
+    def _put_aside(self, events: pa.RecordBatch | pa.Table, at: int, failed: RecordFailed) -> None:
+        """Does what the policy says with an event on which a condition fails."""
+        assert self.guard is not None, "events are put aside where the step has a policy"
+        one = (
+            pa.Table.from_batches([events.slice(at, 1)]) if isinstance(events, pa.RecordBatch) else events.slice(at, 1)
+        )
+        batch = one.cast(arrow_schema(self.event)).combine_chunks().to_batches()[0]
+        self.guard.give_up(self, Chunk(self.event, batch=batch), 0, failed)
 
     def advance(self, times: Times) -> Out:
         """The matches that the events up to now complete, and what the movement of time decides."""
@@ -182,6 +203,7 @@ class MatchKernel(KeyedKernel):
         events, bases = self._events(kept, due)
         before = len(events.times) - (0 if due is None else due.num_rows)
         masks = np.zeros(0, np.int64) if due is None else column(due, MASK)
+        self.aside = None if self.guard is None or due is None else self._aside(due.select(self.event.names), before)
         walk = self._chained if self.is_chain else self._walked_over
         made = walk(events, masks, ids, spans, kept, bases, until, before)
         self._store(events)
@@ -189,6 +211,10 @@ class MatchKernel(KeyedKernel):
             if len(taken):
                 schema = self.node.output(port).schema
                 yield port, Chunk(schema, batch=self.selection.batch(taken, events, schema))
+
+    def _aside(self, due: pa.Table, before: int) -> Aside:
+        """Puts events that are due aside, by their numbers among all events of the pass."""
+        return lambda at, failed: self._put_aside(due, at - before, failed)
 
     def _chained(
         self,
@@ -234,12 +260,13 @@ class MatchKernel(KeyedKernel):
     ) -> dict[str, MatchEvents]:
         """The way for all patterns: run by run."""
         rows = lambda: Chunk(self.event, columns=_columns(events)).rows()  # noqa: E731 - it is asked for seldom
-        asked = self.asking.over(events.rows, rows) if self.asking else None
+        called = None if self.guard is None else self.guard.called
+        asked = self.asking.over(events.rows, rows, called) if self.asking else None
         seen = [0] * before + masks.tolist()
         after = self.node.pattern.after_match
         walk = Walk(
-            self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit
-        )
+            self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit, aside=self.aside
+        )  # fmt: skip
         for number, (key, (begin, end)) in enumerate(spans.items()):
             runs, done = unpacked(kept[key], bases[key]) if key in kept else ([], [])
             span = (before + begin, before + end)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,12 @@ from penstock.kernels.patterns.looks import Looks, Rows
 from penstock.kernels.patterns.queue import Last
 from penstock.kernels.patterns.walk import events_of
 from penstock.kernels.records.chunk import Chunk
+
+Failures: TypeAlias = dict[int, RecordFailed]
+"""The events on which a condition fails, by number."""
+
+Called: TypeAlias = "Callable[..., object]"
+"""Calls a function of the user's with what it is given: as often as the policy of the step says."""
 
 
 class Masks:
@@ -62,31 +69,50 @@ class Masks:
             self.arrays[at] = array
         self.rows[at] = compile_expr(condition, self.event)
 
-    def of(self, batch: pa.RecordBatch) -> IntArray:
-        """The mask of each event of a batch, which has the fields of events."""
+    def of(self, batch: pa.RecordBatch, failures: Failures | None = None, called: Called | None = None) -> IntArray:
+        """The mask of each event of a batch, which has the fields of events.
+
+        Args:
+            batch: the events.
+            failures: gets the events on which a condition fails, by number; without it the first one is raised.
+            called: how Python functions are called, where that is not just once.
+
+        Raises:
+            RecordFailed: a condition fails on an event.
+        """
         made = np.full(batch.num_rows, self.always)
         chunk = Chunk(self.event, batch=batch)
         for at in sorted((*self.rows, *self.functions)):
-            made |= self._bits(at, batch, chunk).astype(np.int64) << at
+            made |= self._bits(at, batch, chunk, failures, called).astype(np.int64) << at
         return made
 
-    def _bits(self, at: int, batch: pa.RecordBatch, chunk: Chunk) -> Any:
+    def _bits(
+        self, at: int, batch: pa.RecordBatch, chunk: Chunk, failures: Failures | None, called: Called | None
+    ) -> Any:
         if at in self.functions:
-            return self._by_rows(self.functions[at], chunk.rows())
+            function = self.functions[at]
+            return self._by_rows(function if called is None else partial(called, function), chunk.rows(), failures)
         try:
             if at in self.arrays:
                 return self.arrays[at](batch).fill_null(False).to_numpy(zero_copy_only=False)
         except pa.ArrowInvalid:
             pass
-        return self._by_rows(self.rows[at], list(chunk.values()))
+        return self._by_rows(self.rows[at], list(chunk.values()), failures)
 
-    def _by_rows(self, holds: Callable[[Any], Any], rows: list[Any]) -> Any:
+    def _by_rows(self, holds: Callable[[Any], Any], rows: list[Any], failures: Failures | None) -> Any:
         found: list[bool] = []
-        try:
-            for row in rows:
-                found.append(bool(holds(row)))  # noqa: PERF401 - the length tells which one failed
-        except Exception as error:
-            raise RecordFailed(self.node, rows[len(found)], len(found), error) from error
+        begin = 0
+        while begin < len(rows):
+            try:
+                for row in rows[begin:]:
+                    found.append(bool(holds(row)))  # noqa: PERF401 - the length tells which one failed
+            except Exception as error:
+                failed = RecordFailed(self.node, rows[len(found)], len(found), error)
+                if failures is None:
+                    raise failed from error
+                failures.setdefault(len(found), failed)
+                found.append(False)
+            begin = len(found)
         return np.array(found, bool)
 
 
@@ -116,9 +142,12 @@ class RunTests:
     def __bool__(self) -> bool:
         return bool(self.looks or self.functions)
 
-    def over(self, values: Rows, rows: Callable[[], list[Any]]) -> Callable[[int, int, Last], bool]:
+    def over(
+        self, values: Rows, rows: Callable[[], list[Any]], called: Called | None = None
+    ) -> Callable[[int, int, Last], bool]:
         """The question whether an event satisfies a test, over the events of a pass: as plain values, and as rows for functions."""
         made = rows() if self.functions else []
+        call: Called = called or (lambda function, *given: function(*given))
 
         def asked(test: int, at: int, taken: Last) -> bool:
             events = events_of(taken)
@@ -128,7 +157,7 @@ class RunTests:
                 seen = TakenEvents()
                 for stage, number in events:
                     seen.setdefault(self.stages[stage], []).append(made[number])
-                return bool(self.functions[test](made[at], seen))
+                return bool(call(self.functions[test], made[at], seen))
             except Exception as error:
                 raise RecordFailed(self.node, values[at], None, error) from error
 

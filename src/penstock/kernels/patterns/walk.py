@@ -10,12 +10,16 @@ from penstock.errors import RunError
 from penstock.graph.patterns.automaton import Automaton, Kind
 from penstock.graph.patterns.pattern import AfterMatch, Overflow, RunLimit, Skip
 from penstock.graph.times import FOREVER
+from penstock.kernels.base import RecordFailed
 from penstock.kernels.patterns.queue import LAST, Last, Link, Run, RunQueue
 from penstock.kernels.patterns.transitions import MATCH, MATCH_WITHOUT, STAY, TAKE, Outcome, Transitions
 
 Asked: TypeAlias = "Callable[[int, int, Last], bool]"
 """Whether an event satisfies a test that looks at what was taken: the number of the test, the number of the event, and the last event taken."""
 
+
+Aside: TypeAlias = "Callable[[int, RecordFailed], None]"
+"""Puts an event aside on which a condition fails, by its number."""
 
 ENDLESS = FOREVER + 1
 """The time of a run that no time ends."""
@@ -64,6 +68,8 @@ class Walk:
     """How many runs have timed out."""
     pruned: int = 0
     """How many runs the after-match strategy has dropped."""
+    aside: Aside | None = None
+    """Where an event goes on which a condition fails; for the runs of its key it has not happened. None where that ends the pass."""
 
     def __post_init__(self) -> None:
         automaton = self.transitions.automaton
@@ -154,10 +160,20 @@ class Walk:
         for at in range(begin, end):
             if min(map(self.deadline, runs)) <= self.times[at]:
                 runs = self.expire(key, runs, done, self.times[at])
-            runs = self._event(key, at, runs, done)
+            runs = self._tried(key, at, runs, done)
             if self.limit is not None and len(runs) - 1 > self.limit.runs:
                 self._limit(key, runs, self.limit)
         return runs
+
+    def _tried(self, key: int, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
+        """The runs after an event; as they were where it is put aside. Conditions are asked before anything is changed."""
+        try:
+            return self._event(key, at, runs, done)
+        except RecordFailed as failed:
+            if self.aside is None:
+                raise
+            self.aside(at, failed)
+            return runs
 
     def _limit(self, key: int, runs: RunQueue, limit: RunLimit) -> None:
         """Drops the oldest of too many runs; the one that has taken nothing yet does not count."""

@@ -16,8 +16,8 @@ from penstock.kernels.expr.arrays import compile_arrays
 from penstock.kernels.expr.evaluate import compile_expr
 
 Rows = list[tuple[object, ...]]
-Fails = Callable[[int, Exception], Exception]
-"""Makes the error of a row by its number."""
+Fails = Callable[[int, Exception], None]
+"""Takes the error of a row by its number, which fits nothing then; or raises it."""
 
 
 class _Test:
@@ -41,7 +41,7 @@ class _Test:
             try:
                 flags[at] = self.run(rows[at]) is True
             except Exception as error:
-                raise fails(at, error) from error
+                fails(at, error)
         return flags
 
 

@@ -34,6 +34,7 @@ class OperatorKernel(KeyedKernel):
     """A machine for each key. State is a text for each: the machine as JSON."""
 
     node: OperatorMatch
+    handles_errors = True
 
     def __init__(self, node: OperatorMatch, schema: Schema) -> None:
         super().__init__(node, schema)
@@ -128,10 +129,17 @@ class OperatorKernel(KeyedKernel):
         batch = rows.select(list(self.events.names)).to_batches()[0]
         values = list(zip(*to_columns(batch), strict=True))
         times = [self.times.now] * len(values) if self.node.time is None else times_of(rows).tolist()
-        hits = self.hits.of(batch, values, lambda at, error: RecordFailed(self.node, values[at], None, error))
+        aside: set[int] = set()
+
+        def fails(at: int, error: Exception) -> None:
+            if at not in aside:
+                aside.add(at)
+                self._put_aside(values[at], error)
+
+        hits = self.hits.of(batch, values, fails)
         made: list[tuple[Key, Found]] = []
-        for key, time, row, bits in zip(keys, times, values, hits, strict=True):
-            made += self._event(key, time, row, bits)
+        for at, (key, time, row, bits) in enumerate(zip(keys, times, values, hits, strict=True)):
+            made += [] if at in aside else self._event(key, time, row, bits)
         for key in dict.fromkeys(keys):
             if key in self.machines:
                 self._set_timer(key)
@@ -143,10 +151,26 @@ class OperatorKernel(KeyedKernel):
         machine = self._machine(key)
         if not bits and machine.has_started:
             return []
+        before = machine.dump() if self.guard is not None and machine.has_started else None
         try:
             return [(key, found) for found in machine.take(time, row, bits)]
         except Exception as error:
-            raise RecordFailed(self.node, row, None, error) from error
+            self._put_aside(row, error)
+            self._restore(key, before)
+            return []
+
+    def _put_aside(self, row: tuple[object, ...], error: Exception) -> None:
+        """Does what the policy says with an event on which a condition fails; without one that ends the pass."""
+        failed = RecordFailed(self.node, row, None, error)
+        if self.guard is None:
+            raise failed from error
+        self.guard.give_up(self, Chunk(self.events, rows=[row]), 0, failed)
+
+    def _restore(self, key: Key, before: str | None) -> None:
+        """The machine of a key as it was before an event that was put aside."""
+        machine = self.machines[key] = Machine(self.node.pattern, self.running, self.events)
+        if before is not None:
+            machine.load(before)
 
     def _machine(self, key: Key) -> Machine:
         made = self.machines.get(key)

@@ -37,10 +37,13 @@ class Closure:
         left = [start]
         while left:
             at = left.pop()
+            instruction = self.instructions[at]
             if at in seen:
+                # The end of a loop comes again before a row is taken: a round that takes nothing is the last one.
+                if isinstance(instruction, Split) and instruction.way_out is not None:
+                    left.append(instruction.way_out)
                 continue
             seen.add(at)
-            instruction = self.instructions[at]
             if isinstance(instruction, Take):
                 found.append(at)
             elif isinstance(instruction, Split):
