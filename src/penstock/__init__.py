@@ -5,6 +5,7 @@ from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.patterns.sase import sase_text
 from penstock.frontends.patterns.vendor_json import pattern_json
 from penstock.frontends.rules.files import rules
+from penstock.frontends.sql.flow import sql_flow, sql_query
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.patterns import one_of, pattern
 from penstock.frontends.streams.stream import Stream
@@ -132,6 +133,8 @@ __all__ = [
     "sliding",
     "socket_lines",
     "sql",
+    "sql_flow",
+    "sql_query",
     "stdin",
     "to",
     "topic",

@@ -7,6 +7,7 @@
     │   ├── SchemaError       a missing field, a type that does not fit, an unreadable schema
     │   ├── ExpressionError   an expression that cannot be read or typed
     │   ├── PatternError      a pattern text or a pattern's JSON that cannot be read
+    │   ├── SqlError          a statement that cannot be read or planned
     │   ├── LoopError         a loop without a feedback edge
     │   └── CaptureError      a function that holds something which cannot travel to a worker
     ├── OptionError           an option of a run or of a command is unknown, unreadable, or does not go with another
@@ -62,6 +63,14 @@ class PatternError(FlowError):
 
     line: int = 0
     column: int = 0
+
+
+class SqlError(FlowError):
+    """A statement that cannot be read or planned. `line` and `column` say where in its text, both from 1, and `reason` why."""
+
+    line: int = 0
+    column: int = 0
+    reason: str = ""
 
 
 class LoopError(FlowError):

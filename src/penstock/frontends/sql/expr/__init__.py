@@ -1,0 +1,1 @@
+"""Expressions: from the syntax tree to expressions of the graph."""

@@ -1,0 +1,1 @@
+"""The planner: queries to steps of the graph, one module for each family."""

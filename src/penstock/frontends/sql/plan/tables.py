@@ -1,0 +1,115 @@
+"""Tables of connectors: how they are read, with their computed columns and their watermark."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from penstock.errors import PenstockError
+from penstock.frontends.sql.catalog.catalog import Table
+from penstock.frontends.sql.catalog.options import source_of
+from penstock.frontends.sql.expr.intervals import micros_of
+from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
+from penstock.frontends.sql.plan.context import Planning
+from penstock.frontends.sql.text.source import Place
+from penstock.frontends.sql.text.statements import CreateTable, WatermarkDefinition
+from penstock.graph import types as t
+from penstock.graph.expr import Column, Expr
+from penstock.graph.ids import child
+from penstock.graph.nodes import EventTime, Node, Port, Select, Source
+from penstock.graph.schema import Schema
+
+MAX_LEAD = 24 * 3600 * 1_000_000
+"""A row more than a day in the future moves no time."""
+IDLE = 60 * 1_000_000
+"""A partition that is quiet for so long holds time back no more."""
+
+
+def read_table(planning: Planning, table: Table, place: Place) -> Relation:
+    """A table as a relation; however often it is read, there is one source."""
+    key = ("table", table.name.lower())
+    if key not in planning.session.relations:
+        planning.session.relations[key] = _read(planning, table, place)
+    return planning.session.relations[key]
+
+
+def _read(planning: Planning, table: Table, place: Place) -> Relation:
+    if table.definition is None:
+        assert table.endpoint is not None
+        if not table.endpoint.capabilities.reads:
+            raise planning.text.error(place, f"table {table.name!r} can be written, not read ({table.endpoint.kind})")
+        port = planning.add(Source(planning.session.step(table.name), (), table.endpoint), place)
+        return planning.relation(port, table.name)
+    inside = Planning(planning.session, table.text or planning.text, planning.session.catalog, table.name)
+    return _defined(inside, table, table.definition)
+
+
+def physical(definition: CreateTable) -> Schema:
+    """The columns of a table that its connector reads and writes."""
+    fields = tuple(t.Field(c.name, c.type, c.nullable) for c in definition.columns if c.type is not None)
+    return Schema(fields)
+
+
+def _defined(planning: Planning, table: Table, definition: CreateTable) -> Relation:
+    if not any(c.type is not None for c in definition.columns):
+        raise planning.text.error(
+            definition.at, f"table {table.name!r} has no columns of a type, so nothing can be read"
+        )
+    try:
+        endpoint = table.endpoint or source_of(planning.text, definition, physical(definition))
+    except PenstockError:
+        raise
+    name = planning.session.step(table.name)
+    node = Source(name, (), endpoint, physical(definition))
+    port = planning.add(node, definition.at)
+    relation, clocks = _computed(planning, port, definition, name)
+    if definition.watermark is not None:
+        timed = _watermark(planning, relation, definition.watermark, name)
+        relation = relation.at(timed)
+    visible = {c.name.lower(): c for c in relation.columns}
+    ordered = tuple(
+        visible.get(c.name.lower()) or VisibleColumn(table.name, c.name, c.name) for c in definition.columns
+    )
+    return Relation(relation.port, ordered, clocks=clocks)
+
+
+def _computed(planning: Planning, port: Port, definition: CreateTable, name: str) -> tuple[Relation, frozenset[str]]:
+    """The table with its computed columns; PROCTIME() makes a column that only windows and joins look at."""
+    relation = planning.relation(port, definition.name)
+    clocks = frozenset(c.name for c in definition.columns if c.computed is not None and is_clock(c.computed))
+    made: dict[str, Expr] = {n: Column(n) for n in planning.schema(port).names}
+    computed = [c for c in definition.columns if c.computed is not None and c.name not in clocks]
+    if not computed:
+        return relation, clocks
+    translator, schema = planning.translator(relation), planning.schema(port)
+    for each in computed:
+        assert each.computed is not None
+        made[each.name] = translator.checked(each.computed, schema)[0]
+    ordered = tuple((c.name, made[c.name]) for c in definition.columns if c.name in made)
+    node: Node = Select(child(name, "columns"), (port,), ordered)
+    return planning.relation(planning.add(node, computed[0].at), definition.name), clocks
+
+
+def is_clock(tree: exp.Expr) -> bool:
+    """Whether an expression is PROCTIME()."""
+    return isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "PROCTIME"
+
+
+def _watermark(planning: Planning, relation: Relation, given: WatermarkDefinition, name: str) -> Port:
+    found = planning.scope(relation).find("", given.column, given.at)
+    if found is None:
+        raise planning.scope(relation).unknown("", given.column, given.at)
+    lateness = lateness_of(planning, given)
+    node = EventTime(child(name, "time"), (relation.port,), found.field, Column(found.field), lateness, MAX_LEAD, IDLE)
+    return planning.add(node, given.at)
+
+
+def lateness_of(planning: Planning, given: WatermarkDefinition) -> int:
+    """How late rows may come: what is taken off the column."""
+    tree = given.expression
+    if isinstance(tree, exp.Column):
+        return 0
+    if isinstance(tree, exp.Sub) and isinstance(tree.this, exp.Column):
+        return micros_of(planning.text, tree.expression, "how late rows may come")
+    raise planning.text.error(
+        given.at, f"expected WATERMARK FOR {given.column} AS {given.column} - INTERVAL '5' SECOND"
+    )

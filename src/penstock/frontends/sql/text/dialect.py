@@ -1,0 +1,93 @@
+"""The dialect: sqlglot's parser with names in backticks or double quotes, functions left as they are written, and windows in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot import parser as parsers
+from sqlglot import tokens as tokenizers
+from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
+from sqlglot.tokenizer_core import TokenType
+
+WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+TABLE_ARGUMENT, DESCRIPTOR, PARTITION = "table_argument", "descriptor", "partition_by"
+"""Where the dialect notes, in `meta`, that an argument is `TABLE t` or `DESCRIPTOR(c)`, and how the table is partitioned."""
+
+
+class Penstock(Dialect):
+    """What Penstock reads."""
+
+    NORMALIZATION_STRATEGY = NormalizationStrategy.CASE_INSENSITIVE
+
+    class Tokenizer(tokenizers.Tokenizer):
+        """Names stand in backticks or double quotes, texts in single quotes, without escapes but a doubled quote."""
+
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
+        QUOTES: ClassVar[list[tuple[str, str] | str]] = ["'"]
+        STRING_ESCAPES: ClassVar[list[str]] = ["'"]
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **tokenizers.Tokenizer.KEYWORDS,
+            "ROW": TokenType.STRUCT,
+            "MULTISET": TokenType.VAR,
+            "BYTES": TokenType.VARBINARY,
+            "STRING": TokenType.TEXT,
+        }
+
+    class Parser(parsers.Parser):
+        """Every function stays a name with arguments: what it means is the planner's to say."""
+
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            **{
+                name: parser
+                for name, parser in parsers.Parser.FUNCTION_PARSERS.items()
+                if name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "CEIL", "FLOOR")
+            },
+            **{name: lambda self, name=name: self.window_function(name) for name in WINDOWS},
+            "DESCRIPTOR": lambda self: self.descriptor(),
+        }
+
+        def window_function(self, name: str) -> exp.Anonymous:
+            """A function of windows: of a table in FROM, or of a time in GROUP BY."""
+            token = self._prev
+            arguments = self._parse_csv(self.window_argument)
+            return self.expression(exp.Anonymous(this=name, expressions=arguments), token=token)
+
+        def window_argument(self) -> exp.Expr | None:
+            """An argument, perhaps by its name: a table, a descriptor, or a value."""
+            if self._next and self._next.token_type in (TokenType.FARROW, TokenType.DARROW):
+                name = self._curr.text
+                token = self._curr
+                self._advance(2)
+                made = exp.Kwarg(this=exp.var(name), expression=self.window_argument())
+                return self.expression(made, token=token)
+            if self._match(TokenType.TABLE):
+                return self.table_argument()
+            return self._parse_lambda()
+
+        def table_argument(self) -> exp.Expr | None:
+            """`TABLE t`, `TABLE(t)` or `TABLE (SELECT ...)`, perhaps with PARTITION BY."""
+            table = self._parse_table()
+            if table is None:
+                self.raise_error("expected a table after TABLE")
+                return None
+            table.meta[TABLE_ARGUMENT] = True
+            if self._match(TokenType.PARTITION_BY):
+                wrapped = self._match(TokenType.L_PAREN)
+                table.meta[PARTITION] = self._parse_csv(self._parse_column)
+                if wrapped:
+                    self._match_r_paren()
+            return table
+
+        def descriptor(self) -> exp.Anonymous:
+            """`DESCRIPTOR(c)`."""
+            token = self._prev
+            columns = self._parse_csv(self._parse_id_var)
+            made = self.expression(exp.Anonymous(this="DESCRIPTOR", expressions=columns), token=token)
+            made.meta[DESCRIPTOR] = True
+            return made

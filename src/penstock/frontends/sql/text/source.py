@@ -1,0 +1,76 @@
+"""The text of statements, and errors that point into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from penstock.errors import SqlError
+
+Place: TypeAlias = "int | exp.Expr | None"
+"""Where an error points: an offset into the text, or a node of the syntax tree."""
+
+
+@dataclass(frozen=True)
+class SqlText:
+    """A text of statements.
+
+    Args:
+        text: the text.
+        origin: the file it was read from, if any.
+    """
+
+    text: str
+    origin: str = ""
+    _hints: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def position(self, at: int) -> tuple[int, int]:
+        r"""The line and the column of an offset, both from 1.
+
+        >>> SqlText("select\n  1").position(9)
+        (2, 3)
+        """
+        before = self.text[: max(at, 0)]
+        return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+    def line_of(self, place: Place) -> str:
+        """A place as steps and errors name it: `flow.sql:3`."""
+        return f"{self.origin or 'sql'}:{self.position(offset_of(place))[0]}"
+
+    def error(self, place: Place, message: str) -> SqlError:
+        """An error that points to a place.
+
+        >>> print(SqlText("select 1 +").error(9, "expected a value, got the end"))
+        sql:1:10: expected a value, got the end
+          select 1 +
+                   ^
+        """
+        at = offset_of(place)
+        line, column = self.position(at)
+        shown = self.text.split("\n")[line - 1].rstrip("\r")
+        cut = max(column - 1 - _BEFORE, 0)
+        window = _printable(shown[cut : cut + _WIDTH])
+        caret = " " * (column - 1 - cut) + "^"
+        error = SqlError(f"{self.origin or 'sql'}:{line}:{column}: {message}\n  {window}\n  {caret}")
+        error.line, error.column, error.reason = line, column, message
+        return error
+
+
+_BEFORE, _WIDTH = 80, 160
+"""How much of a long line is shown: so much before the place, and so much in all."""
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def offset_of(place: Place) -> int:
+    """The offset of a place: of a node the first of its parts that has one."""
+    if isinstance(place, int):
+        return place
+    if place is None:
+        return 0
+    starts = [node.meta["start"] for node in place.walk() if "start" in node.meta]
+    return min(starts, default=0)
