@@ -94,7 +94,7 @@ class Page:
 
 PAGES = (
     Page("flows.md", "Flows and streams", "[Guide](../../guide/streams.md)",
-         ("Flow", "Stream", "KeyedStream", "WindowedStream", "Branches", "Schema", "Row", "to", "run", "RunSpec")),
+         ("Flow", "Stream", "KeyedStream", "WindowedStream", "Branches", "Schema", "Row", "to", "run", "RunSpec", "flow_file")),
     Page("sources.md", "Sources", "Each returns an endpoint, which holds no connection. [Guide](../../guide/sources-and-sinks.md)",
          ("files", "files_schema", "items", "rate", "generate", "stdin", "socket_lines", "topic", "kafka", "postgres",
           "postgres_schema", "postgres_changes", "redis_stream", "connector", "shed")),

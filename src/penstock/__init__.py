@@ -1,5 +1,6 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
+from penstock.flowfiles.load import flow_file
 from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.patterns.sase import sase_text
@@ -103,6 +104,7 @@ __all__ = [
     "expr",
     "files",
     "files_schema",
+    "flow_file",
     "fn",
     "function",
     "generate",

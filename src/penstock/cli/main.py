@@ -17,6 +17,8 @@ COMMANDS = {
     "savepoint": "flows.savepoint",
     "demo": "tools.demo",
     "describe": "flows.describe",
+    "export": "flows.export",
+    "flow-schema": "flows.flow_schema",
     "doctor": "tools.doctor",
     "bench": "tools.bench",
     "verify": "tools.verify",
@@ -65,7 +67,7 @@ def _add(app: typer.Typer, name: str) -> None:
     if isinstance(group, typer.Typer):
         app.add_typer(group)
     else:
-        app.command(epilog=getattr(module, "EXAMPLES", None))(getattr(module, name))
+        app.command(epilog=getattr(module, "EXAMPLES", None))(getattr(module, name.replace("-", "_")))
 
 
 def _show_version(asked: bool) -> None:

@@ -18,6 +18,7 @@ from penstock.graph.caller import user_line
 from penstock.graph.duration import Span as Duration
 from penstock.graph.duration import micros, shown
 from penstock.graph.expr import Cast, Expr, to_text
+from penstock.graph.spelling import spelled
 from penstock.graph.times import FOREVER, NEVER, to_micros, to_moment
 from penstock.graph.types import BIGINT
 
@@ -204,6 +205,7 @@ class EveryRecords:
 Early = EveryInterval | EveryRecords
 
 
+@spelled
 def tumbling(size: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
     """Windows of a fixed size, one after the other.
 
@@ -227,6 +229,7 @@ def tumbling(size: Duration, *, offset: Duration = 0, timezone: str = "") -> Tim
     return TimeWindow(span, span, _offset(offset, span), _zone(timezone))
 
 
+@spelled
 def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: str = "") -> TimeWindow:
     """Windows of a fixed size, one beginning at every step of `every`; they overlap.
 
@@ -258,6 +261,7 @@ def sliding(size: Duration, every: Duration, *, offset: Duration = 0, timezone: 
     return TimeWindow(span, step, _offset(offset, step), _zone(timezone))
 
 
+@spelled
 def cumulating(size: Duration, every: Duration, *, offset: Duration = 0, timezone: str = "") -> CumulatingWindow:
     """Windows that begin together and end one after the other: the day so far, every hour. SQL calls them CUMULATE.
 
@@ -285,6 +289,7 @@ def cumulating(size: Duration, every: Duration, *, offset: Duration = 0, timezon
     return CumulatingWindow(span, step, _offset(offset, span), _zone(timezone))
 
 
+@spelled
 def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:
     """Windows that go on as long as records come less than a gap apart.
 
@@ -309,6 +314,7 @@ def session(gap: Duration | Expr | Callable[..., Duration]) -> SessionWindow:
     return SessionWindow(_positive(gap, "the gap of a session"))
 
 
+@spelled
 def count_window(size: int, *, every: int | None = None) -> CountWindow:
     """Windows of so many records of a key.
 
@@ -335,6 +341,7 @@ def count_window(size: int, *, every: int | None = None) -> CountWindow:
     return CountWindow(size, step)
 
 
+@spelled
 def global_window() -> GlobalWindow:
     """One window for all time. It needs `early`, or `mode="update"` or `"complete"`, since it ends with the input only.
 
@@ -348,6 +355,7 @@ def global_window() -> GlobalWindow:
     return GlobalWindow()
 
 
+@spelled
 def every_interval(interval: Duration) -> EveryInterval:
     """Early results, each time so much processing time has passed: `window(..., early=ps.every_interval("5s"))`.
 
@@ -367,6 +375,7 @@ def every_interval(interval: Duration) -> EveryInterval:
     return EveryInterval(_positive(interval, "the interval of early results"))
 
 
+@spelled
 def every_records(records: int) -> EveryRecords:
     """Early results, each time so many more records of a window have come: `window(..., early=ps.every_records(100))`.
 

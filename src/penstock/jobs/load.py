@@ -1,4 +1,4 @@
-"""Finds the flow a user means: `flows/count.py`, `count.py:flow`, `shop.flows:orders`.
+"""Finds the flow a user means: `flows/count.py`, `count.py:flow`, `shop.flows:orders`, `flow.yaml`.
 
 A flow is anything with a `graph`: a `Flow`, a `Topology`, a graph itself, or a function without arguments that makes one.
 """
@@ -19,6 +19,7 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import FlowError, PenstockError, nearest
+from penstock.flowfiles.load import SUFFIXES, flow_file
 from penstock.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ class LoadedFlow:
 
 
 def load_flow(target: str) -> LoadedFlow:
-    """The flow that `FILE.py[:name]` or `package.module[:name]` stands for."""
+    """The flow that `FILE.py[:name]`, `package.module[:name]` or `FILE.yaml` stands for."""
+    if target.endswith(SUFFIXES):
+        return _yaml_flow(Path(target))
     where, name = _split(target)
     with _loading():
         module = _file_module(Path(where)) if _is_file(where) else _named_module(where)
@@ -54,6 +57,13 @@ def load_flow(target: str) -> LoadedFlow:
     assert graph is not None
     file = getattr(module, "__file__", None)
     return LoadedFlow(graph, module.__name__, Path(file).absolute() if file else None, flow)
+
+
+def _yaml_flow(path: Path) -> LoadedFlow:
+    if not path.is_file():
+        raise FlowError(f"there is no file {path}{_files_near(path, '*.y*ml')}")
+    flow = flow_file(path)
+    return LoadedFlow(flow.graph, "", path.absolute(), flow)
 
 
 def _split(target: str) -> tuple[str, str]:
@@ -96,12 +106,12 @@ def _file_module(path: Path) -> ModuleType:
     return _execute(path, _free_name(path))
 
 
-def _files_near(path: Path) -> str:
+def _files_near(path: Path, kind: str = "*.py") -> str:
     folder = path.parent
     if not folder.is_dir():
         return f": there is no folder {folder}"
-    found = sorted(p.name for p in folder.glob("*.py"))
-    return f"; {nearest(path.name, found)}" if found else f"; {folder.absolute()} has no Python files"
+    found = sorted(p.name for p in folder.glob(kind))
+    return f"; {nearest(path.name, found)}" if found else f"; {folder.absolute()} has no {kind} files"
 
 
 def _package_of(path: Path) -> tuple[str, Path]:

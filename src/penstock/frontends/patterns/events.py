@@ -16,6 +16,7 @@ from penstock.graph.expr import Call, Expr, as_expr, col, lit
 from penstock.graph.order import terms_of
 from penstock.graph.patterns import operators as o
 from penstock.graph.patterns.operator_conditions import together
+from penstock.graph.spelling import spelled
 
 Types: TypeAlias = str | Mapping[str, str | Expr] | None
 """What makes a record an event of a type: the field that names it, or a condition for each."""
@@ -44,6 +45,7 @@ class _GuardText(NamedTuple):
     inner: Piece
 
 
+@spelled
 def pattern_text(text: str, *, types: Types = None, order: str = "") -> o.OperatorPattern:
     """An event pattern from its text, for `match`.
 

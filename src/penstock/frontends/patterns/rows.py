@@ -12,6 +12,7 @@ from penstock.graph.expr import Expr, as_expr
 from penstock.graph.order import terms_of
 from penstock.graph.patterns.pattern import AfterMatch, Skip
 from penstock.graph.patterns.row_pattern import Definitions, MatchClause, RowPattern, RowsPerMatch
+from penstock.graph.spelling import spelled
 
 Written: TypeAlias = Mapping[str, str | Expr]
 _ROWS = {each.value: each for each in RowsPerMatch} | {"all show empty": RowsPerMatch.ALL}
@@ -24,6 +25,7 @@ _SKIPS = {
 }
 
 
+@spelled
 def row_pattern(  # noqa: PLR0913 - each is a clause of MATCH_RECOGNIZE
     pattern: str,
     *,

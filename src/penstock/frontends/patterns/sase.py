@@ -19,6 +19,7 @@ from penstock.graph.patterns.operator_conditions import together
 from penstock.graph.patterns.pattern import Pattern
 from penstock.graph.patterns.selected import SelectedPattern
 from penstock.graph.patterns.tree import Absence, Contiguity, Part, Preference, Repeat, Sequence, Stage
+from penstock.graph.spelling import spelled
 
 NAMES = {
     "PATTERN": "'PATTERN'", "SEQ": "'SEQ'", "WHERE": "'WHERE'", "WITHIN": "'WITHIN'", "RETURN": "'RETURN'", "STRATEGY": "a selection strategy",
@@ -55,6 +56,7 @@ class _Query:
     returned: Piece | None = None
 
 
+@spelled
 def sase_text(text: str, *, types: Types = None, name: str = "sase") -> SelectedPattern:
     """A pattern from SASE's text, for `match`.
 

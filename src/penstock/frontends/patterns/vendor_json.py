@@ -17,6 +17,7 @@ from penstock.graph.expr import Call, Expr
 from penstock.graph.patterns.operator_conditions import together
 from penstock.graph.patterns.pattern import AfterMatch, Pattern, Skip
 from penstock.graph.patterns.tree import Absence, Contiguity, Part, Preference, Repeat, Sequence, Stage, taken_stages
+from penstock.graph.spelling import spelled
 
 Object: TypeAlias = Mapping[str, object]
 CONTIGUITIES = {"STRICT": Contiguity.STRICT, "SKIP_TILL_NEXT": Contiguity.RELAXED, "SKIP_TILL_ANY": Contiguity.ANY}
@@ -40,6 +41,7 @@ UNITS = {
 _JOINED = {"RichAndCondition": "and", "RichOrCondition": "or", "RichNotCondition": "not"}
 
 
+@spelled
 def pattern_json(given: str | Mapping[str, object]) -> Pattern:
     """A pattern from the JSON that vendors of dynamic Flink CEP use, for `match`.
 

@@ -9,10 +9,12 @@ from penstock.errors import ExpressionError, FlowError
 from penstock.graph.caller import user_line
 from penstock.graph.rules.rule import Rule, RuleSet, rule_set
 from penstock.graph.rules.text import parse_rules
+from penstock.graph.spelling import spelled
 
 _YAML = (".yaml", ".yml")
 
 
+@spelled
 def rules(source: str | Path | Iterable[Rule] | Rule) -> RuleSet:
     """A set of rules.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from penstock.errors import FlowError
-from penstock.frontends.streams.naming import names_step
+from penstock.frontends.streams.naming import CallRecord, names_step, recorded
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.streams.timing import event_time_node
 from penstock.graph.builder import GraphBuilder
@@ -54,6 +54,7 @@ class Flow:
         functions: Iterable[ScalarFunction] = (),
     ) -> None:
         self.builder = GraphBuilder(name, delivery=delivery, on_error=on_error, functions=functions)
+        self._recording = CallRecord()
 
     @property
     def name(self) -> str:
@@ -162,6 +163,7 @@ class Flow:
         """
         add_dead_letters(self.builder, Sink(name, (), endpoint, delivery, line=user_line()))
 
+    @recorded
     def feed(self, loop: Stream, stream: Stream) -> None:
         """Closes a loop: the records of `stream` come out of `loop`, one round later.
 
@@ -180,6 +182,7 @@ class Flow:
         """
         self.builder.feed(loop.port, stream.port)
 
+    @recorded
     def bootstrap(self, step: str, records: Endpoint | Stream, schema: Form | None = None) -> None:
         """Says what a step has seen before the flow's first record: bounded records of the form that the step reads.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, cast
 
+from penstock.frontends.streams.naming import recorded
 from penstock.graph.nodes.policy import Policy
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 class Settable:
     """What can be said of the step that a stream comes from."""
 
+    @recorded
     def on_error(self, policy: Policy) -> Self:
         """What the step does with a record it fails on.
 
@@ -34,6 +36,7 @@ class Settable:
         stream.flow.builder.set_on_error(stream.port, policy)
         return self
 
+    @recorded
     def parallelism(self, tasks: int) -> Self:
         """How many tasks the step runs as. It may change between runs; state moves along.
 

@@ -13,6 +13,7 @@ from penstock.graph.capabilities import LEDGER_SINK, SINK, SOURCE, WEAKER, Capab
 from penstock.graph.endpoints.hive import fields_of
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
+from penstock.graph.spelling import spelled
 
 FORMATS = ("text", "json", "csv", "parquet")
 TEXT = schema_of("value string")
@@ -24,6 +25,7 @@ _SHOWN = replace(_LOCAL_SINK, table_rows="shown")
 _FILES = replace(_LOCAL, parses=("json", "csv"))
 
 
+@spelled
 def files(
     path: str | Path,
     format: str = "",
@@ -131,6 +133,7 @@ def _files_in(path: Path) -> Iterator[Path]:
             yield from _files_in(each)
 
 
+@spelled
 def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
     """Rows from memory. A source, or a static table for `join`.
 
@@ -156,6 +159,7 @@ def items(rows: Iterable[Any], schema: Form, *, batches: int = 1) -> Endpoint:
     return Endpoint("items", {"rows": list(rows), "batches": batches}, schema_of(schema), capabilities=able)
 
 
+@spelled
 def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
     """Numbers that count up, so many a second: the fields are `timestamp` and `value`. A source.
 
@@ -175,6 +179,7 @@ def rate(rows_per_second: int = 10, *, limit: int | None = None) -> Endpoint:
     return Endpoint("rate", options, made, bounded=limit is not None, capabilities=_LOCAL)
 
 
+@spelled
 def generate(
     function: Callable[[int], Any], schema: Form, *, rows_per_second: int = 10, limit: int | None = None
 ) -> Endpoint:
@@ -207,6 +212,7 @@ def generate(
     return Endpoint("generate", options, schema_of(schema), bounded=limit is not None, capabilities=able)
 
 
+@spelled
 def socket_lines(host: str = "127.0.0.1", port: int = 9999) -> Endpoint:
     """Lines from a TCP socket, as `value`. A source for demos: what was in flight at a crash is lost.
 
@@ -224,6 +230,7 @@ def socket_lines(host: str = "127.0.0.1", port: int = 9999) -> Endpoint:
     return Endpoint("socket", {"host": host, "port": port}, TEXT, bounded=False, capabilities=SOURCE)
 
 
+@spelled
 def stdin() -> Endpoint:
     """Lines from standard input, as `value`. A source: lines are kept on disk before the flow sees them, so a replay has them.
     A bounded run, and one without Spark, reads up to the end of the input.
@@ -238,6 +245,7 @@ def stdin() -> Endpoint:
     return Endpoint("stdin", {}, TEXT, capabilities=_LOCAL)
 
 
+@spelled
 def console(rows: int = 20) -> Endpoint:
     """Prints the first rows of each batch. A sink.
 
@@ -260,6 +268,7 @@ def nothing() -> Endpoint:
     return Endpoint("nothing", capabilities=replace(_SHOWN, weakness="it keeps nothing", is_bulk=True))
 
 
+@spelled
 def write_files(path: str | Path, format: str = "", *, partition_by: str | Sequence[str] = ()) -> Endpoint:
     """Files of a folder, a set of them for each batch. A sink that holds exactly once: a batch that runs again replaces its own.
 
@@ -288,6 +297,7 @@ def write_files(path: str | Path, format: str = "", *, partition_by: str | Seque
     return Endpoint("write_files", options, capabilities=replace(LEDGER_SINK, runs_locally=True))
 
 
+@spelled
 def callback(function: Callable[..., Any]) -> Endpoint:
     """Calls a function of yours in the driver, once for each batch, with all its rows. A sink.
 
@@ -309,6 +319,7 @@ def callback(function: Callable[..., Any]) -> Endpoint:
     return Endpoint("callback", {"function": function}, capabilities=able)
 
 
+@spelled
 def connector(made: object, schema: Form | None = None, *, bounded: bool = False, **options: Any) -> Endpoint:
     """A source or sink of your own. Its class says in `capabilities` what it can do.
 

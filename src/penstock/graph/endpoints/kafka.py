@@ -13,6 +13,7 @@ from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.endpoints.secrets import Secret
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
+from penstock.graph.spelling import spelled
 from penstock.graph.types import Field
 
 LOCAL = "127.0.0.1:9092"
@@ -48,6 +49,7 @@ _REFUSED = {
 }
 
 
+@spelled
 def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     topics: str | Sequence[str],
     schema: Form | None = None,
@@ -126,6 +128,7 @@ def kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     return Endpoint("kafka", given, made, capabilities=_readable(kind, made, _words(also), via))
 
 
+@spelled
 def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     topic: str,
     *,

@@ -13,6 +13,7 @@ from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, Capabilities
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, schema_of
+from penstock.graph.spelling import spelled
 
 FORMATS = ("raw", "text", "json")
 _READ = Capabilities(reads=True, parses=("json", "text"), is_paced=True, can_shed=True, runs_locally=True)
@@ -31,6 +32,7 @@ def log_path(path: str | Path | None) -> str:
     return str(path or os.environ.get("PENSTOCK_LOG") or Path(".penstock") / "log")
 
 
+@spelled
 def topic(
     name: str,
     schema: Form | None = None,
@@ -79,6 +81,7 @@ def topic(
     return Endpoint("log", options, made, capabilities=_READ)
 
 
+@spelled
 def rule_topic(name: str, *, path: str | Path | None = None) -> Endpoint:
     """A topic of the embedded log with changes of rules, as `penstock rules` writes them. A source, for `changes=` of `Stream.rules`.
 
@@ -122,6 +125,7 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+@spelled
 def write_topic(
     name: str, *, key: str = "", format: str = "json", path: str | Path | None = None, partitions: int = 1
 ) -> Endpoint:

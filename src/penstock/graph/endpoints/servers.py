@@ -12,6 +12,7 @@ from penstock.graph.duration import Span, micros
 from penstock.graph.endpoints.secrets import Secret, without_password
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
+from penstock.graph.spelling import spelled
 from penstock.graph.types import BIGINT, STRING, TIMESTAMP, Field, Struct
 
 POSTGRES = ("postgresql", "postgres")
@@ -21,6 +22,7 @@ KINDS = ("hash", "string", "list", "stream")
 _POSTGRES_SOURCE = replace(SOURCE, package="psycopg", extra="postgres")
 
 
+@spelled
 def postgres(
     url: str,
     table: str = "",
@@ -82,6 +84,7 @@ def postgres(
     return Endpoint("postgres", options, made, capabilities=replace(_POSTGRES_SOURCE, runs_locally=True))
 
 
+@spelled
 def postgres_changes(
     url: str,
     table: str,
@@ -188,6 +191,7 @@ def postgres_schema(url: str, table: str = "", *, query: str = "") -> Schema:
     return sniff_postgres.row_schema(clean, password, table, query)
 
 
+@spelled
 def write_postgres(
     url: str,
     table: str,
@@ -250,6 +254,7 @@ def write_postgres(
     return Endpoint("write_postgres", options, capabilities=replace(able, table_rows=rows))
 
 
+@spelled
 def redis_stream(
     url: str,
     stream: str,
@@ -297,6 +302,7 @@ def redis_stream(
     )
 
 
+@spelled
 def write_redis(
     url: str,
     kind: str = "hash",
@@ -355,6 +361,7 @@ def write_redis(
     return Endpoint("write_redis", options, capabilities=able)
 
 
+@spelled
 def write_http(
     url: str,
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from penstock.errors import FlowError
 from penstock.graph.duration import Span, micros, shown
 from penstock.graph.nodes.endpoint import Endpoint
+from penstock.graph.spelling import spelled
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,6 +27,7 @@ class ShedRule:
         return ", or ".join(parts)
 
 
+@spelled
 def shed(*, behind: int = 0, older: Span | None = None) -> ShedRule:
     """Has a topic leave out its oldest records when the flow has fallen too far behind: a declared loss.
 

@@ -9,6 +9,7 @@ from penstock.errors import FlowError, nearest
 from penstock.graph import types as t
 from penstock.graph.duration import Span, micros, shown
 from penstock.graph.schema import Schema
+from penstock.graph.spelling import spelled
 
 FAIL, DEAD_LETTER, SKIP = "fail", "dead_letter", "skip"
 ACTIONS = (FAIL, DEAD_LETTER, SKIP)
@@ -50,6 +51,7 @@ Policy: TypeAlias = str | OnError
 """An error policy as the user writes it: a word, or what `retry` returns."""
 
 
+@spelled
 def retry(times: int, backoff: Span = "100ms", then: str = FAIL) -> OnError:
     """An error policy that tries a record again, with a pause that doubles, before another policy decides.
 

@@ -1,0 +1,1 @@
+"""Flows as files: Penstock's own YAML, and Storm's Flux."""
