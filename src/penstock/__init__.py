@@ -11,6 +11,7 @@ from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.patterns import one_of, pattern
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.topology.topology import Topology
+from penstock.frontends.trident.topology import TridentTopology
 from penstock.graph.aggregates.aggregate import Aggregator
 from penstock.graph.endpoints.basic import (
     callback,
@@ -89,6 +90,7 @@ __all__ = [
     "TaskHook",
     "Timer",
     "Topology",
+    "TridentTopology",
     "Tuple",
     "WindowedBolt",
     "__version__",

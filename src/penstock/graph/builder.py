@@ -108,6 +108,16 @@ class GraphBuilder:
         first = next(iter(self._nodes[located.name].outputs), None)
         return Port(located.name, first.name if first else OUT)
 
+    def replace(self, node: Node) -> None:
+        """Puts a step in the place of one of the same name, of which others may know: it reads or emits more than that.
+
+        Raises:
+            FlowError: it does not fit what it reads.
+        """
+        before = self._nodes[node.name]
+        located = replace(node, line=before.line, outputs=())
+        self._nodes[node.name] = bind(located, inputs_of(located, self._nodes))
+
     def meant(self, expr: Expr) -> Expr:
         """An expression with calls of the flow's functions instead of their names."""
         return with_functions(expr, self.functions) if self.functions else expr

@@ -9,6 +9,7 @@ from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import changes as c
+from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.nodes.rules import ApplyRules, KeyedRules, RuleTable
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
@@ -43,6 +44,7 @@ from penstock.kernels.rules.kernel import ApplyRulesKernel
 from penstock.kernels.rules.keyed import KeyedRulesKernel
 from penstock.kernels.scalar_functions import FunctionsKernel
 from penstock.kernels.time import EventTimeKernel
+from penstock.kernels.topology.batches import KeyedBatchKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
 from penstock.kernels.windows.assign import AssignWindowsKernel
 from penstock.kernels.windows.build import window_kernel
@@ -103,6 +105,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
 _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.Bolt: BoltKernel,
     n.Route: RouteKernel,
+    KeyedBatch: KeyedBatchKernel,
     n.Window: window_kernel,
     n.AsOfJoin: AsOfJoinKernel,
     n.IntervalJoin: IntervalJoinKernel,
