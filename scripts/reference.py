@@ -25,6 +25,9 @@ from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.frontends.streams.stream import Branches
 from penstock.frontends.streams.windows import WindowedStream
 from penstock.frontends.topology.declare import BoltDeclaration
+from penstock.frontends.trident.grouped import ChainedAggregation, GroupedStream
+from penstock.frontends.trident.state import TridentState
+from penstock.frontends.trident.stream import TridentStream
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
 SECTIONS = ("Args", "Returns", "Yields", "Raises")
@@ -34,6 +37,10 @@ RETURNED = {
     "Branches": Branches,
     "PatternBuilder": PatternBuilder,
     "BoltDeclaration": BoltDeclaration,
+    "ChainedAggregation": ChainedAggregation,
+    "GroupedStream": GroupedStream,
+    "TridentState": TridentState,
+    "TridentStream": TridentStream,
 }
 """Classes that have no public name, because users get them from methods."""
 NOT_MADE = (
@@ -43,6 +50,10 @@ NOT_MADE = (
     "Branches",
     "PatternBuilder",
     "BoltDeclaration",
+    "ChainedAggregation",
+    "GroupedStream",
+    "TridentState",
+    "TridentStream",
     "Row",
     "Tuple",
     "Expr",
@@ -53,6 +64,7 @@ NOT_MADE = (
 """Classes that users do not make by calling them, or not by these arguments."""
 TYPES = {
     "Form": "A schema: DDL text such as `word string, n bigint`, a dict of names to types, a dataclass, a NamedTuple, a TypedDict or a `Schema`.",
+    "Fields": "Names of fields: one, several with commas, or a list; none stands for all.",
     "Span": "A span of time: `500ms`, `20s`, `1h30m`, a `timedelta`, or a number of seconds.",
     "Duration": "The same as `Span`.",
     "Policy": "What happens to a record that fails: `fail`, `dead_letter`, `skip`, or what `ps.retry` returns.",
@@ -116,6 +128,8 @@ PAGES = (
          ("Topology", "BoltDeclaration", "Spout", "Bolt", "BasicBolt", "FailedException", "ReportedFailedException",
           "StatefulBolt", "WindowedBolt", "StatefulWindowedBolt", "Tuple",
           "Metric", "CountMetric", "TaskHook", "END")),
+    Page("trident.md", "Trident", "Operations, aggregators, states and queries are in `penstock.trident`. [Guide](../../guide/trident.md)",
+         ("TridentTopology", "TridentStream", "GroupedStream", "ChainedAggregation", "TridentState")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
          ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip

@@ -12,13 +12,13 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose_drpc import FAILURES, REQUEST
 from penstock.graph.expr import lit
 from penstock.graph.ids import child
-from penstock.graph.logic.components import DEFAULT
 from penstock.graph.logic.components import Bolt as BoltLogic
 from penstock.graph.logic.trident import rows
 from penstock.graph.logic.trident.aggregators import Extreme, aggregator_of
 from penstock.graph.logic.trident.bolts import PartitionRows
 from penstock.graph.logic.trident.keyed import FAILED, AggregatorCall, KeyedBatchLogic, PerRequest
 from penstock.graph.logic.trident.operations import Picked
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import OUT, Bolt, FlatMap, Node, Port, WithColumns
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.batch import KeyedBatch
@@ -80,49 +80,49 @@ class BaseStream:
         """The fields of its tuples."""
         return tuple(name for name in self.schema.names if name not in self.scope)
 
-    def at(self, port: Port, segment: Segment | None = None) -> Self:
+    def _at(self, port: Port, segment: Segment | None = None) -> Self:
         """The stream at another port, which stems from this one."""
         return replace(self, port=port, segment=segment)
 
-    def of_kinds(self, kinds: frozenset[str]) -> Self:
+    def _of_kinds(self, kinds: frozenset[str]) -> Self:
         """The stream with the kinds of spouts that feed it."""
         return replace(self, spouts=kinds)
 
-    def picked(self, given: Fields) -> Picked:
+    def _picked(self, given: Fields) -> Picked:
         """Some of its fields; none stands for all."""
         names = fields_of(given) or self.fields
         self.schema.only(names)
         return Picked.of(self.schema.names, names)
 
-    def scoped(self, *fields: Field) -> Schema:
+    def _scoped(self, *fields: Field) -> Schema:
         """The schema of the call, where tuples carry one, and of fields."""
         carried = self.schema.only(self.scope).fields if self.scope else ()
         return Schema((*carried, *fields))
 
-    def renamed(self, own: Sequence[Field], names: Sequence[str], what: str) -> Schema:
+    def _renamed(self, own: Sequence[Field], names: Sequence[str], what: str) -> Schema:
         """The schema of fields, under other names, if there are any."""
         if names and len(names) != len(own):
             raise FlowError(
                 f"{what} ({user_line()}): expected {len(own)} names of fields, got {len(names)}: {list(names)}"
             )
-        return self.scoped(*(replace(f, name=n) for f, n in zip(own, names or [f.name for f in own], strict=True)))
+        return self._scoped(*(replace(f, name=n) for f, n in zip(own, names or [f.name for f in own], strict=True)))
 
-    def call(self, fields: Fields, aggregator: object) -> AggregatorCall:
+    def _call(self, fields: Fields, aggregator: object) -> AggregatorCall:
         """An aggregator over some of its fields."""
         made = aggregator_of(aggregator)
-        return AggregatorCall(made, self.picked(fields))
+        return AggregatorCall(made, self._picked(fields))
 
     # Steps.
 
-    def rows(self, kind: str, step: rows.RowStep, schema: Schema, name: str) -> Self:
+    def _rows(self, kind: str, step: rows.RowStep, schema: Schema, name: str) -> Self:
         """A step that looks at one tuple at a time: in its partition, where it is in one."""
-        called = self.topology.named(kind, name)
+        called = self.topology._named(kind, name)
         guarded = rows.PerRequest(step) if self.scope else step
         if self.segment is not None:
-            return self.bolt(called, PartitionRows(self._outputs(schema), guarded), Grouping("local_or_shuffle"))
+            return self._bolt(called, PartitionRows(self._outputs(schema), guarded), Grouping("local_or_shuffle"))
         sides = ((FAILED, FAILURES),) if self.scope else ()
         port = self.builder.add(FlatMap(called, (self.port,), guarded, schema, sides))
-        return self.at(self._noted(port))
+        return self._at(self._noted(port))
 
     def _outputs(self, schema: Schema) -> Schema | dict[str, Schema]:
         return {DEFAULT: schema, FAILED: FAILURES} if self.scope else schema
@@ -133,7 +133,7 @@ class BaseStream:
             self.topology.functions[self.requests].failures.append(Port(port.step, FAILED))
         return port
 
-    def bolt(self, name: str, logic: BoltLogic, grouping: Grouping, tasks: int | None = None) -> Self:
+    def _bolt(self, name: str, logic: BoltLogic, grouping: Grouping, tasks: int | None = None) -> Self:
         """A step by partition. Without a number it stays in the partitions that are there."""
         before = Segment(tasks) if tasks is not None else self.segment or Segment()
         origin = ((self.port.step, DEFAULT),)
@@ -141,13 +141,13 @@ class BaseStream:
         port = self.builder.add(node)
         if isinstance(logic, PartitionRows) and logic.step is not None:
             self._noted(port)
-        return self.at(Port(name), Segment(before.tasks, (*before.steps, name)))
+        return self._at(Port(name), Segment(before.tasks, (*before.steps, name)))
 
-    def with_all(self, name: str) -> Port:
+    def _with_all(self, name: str) -> Port:
         """The stream with a key that all tuples share."""
         return self.builder.add(WithColumns(child(name, "all"), (self.port,), ((ALL, lit(0)),), hidden=True))
 
-    def keyed_batch(
+    def _keyed_batch(
         self,
         name: str,
         logic: KeyedBatchLogic,
@@ -156,7 +156,7 @@ class BaseStream:
         others: tuple[tuple[Port, tuple[str, ...]], ...] = (),
     ) -> Port:
         """A step over the tuples of each key in a batch; of a call, where tuples carry one."""
-        port = self.port if keys else self.with_all(name)
+        port = self.port if keys else self._with_all(name)
         outputs: tuple[tuple[str, Schema], ...] = ((OUT, schema),)
         if self.scope:
             logic, outputs = PerRequest(logic), (*outputs, (FAILED, FAILURES))

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupedStream:
-    """A stream by groups, as `TridentStream.group_by` returns it."""
+    """A stream by groups, as `TridentStream.group_by` returns it.
+
+    >>> import penstock as ps
+    >>> from penstock import trident
+    >>> words = ps.TridentTopology("demo").new_stream("words", ps.items(["a"], "word string"))
+    >>> words.group_by("word").aggregate((), trident.Count, "n bigint").fields
+    ('word', 'n')
+    """
 
     stream: TridentStream
     group: tuple[str, ...]
@@ -40,15 +47,17 @@ class GroupedStream:
         Raises:
             FlowError: it is no aggregator.
         """
-        return self.aggregates((self.stream.call(fields, aggregator),), out_schema(aggregator, new, self.stream), name)
+        return self._aggregates(
+            (self.stream._call(fields, aggregator),), out_schema(aggregator, new, self.stream), name
+        )
 
-    def aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
+    def _aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
         """What several aggregators make together."""
         stream = self.stream
         keys = (*stream.scope, *self.group)
-        schema = stream.scoped(*stream.schema.only(self.group).fields, *made.fields)
+        schema = stream._scoped(*stream.schema.only(self.group).fields, *made.fields)
         logic = BatchAggregate(calls, tuple(range(len(keys))))
-        return stream.at(stream.keyed_batch(stream.topology.named("aggregate", name), logic, schema, keys))
+        return stream._at(stream._keyed_batch(stream.topology._named("aggregate", name), logic, schema, keys))
 
     def chained_agg(self) -> ChainedAggregation:
         """Several aggregators over the tuples of each group, side by side.
@@ -56,7 +65,7 @@ class GroupedStream:
         Returns:
             The chain: `.aggregate(...)` for each, then `.chain_end()`.
         """
-        return ChainedAggregation(self.stream, self.aggregates)
+        return ChainedAggregation(self.stream, self._aggregates)
 
     def persistent_aggregate(
         self,
@@ -114,7 +123,15 @@ Finish = Callable[[tuple[AggregatorCall, ...], Schema, str], "TridentStream"]
 
 @dataclass(frozen=True)
 class ChainedAggregation:
-    """Aggregators in a chain: their results stand side by side, each tuple of one with each of the others."""
+    """Aggregators in a chain: their results stand side by side, each tuple of one with each of the others.
+
+    >>> import penstock as ps
+    >>> from penstock import trident
+    >>> scores = ps.TridentTopology("demo").new_stream("scores", ps.items([], "user string, score bigint"))
+    >>> chain = scores.chained_agg().aggregate((), trident.Count, "n bigint").aggregate("score", trident.Sum, "sum bigint")
+    >>> chain.chain_end().fields
+    ('n', 'sum')
+    """
 
     stream: TridentStream
     finish: Finish
@@ -136,7 +153,7 @@ class ChainedAggregation:
             FlowError: it is no aggregator.
         """
         schema = out_schema(aggregator, new, self.stream)
-        call = self.stream.call(fields, aggregator)
+        call = self.stream._call(fields, aggregator)
         return replace(self, calls=(*self.calls, call), made=(*self.made, schema))
 
     partition_aggregate = aggregate

@@ -10,7 +10,6 @@ from penstock.errors import FlowError
 from penstock.frontends.trident.base import Fields, fields_of
 from penstock.graph.caller import user_line
 from penstock.graph.ids import child
-from penstock.graph.logic.components import DEFAULT
 from penstock.graph.logic.trident.aggregators import stored_aggregator
 from penstock.graph.logic.trident.bolts import UPDATES, GroupUpdates, StatePartition
 from penstock.graph.logic.trident.keyed import PersistentAggregate, Query
@@ -22,6 +21,7 @@ from penstock.graph.logic.trident.states import (
     StateUpdater,
     check_pair,
 )
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import OUT, Bolt, Port
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.batch import KeyedBatch
@@ -43,6 +43,13 @@ class TridentState:
         step: the step that keeps it; empty while nobody has asked a static state.
         kind: "transactional", "opaque" or "non_transactional"; what Penstock keeps is opaque: it holds under any replay.
         exactly_once: whether each batch counts once, however often it runs.
+
+    >>> import penstock as ps
+    >>> from penstock import trident
+    >>> words = ps.TridentTopology("demo").new_stream("words", ps.items(["a"], "word string"))
+    >>> counts = words.group_by("word").persistent_aggregate(None, (), trident.Count, "n bigint")
+    >>> counts.exactly_once, counts.new_values_stream().fields
+    (True, ('word', 'n'))
     """
 
     topology: TridentTopology
@@ -71,10 +78,10 @@ def kept_by_penstock(
     stream: TridentStream, group: tuple[str, ...], fields: Fields, aggregator: object, value: Schema, name: str
 ) -> TridentState:
     """A running aggregate in Penstock's own state."""
-    called = stream.topology.named("persistent_aggregate", name)
-    logic = PersistentAggregate(stored_aggregator(aggregator), stream.picked(fields), is_total=not group)
+    called = stream.topology._named("persistent_aggregate", name)
+    logic = PersistentAggregate(stored_aggregator(aggregator), stream._picked(fields), is_total=not group)
     schema = Schema((*(stream.schema.only(group).fields if group else ()), *value.fields))
-    port = stream.port if group else stream.with_all(called)
+    port = stream.port if group else stream._with_all(called)
     node = KeyedBatch(called, (port,), group or (ALL,), logic=logic, schemas=((OUT, schema),), persistent=True)
     stream.builder.add(node)
     return _state(stream, called, OPAQUE, group, None, Port(called))
@@ -92,7 +99,7 @@ def kept_by_user(
 ) -> TridentState:
     """A state in a store of the user's, by partition: by group, in one partition without a group, or (None) as tuples are partitioned."""
     checked = check_factory(factory)
-    called = stream.topology.named("partition_persist" if group is None else "persistent_aggregate", name)
+    called = stream.topology._named("partition_persist" if group is None else "persistent_aggregate", name)
     logic = StatePartition(
         outputs={} if values is None else {DEFAULT: values}, factory=checked, updater=updater, picked=picked
     )
@@ -108,7 +115,7 @@ def group_updates(
 ) -> tuple[StateUpdater, Picked]:
     """The updates of a persistent aggregate in a store of the user's, and the fields that they read."""
     names = tuple(dict.fromkeys((*group, *(fields_of(fields) or stream.fields))))
-    picked = stream.picked(names)
+    picked = stream._picked(names)
     wanted = fields_of(fields) or stream.fields
     return GroupUpdates(stored_aggregator(aggregator), Picked.of(names, group), Picked.of(names, wanted)), picked
 
@@ -124,7 +131,7 @@ def _state(
             kind,
             ", ".join(sorted(stream.spouts)),
         )
-    values = None if port is None else replace(stream.at(port), scope=(), requests="")
+    values = None if port is None else replace(stream._at(port), scope=(), requests="")
     return TridentState(stream.topology, step, kind, exactly_once, group, factory, values)
 
 
@@ -140,7 +147,7 @@ def check_factory(factory: object) -> StateFactory:
 def query(stream: TridentStream, state: TridentState, fields: Fields, function: object, new: Form) -> TridentStream:
     """The stream with what a state answers to each tuple, as fields after its own."""
     asked = _query_function(function)
-    output = f"query-{stream.topology.named('query', '').rpartition('-')[2]}"
+    output = f"query-{stream.topology._named('query', '').rpartition('-')[2]}"
     schema = Schema((*stream.schema.fields, *schema_of(new).fields))
     names = fields_of(fields)
     picked = Picked.of(stream.schema.names, stream.schema.only(names).names if names else ())
@@ -149,7 +156,7 @@ def query(stream: TridentStream, state: TridentState, fields: Fields, function: 
         _ask_penstock(stream, state, names, made, schema)
     else:
         _ask_user(stream, state, names, made, schema)
-    return stream.at(Port(state.step, output))
+    return stream._at(Port(state.step, output))
 
 
 def _ask_penstock(
@@ -162,7 +169,7 @@ def _ask_penstock(
         raise FlowError(
             f"expected a field for each of the group of the state ({', '.join(state.group)}), got {', '.join(names) or 'none'} ({user_line()})"
         )
-    port = stream.port if state.group else stream.with_all(child(state.step, asked.output))
+    port = stream.port if state.group else stream._with_all(child(state.step, asked.output))
     grown = replace(
         node,
         inputs=(*node.inputs, port),
@@ -181,7 +188,7 @@ def _ask_user(stream: TridentStream, state: TridentState, names: tuple[str, ...]
     grouping = Grouping("fields", names) if state.group else Grouping("shuffle")
     if not state.step:
         assert state.factory is not None
-        state.step = stream.topology.named("state", "")
+        state.step = stream.topology._named("state", "")
         nothing = Picked((), ())
         first = StatePartition(
             outputs={asked.output: schema}, factory=state.factory, updater=_Nothing(), picked=nothing, queries=(asked,)

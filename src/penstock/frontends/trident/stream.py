@@ -16,13 +16,13 @@ from penstock.graph.compose import picked_fields
 from penstock.graph.duration import Span as Duration
 from penstock.graph.expr import col
 from penstock.graph.ids import child
-from penstock.graph.logic.components import DEFAULT
 from penstock.graph.logic.trident import rows
 from penstock.graph.logic.trident.aggregators import Extreme
 from penstock.graph.logic.trident.bolts import PartitionAggregate, PartitionRows
 from penstock.graph.logic.trident.keyed import AggregatorCall, BatchAggregate
 from penstock.graph.logic.trident.operations import Filter, operation_of
 from penstock.graph.logic.trident.states import StateFactory, StateUpdater
+from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import Bolt, Endpoint, FlatMap, Port, Route, Sink, Window, Windows
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.exchange import Chooser, Grouping
@@ -56,11 +56,11 @@ class TridentStream(BaseStream):
             FlowError: the operation is none, or does not go with the fields.
         """
         made = operation_of(operation, appends=new is not None)
-        picked, scope = self.picked(fields), len(self.scope)
+        picked, scope = self._picked(fields), len(self.scope)
         if isinstance(made, Filter):
-            return self.rows("filter", rows.EachFilter(made, picked, scope), self.schema, name)
+            return self._rows("filter", rows.EachFilter(made, picked, scope), self.schema, name)
         schema = Schema((*self.schema.fields, *schema_of(new).fields))
-        return self.rows("each", rows.EachFunction(made, picked, scope), schema, name)
+        return self._rows("each", rows.EachFunction(made, picked, scope), schema, name)
 
     def filter(self, operation: object, fields: Fields = (), *, name: str = "") -> TridentStream:
         """Keeps the tuples that a filter wants.
@@ -107,8 +107,8 @@ class TridentStream(BaseStream):
     def _mapped(
         self, kind: str, function: Callable[[Any], Any], new: Form | None, name: str, *, many: bool
     ) -> TridentStream:
-        schema = self.schema if new is None else self.scoped(*schema_of(new).fields)
-        return self.rows(kind, rows.Mapped(function, self.picked(()), len(self.scope), many=many), schema, name)
+        schema = self.schema if new is None else self._scoped(*schema_of(new).fields)
+        return self._rows(kind, rows.Mapped(function, self._picked(()), len(self.scope), many=many), schema, name)
 
     def peek(self, function: Callable[[Any], object], *, name: str = "") -> TridentStream:
         """Shows each tuple to a function, and passes it on.
@@ -120,7 +120,7 @@ class TridentStream(BaseStream):
         Returns:
             The same stream.
         """
-        return self.rows("peek", rows.Peeked(function, self.picked(()), len(self.scope)), self.schema, name)
+        return self._rows("peek", rows.Peeked(function, self._picked(()), len(self.scope)), self.schema, name)
 
     def project(self, *fields: str, name: str = "") -> TridentStream:
         """The tuples with some of their fields.
@@ -135,13 +135,13 @@ class TridentStream(BaseStream):
         Raises:
             SchemaError: a field is not there.
         """
-        picked = self.picked(tuple(n for f in fields for n in fields_of(f)))
-        schema = self.scoped(*self.schema.only(picked.names).fields)
+        picked = self._picked(tuple(n for f in fields for n in fields_of(f)))
+        schema = self._scoped(*self.schema.only(picked.names).fields)
         if self.segment is not None:
-            return self.rows("project", rows.Projected(None, picked, len(self.scope)), schema, name)
+            return self._rows("project", rows.Projected(None, picked, len(self.scope)), schema, name)
         columns = {n: col(n) for n in (*self.scope, *picked.names)}
-        return self.at(
-            self.builder.add(picked_fields(self.topology.named("project", name), self.port, columns, user_line()))
+        return self._at(
+            self.builder.add(picked_fields(self.topology._named("project", name), self.port, columns, user_line()))
         )
 
     # Aggregates of a batch.
@@ -182,13 +182,13 @@ class TridentStream(BaseStream):
         Raises:
             FlowError: it is no aggregator.
         """
-        return self.aggregates((self.call(fields, aggregator),), out_schema(aggregator, new, self), name)
+        return self._aggregates((self._call(fields, aggregator),), out_schema(aggregator, new, self), name)
 
-    def aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
+    def _aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
         """What several aggregators make together of all tuples of a batch."""
-        called, logic = self.topology.named("aggregate", name), BatchAggregate(calls, tuple(range(len(self.scope))))
+        called, logic = self.topology._named("aggregate", name), BatchAggregate(calls, tuple(range(len(self.scope))))
         others = ((self.topology.functions[self.requests].port, self.scope),) if self.scope else ()
-        return self.at(self.keyed_batch(called, logic, self.scoped(*made.fields), self.scope, others))
+        return self._at(self._keyed_batch(called, logic, self._scoped(*made.fields), self.scope, others))
 
     def min_by(self, field: str, *, name: str = "") -> TridentStream:
         """The tuple of each batch with the least of a field.
@@ -224,7 +224,7 @@ class TridentStream(BaseStream):
         Returns:
             The chain: `.aggregate(...)` for each, then `.chain_end()`.
         """
-        return ChainedAggregation(self, self.aggregates)
+        return ChainedAggregation(self, self._aggregates)
 
     def partition_aggregate(
         self, fields: Fields, aggregator: object, new: Form | None = None, *, name: str = ""
@@ -243,11 +243,11 @@ class TridentStream(BaseStream):
         Raises:
             FlowError: it is no aggregator.
         """
-        return self._in_partitions((self.call(fields, aggregator),), out_schema(aggregator, new, self), name)
+        return self._in_partitions((self._call(fields, aggregator),), out_schema(aggregator, new, self), name)
 
     def _in_partitions(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
-        logic = PartitionAggregate(outputs=self.scoped(*made.fields), calls=calls, scope=len(self.scope))
-        return self.bolt(self.topology.named("partition_aggregate", name), logic, Grouping("local_or_shuffle"))
+        logic = PartitionAggregate(outputs=self._scoped(*made.fields), calls=calls, scope=len(self.scope))
+        return self._bolt(self.topology._named("partition_aggregate", name), logic, Grouping("local_or_shuffle"))
 
     # States.
 
@@ -301,7 +301,7 @@ class TridentStream(BaseStream):
         if not isinstance(made, StateUpdater):
             raise FlowError(f"expected a trident.StateUpdater, a class or an instance, got {updater!r} ({user_line()})")
         values = None if new is None else schema_of(new)
-        return kept_by_user(self, None, state, made, self.picked(fields), values, name, parallelism)
+        return kept_by_user(self, None, state, made, self._picked(fields), values, name, parallelism)
 
     def state_query(self, state: TridentState, fields: Fields, function: object, new: Form) -> TridentStream:
         """Asks a state about each tuple, and appends the answers.
@@ -354,14 +354,14 @@ class TridentStream(BaseStream):
             raise FlowError(
                 f"window ({user_line()}): expected a stream of a spout, got one of a function: a call is one batch"
             )
-        called, call = self.topology.named("window", name), self.call(fields, aggregator)
+        called, call = self.topology._named("window", name), self._call(fields, aggregator)
         own = self.schema.only(self.fields)
         windows = Windows(spec, 0, None, True, "append", clock)
         calls = calls_of({"gathered": rows.GatheredRows(own)})
         port = self.builder.add(
-            Window(child(called, "rows"), (self.with_all(called),), (ALL,), calls=calls, windows=windows)
+            Window(child(called, "rows"), (self._with_all(called),), (ALL,), calls=calls, windows=windows)
         )
-        return self.at(
+        return self._at(
             self.builder.add(FlatMap(called, (port,), rows.WindowCalls((call,)), out_schema(aggregator, new, self)))
         )
 
@@ -500,11 +500,11 @@ class TridentStream(BaseStream):
         return self._dealt("partition", Grouping("custom", chooser=made), parallelism, name)
 
     def _dealt(self, kind: str, grouping: Grouping, tasks: int, name: str) -> TridentStream:
-        called, stream = self.topology.named(kind, name), self
+        called, stream = self.topology._named(kind, name), self
         if grouping.kind == "custom":
             route = Route(child(called, "to"), (self.port,), grouping, tasks, (self.port.step, DEFAULT))
-            stream = self.at(self.builder.add(route))
-        made = stream.bolt(called, PartitionRows(self.schema), grouping, tasks)
+            stream = self._at(self.builder.add(route))
+        made = stream._bolt(called, PartitionRows(self.schema), grouping, tasks)
         if grouping.kind == "custom":
             return replace(made, segment=Segment(tasks, (child(called, "to"), called)))
         return made

@@ -192,8 +192,8 @@ class TridentTopology:
             FlowError: there are less than two, or only some of them are of a function.
         """
         first = self._together(streams)
-        port = self.builder.add(Union(self.named("merge", name), tuple(s.port for s in streams)))
-        return first.at(port)
+        port = self.builder.add(Union(self._named("merge", name), tuple(s.port for s in streams)))
+        return first._at(port)
 
     def join(
         self,
@@ -233,14 +233,14 @@ class TridentTopology:
         sides = tuple(Picked.of(s.names, [f.name for f in r]) for s, r in zip(schemas, rest, strict=True))
         made = [*(first.schema.field(k) for k in on[0]), *(f for r in rest for f in r)]
         logic = BatchJoin(sides, tuple(outer) or (False,) * len(streams))
-        port = first.keyed_batch(
-            self.named("join", name),
+        port = first._keyed_batch(
+            self._named("join", name),
             logic,
-            first.renamed(made, fields, "join"),
+            first._renamed(made, fields, "join"),
             (*first.scope, *on[0]),
             tuple((s.port, (*s.scope, *key)) for s, key in zip(streams[1:], on[1:], strict=True)),
         )
-        return first.at(port)
+        return first._at(port)
 
     def _together(self, streams: Sequence[TridentStream]) -> TridentStream:
         line = user_line()
@@ -249,9 +249,9 @@ class TridentTopology:
         if len({s.requests for s in streams}) != 1:
             raise FlowError(f"expected streams of one function, or of none ({line}); a call is a batch of its own")
         kinds = frozenset().union(*(s.spouts for s in streams))
-        return streams[0].of_kinds(kinds)
+        return streams[0]._of_kinds(kinds)
 
-    def named(self, kind: str, name: str) -> str:
+    def _named(self, kind: str, name: str) -> str:
         """The name of a step: the user's, or its kind with a number."""
         if name:
             return name
