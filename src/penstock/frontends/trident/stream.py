@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import FlowError
-from penstock.frontends.trident.base import BaseStream, Fields, Segment, fields_of, out_schema
+from penstock.frontends.trident.base import Fields, fields_of, out_schema
 from penstock.frontends.trident.grouped import ChainedAggregation, GroupedStream
+from penstock.frontends.trident.partitions import Partitioning
 from penstock.frontends.trident.state import TridentState, kept_by_user, query
 from penstock.graph.aggregates.calls import calls_of
 from penstock.graph.caller import user_line
@@ -18,20 +19,19 @@ from penstock.graph.expr import col
 from penstock.graph.ids import child
 from penstock.graph.logic.trident import rows
 from penstock.graph.logic.trident.aggregators import Extreme
-from penstock.graph.logic.trident.bolts import PartitionAggregate, PartitionRows
+from penstock.graph.logic.trident.bolts import PartitionAggregate
 from penstock.graph.logic.trident.keyed import AggregatorCall, BatchAggregate
 from penstock.graph.logic.trident.operations import Filter, operation_of
 from penstock.graph.logic.trident.states import StateFactory, StateUpdater
-from penstock.graph.logic.tuples import DEFAULT
-from penstock.graph.nodes import Bolt, Endpoint, FlatMap, Port, Route, Sink, Window, Windows
+from penstock.graph.nodes import Endpoint, FlatMap, Sink, Window, Windows
 from penstock.graph.nodes.base import ALL
-from penstock.graph.nodes.exchange import Chooser, Grouping
+from penstock.graph.nodes.exchange import Grouping
 from penstock.graph.schema import Form, Schema, schema_of
 from penstock.graph.windows import WindowSpec, count_window, sliding, tumbling
 
 
 @dataclass(frozen=True)
-class TridentStream(BaseStream):
+class TridentStream(Partitioning):
     """A stream of a `TridentTopology`. Steps may be named with `name=`; state goes by the name of its step.
 
     >>> import penstock as ps
@@ -159,11 +159,7 @@ class TridentStream(BaseStream):
             FlowError: there is no field.
             SchemaError: a field is not there.
         """
-        names = tuple(n for f in fields for n in fields_of(f))
-        if not names:
-            raise FlowError(f"group_by ({user_line()}): expected at least one field, got none")
-        self.schema.only(names)
-        return GroupedStream(self, names)
+        return GroupedStream(self, self._group(fields))
 
     def aggregate(
         self, fields: Fields, aggregator: object, new: Form | None = None, *, name: str = ""
@@ -415,121 +411,6 @@ class TridentStream(BaseStream):
             )
         spec = count_window(size, every=every) if isinstance(size, int) else sliding(size, every)  # type: ignore[arg-type]  # as size
         return self.window(spec, fields, aggregator, new, name=name)
-
-    # Partitions.
-
-    def shuffle(self, *, parallelism: int = 1, name: str = "") -> TridentStream:
-        """Deals the tuples out to partitions, in turn.
-
-        Args:
-            parallelism: how many partitions; `parallelism_hint` may say it later.
-            name: the name of the step.
-
-        Returns:
-            The stream by partitions.
-        """
-        return self._dealt("shuffle", Grouping("shuffle"), parallelism, name)
-
-    def broadcast(self, *, parallelism: int = 1, name: str = "") -> TridentStream:
-        """Each tuple to every partition.
-
-        Args:
-            parallelism: how many partitions; `parallelism_hint` may say it later.
-            name: the name of the step.
-
-        Returns:
-            The stream by partitions.
-        """
-        return self._dealt("broadcast", Grouping("all"), parallelism, name)
-
-    def partition_by(self, *fields: str, parallelism: int = 1, name: str = "") -> TridentStream:
-        """Equal values of the fields to the same partition.
-
-        Args:
-            fields: the fields.
-            parallelism: how many partitions; `parallelism_hint` may say it later.
-            name: the name of the step.
-
-        Returns:
-            The stream by partitions.
-
-        Raises:
-            FlowError: there is no field.
-        """
-        names = self.group_by(*fields).group
-        return self._dealt("partition_by", Grouping("fields", names), parallelism, name)
-
-    def global_(self, *, name: str = "") -> TridentStream:
-        """All tuples to one partition.
-
-        Args:
-            name: the name of the step.
-
-        Returns:
-            The stream in one partition.
-        """
-        return self._dealt("global", Grouping("global"), 1, name)
-
-    def batch_global(self, *, parallelism: int = 1, name: str = "") -> TridentStream:
-        """All tuples of a batch to one partition; of a call, on the stream of a function.
-
-        Args:
-            parallelism: how many partitions calls are dealt out to.
-            name: the name of the step.
-
-        Returns:
-            The stream by partitions.
-        """
-        grouping = Grouping("fields", self.scope) if self.scope else Grouping("global")
-        return self._dealt("batch_global", grouping, parallelism, name)
-
-    def partition(
-        self, chooser: Chooser | Callable[..., object], *, parallelism: int = 1, name: str = ""
-    ) -> TridentStream:
-        """To the partition that a function of yours names.
-
-        Args:
-            chooser: `choose(values)` returns a partition or a list of them, or an object with such a method, as `BoltDeclaration.custom` takes.
-            parallelism: how many partitions; `parallelism_hint` may say it later.
-            name: the name of the step.
-
-        Returns:
-            The stream by partitions.
-        """
-        made = chooser() if isinstance(chooser, type) else chooser
-        return self._dealt("partition", Grouping("custom", chooser=made), parallelism, name)
-
-    def _dealt(self, kind: str, grouping: Grouping, tasks: int, name: str) -> TridentStream:
-        called, stream = self.topology._named(kind, name), self
-        if grouping.kind == "custom":
-            route = Route(child(called, "to"), (self.port,), grouping, tasks, (self.port.step, DEFAULT))
-            stream = self._at(self.builder.add(route))
-        made = stream._bolt(called, PartitionRows(self.schema), grouping, tasks)
-        if grouping.kind == "custom":
-            return replace(made, segment=Segment(tasks, (child(called, "to"), called)))
-        return made
-
-    def parallelism_hint(self, tasks: int) -> TridentStream:
-        """The number of partitions of the steps since the last that dealt tuples out.
-
-        Args:
-            tasks: how many. Before the first such step Spark decides.
-
-        Returns:
-            The same stream.
-
-        Raises:
-            FlowError: it is no number of tasks.
-        """
-        if self.segment is None:
-            return self
-        for step in self.segment.steps:
-            node = self.builder.node(Port(step))
-            if isinstance(node, Bolt):
-                self.builder.replace(replace(node, parallelism=tasks))
-            elif isinstance(node, Route):
-                self.builder.replace(replace(node, tasks=tasks))
-        return replace(self, segment=Segment(tasks, self.segment.steps))
 
     def sink(self, name: str, endpoint: Endpoint) -> None:
         """Where the tuples go.
