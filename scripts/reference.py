@@ -123,7 +123,7 @@ PAGES = (
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
          ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
     Page("sql.md", "SQL", "[Guide](../../guide/sql.md), [all statements](../sql.md)",
-         ("sql_flow", "sql_query")),
+         ("sql_flow", "sql_query", "ask")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
          ("Topology", "BoltDeclaration", "Spout", "Bolt", "BasicBolt", "FailedException", "ReportedFailedException",
           "StatefulBolt", "WindowedBolt", "StatefulWindowedBolt", "Tuple",

@@ -63,7 +63,7 @@ from penstock.graph.windows import (
     sliding,
     tumbling,
 )
-from penstock.launcher import run
+from penstock.launcher import ask, run
 from penstock.version import __version__
 
 __all__ = [
@@ -95,6 +95,7 @@ __all__ = [
     "WindowedBolt",
     "__version__",
     "action",
+    "ask",
     "callback",
     "col",
     "connector",
@@ -152,6 +153,13 @@ __all__ = [
     "write_redis",
     "write_topic",
 ]
+
+
+def load_ipython_extension(ipython: object) -> None:
+    """What `%load_ext penstock` calls: makes `%%penstock` known to a notebook."""
+    from penstock.launcher import load_magic
+
+    load_magic(ipython)
 
 
 def __getattr__(name: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.errors import PenstockError
 
 
@@ -37,3 +39,38 @@ def run(flow: object, **options: object) -> None:
         run_flow(flow, **options)
     except PenstockError as error:
         raise error.with_traceback(None) from None
+
+
+def ask(flow: str, query: str, *, checkpoint: str | None = None, version: int | None = None) -> list[Any]:
+    """Answers a query from what the steps of a flow keep, while it runs or after: the last committed version, the same for all steps.
+
+    The flow is not stopped or disturbed, and no Spark is needed. Where a query gives the whole key of a step (`where word = 'x'`), only that key is read.
+
+    Args:
+        flow: `FILE.py[:flow]`, `FILE.sql`, the name of a flow that runs from this directory, a checkpoint directory or a URL.
+        query: one SELECT; its tables are the steps that keep something, by their names.
+        checkpoint: the checkpoint of the flow, where it is not `.penstock/NAME`.
+        version: which version of the state; else the newest.
+
+    Returns:
+        The rows.
+
+    Raises:
+        SqlError: the query cannot be read or planned.
+        StateError: no step of that name keeps anything, or it keeps more than may be read at once.
+        CheckpointError: there is no checkpoint.
+
+    >>> import penstock as ps
+    >>> ps.ask("count.py", "SELECT n FROM counts WHERE word = 'x'")  # doctest: +SKIP
+    [Row(n=3)]
+    """
+    from penstock.jobs.sql.asking import asked_flow
+
+    return asked_flow(flow, checkpoint).ask(query, version).answer.rows
+
+
+def load_magic(notebook: object) -> None:
+    """Makes `%%penstock` known to a notebook."""
+    from penstock.jobs.sql.magic import load
+
+    load(notebook)  # type: ignore[arg-type]  # IPython, which is not imported here

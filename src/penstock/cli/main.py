@@ -30,6 +30,7 @@ COMMANDS = {
     "topics": "log.topics",
     "groups": "log.groups",
     "rules": "log.rules",
+    "sql": "sql.command",
     "bridge": "log.bridge",
     "kafka": "tools.kafka",
     "postgres": "tools.postgres",

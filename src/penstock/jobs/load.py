@@ -1,4 +1,4 @@
-"""Finds the flow a user means: `flows/count.py`, `count.py:flow`, `shop.flows:orders`, `flow.yaml`.
+"""Finds the flow a user means: `flows/count.py`, `count.py:flow`, `shop.flows:orders`, `flow.yaml`, `count.sql`.
 
 A flow is anything with a `graph`: a `Flow`, a `Topology`, a graph itself, or a function without arguments that makes one.
 """
@@ -10,10 +10,10 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ class LoadedFlow:
     module: str
     path: Path | None
     flow: Any
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Options of a run that the file itself sets, as SET in SQL does; those of the command go before them."""
 
     @property
     def folder(self) -> Path:
@@ -46,10 +48,12 @@ class LoadedFlow:
 
 
 def load_flow(target: str) -> LoadedFlow:
-    """The flow that `FILE.py[:name]`, `package.module[:name]` or `FILE.yaml` stands for."""
+    """The flow that `FILE.py[:name]`, `package.module[:name]`, `FILE.yaml` or `FILE.sql` stands for."""
     if target.endswith(SUFFIXES):
         return _yaml_flow(Path(target))
     where, name = _split(target)
+    if where.endswith(".sql"):
+        return _sql_file(Path(where), name)
     with _loading():
         module = _file_module(Path(where)) if _is_file(where) else _named_module(where)
         flow = _named(module, name) if name else _only(module)
@@ -66,6 +70,21 @@ def _yaml_flow(path: Path) -> LoadedFlow:
     return LoadedFlow(flow.graph, "", path.absolute(), flow)
 
 
+def _sql_file(path: Path, name: str) -> LoadedFlow:
+    """The flow of a file of SQL; modules that its functions name are found beside it."""
+    from penstock.jobs.sql.files import read_sql_file
+
+    if name:
+        raise FlowError(f"a file of SQL is one flow; give {path} alone, got {path}:{name}")
+    if not path.is_file():
+        raise FlowError(f"there is no file {path}{_files_near(path, '*.sql')}")
+    path = path.absolute()
+    _put_first(path.parent)
+    with _loading():
+        found = read_sql_file(path)
+    return LoadedFlow(found.flow.graph, "", path, found.flow, found.options)
+
+
 def _split(target: str) -> tuple[str, str]:
     """What to load, and the name in it.
 
@@ -77,7 +96,7 @@ def _split(target: str) -> tuple[str, str]:
 
 
 def _is_file(where: str) -> bool:
-    return where.endswith(".py") or "/" in where or Path(where).is_file()
+    return where.endswith((".py", ".sql")) or "/" in where or Path(where).is_file()
 
 
 @contextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from penstock.state.one_version import Snapshot
     from penstock.state.pattern_runs import RunSummary
     from penstock.state.reader import OpenState, Store
 
@@ -34,6 +35,17 @@ def read(folder: str | Address, step: str, version: int | None = None) -> pa.Tab
     Of the newest version another try is made when the flow sweeps it away meanwhile; an older one says so.
     """
     return _open(folder).read(step, version)
+
+
+def snapshot(folder: str | Address, version: int | None = None) -> Snapshot:
+    """One version of the state, the newest if none is given: all that is read of it is of the same moment, whatever the flow does meanwhile.
+
+    Versions are swept after a while (`--keep-versions`); what is read after that says so.
+    """
+    from penstock.state.one_version import Snapshot
+
+    state = _open(folder)
+    return state.of_version(version, lambda number: Snapshot.of(state, number))
 
 
 def run_summaries(folder: str | Address, version: int | None = None) -> list[RunSummary]:

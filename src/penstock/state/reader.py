@@ -73,15 +73,15 @@ class OpenState:
 
     def stores(self, version: int | None = None) -> list[Store]:
         """What the steps keep."""
-        return self._of_version(version, self._stores)
+        return self.of_version(version, self._stores)
 
     def read(self, step: str, version: int | None = None) -> pa.Table:
         """What a step keeps: its keys and values, or its rows."""
-        return self._of_version(version, lambda number: self._read(step, number))
+        return self.of_version(version, lambda number: self._read(step, number))
 
     def runs(self, version: int | None = None) -> list[RunSummary]:
         """The runs of each step with a pattern, in figures."""
-        return self._of_version(version, self._runs)
+        return self.of_version(version, self._runs)
 
     def _runs(self, version: int) -> list[RunSummary]:
         schemas, found = self.manifests.kept_schemas(version), self.manifests.read(version)
@@ -94,7 +94,7 @@ class OpenState:
             for step, table in tables.items()
         ]
 
-    def _of_version(self, version: int | None, action: Callable[[int], Made]) -> Made:
+    def of_version(self, version: int | None, action: Callable[[int], Made]) -> Made:
         """Does something with a version; of the newest, another try is made when it is swept away meanwhile."""
         for left in reversed(range(_TRIES)):
             number = self._number(version)
@@ -124,7 +124,7 @@ class OpenState:
 
     def _stores(self, version: int) -> list[Store]:
         schemas = self.manifests.kept_schemas(version)
-        return [_store(n, files, schemas.get(n)) for n, files in self.manifests.read(version).items()]
+        return [described_store(n, files, schemas.get(n)) for n, files in self.manifests.read(version).items()]
 
     def _read(self, step: str, version: int) -> pa.Table:
         files = self.manifests.read(version)
@@ -134,7 +134,7 @@ class OpenState:
             )
         if not files[step]:
             return pa.table({})
-        if _kind(files[step]) == "rows":
+        if kind_of(files[step]) == "rows":
             return self._rows(files[step])
         found, schema = self._values(files[step]), self.manifests.kept_schemas(version).get(step)
         return runs_of(found, schema) if schema is not None and has_runs(schema, found) else found
@@ -149,19 +149,21 @@ class OpenState:
     def _rows(self, files: list[StateFile]) -> pa.Table:
         table = FileTable(StepFiles(self.manifests.storage, FileList(files), "", 1), 0)
         found = table.span(NEVER, FOREVER)
-        return pa.table({}) if found is None else _with_moments(found)
+        return pa.table({}) if found is None else with_moments(found)
 
 
-def _store(name: str, files: list[StateFile], schema: StateSchema | None) -> Store:
-    kind = _kind(files) if schema is None else schema.store
+def described_store(name: str, files: list[StateFile], schema: StateSchema | None) -> Store:
+    """What a step keeps, in figures."""
+    kind = kind_of(files) if schema is None else schema.store
     return Store(name, kind, sum(f.rows for f in files), sum(f.size for f in files), len(files), schema)
 
 
-def _kind(files: list[StateFile]) -> str:
+def kind_of(files: list[StateFile]) -> str:
+    """Whether files hold "values" by key or "rows" in time."""
     return "rows" if files and files[0].path.endswith(".rows") else "values"
 
 
-def _with_moments(rows: pa.Table) -> pa.Table:
+def with_moments(rows: pa.Table) -> pa.Table:
     """Rows in time as one reads them: the time as a moment, without the key hash."""
     at = rows.schema.get_field_index(TIME)
     rows = rows.set_column(at, TIME, rows.column(TIME).cast(pa.timestamp("us", "UTC")))

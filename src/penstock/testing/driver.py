@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from penstock.connectors.local import LocalSink, LocalSource, read_locally, write_locally
+from penstock.connectors.local import LocalSink, write_locally
 from penstock.errors import UnknownName, nearest
 from penstock.graph.bootstrap import bootstrap_graph
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint, Source
+from penstock.graph.nodes import Endpoint
 from penstock.graph.nodes.base import COUNT
-from penstock.graph.nodes.changes import OPERATION, UPSERT
-from penstock.graph.row import Row, row_class
-from penstock.kernels.changes.rows import Bag, frozen
+from penstock.graph.nodes.changes import OPERATION
+from penstock.graph.row import Row
+from penstock.local.bounded import read_source, read_table
 from penstock.local.clock import Clock
+from penstock.local.net_table import NetTable
 from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
 from penstock.local.run import CommittedState, LocalRun
@@ -89,24 +90,11 @@ class Results(dict[str, list[Any]]):
 
 def _net(graph: Graph, sink: str, rows: list[Any]) -> list[Any]:
     """The rows of a sink; of a table from which rows may go those that are there at the end."""
-    last = rows[-1].names[-1] if rows and isinstance(rows[-1], Row) else ""
-    if last not in (OPERATION, COUNT):
+    if not rows or not isinstance(rows[-1], Row) or rows[-1].names[-1] not in (OPERATION, COUNT):
         return list(rows)
-    make = row_class(rows[-1].names[:-1])
-    plain = [(tuple.__new__(make, row[:-1]), row[-1]) for row in rows]
-    if last == COUNT:
-        whole = Bag(frozen)
-        whole.update(plain)
-        whole.check(f"sink {sink!r}")
-        return [row for row, count in whole for _ in range(count)]
-    keys = graph.output(graph.node(sink).inputs[0]).updates
-    there: dict[Any, Any] = {}
-    for row, operation in plain:
-        key = frozen(row) if keys is None else tuple(row[k] for k in keys)
-        there.pop(key, None)
-        if operation == UPSERT:
-            there[key] = row
-    return list(there.values())
+    made = NetTable.of(graph, sink)
+    made.take(rows)
+    return made.rows()
 
 
 @dataclass(frozen=True)
@@ -163,7 +151,7 @@ class Driver:
             return None
         past = self._run(bootstrap_graph(self.graph))
         for source in past.graph.sources:
-            past.push(source.name, *_read(source))
+            past.push(source.name, *read_source(source))
         past.history()
         past.close()
         made = past.committed
@@ -174,8 +162,7 @@ class Driver:
         for node in self.graph.nodes:
             if getattr(node, "table", None) is endpoint and node.name in self.given:
                 return self.given[node.name]
-        assert endpoint.schema is not None, "a table has a schema"
-        return read_locally(LocalSource("table", endpoint, endpoint.schema))
+        return read_table(endpoint)
 
     def push(self, source: str, *records: Record) -> None:
         """Sends records in, in order; they go through the steps at once, up to those that wait for the end of a batch.
@@ -289,11 +276,7 @@ def _inputs(graph: Graph, given: Records) -> dict[str, Iterable[Record]]:
     for name in given:
         if name not in names:
             raise UnknownName(f"flow {graph.name!r} has no source {name!r}; {nearest(name, names)}")
-    return {s.name: given[s.name] if s.name in given else _read(s) for s in graph.sources}
-
-
-def _read(source: Source) -> Iterable[Record]:
-    return read_locally(LocalSource(source.name, source.endpoint, source.output().schema))
+    return {s.name: given[s.name] if s.name in given else read_source(s) for s in graph.sources}
 
 
 def _feed(driver: Driver, source: str, records: Iterable[Record]) -> None:

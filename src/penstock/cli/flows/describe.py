@@ -33,7 +33,9 @@ _COLOURS = (
 
 
 def describe(
-    target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(help="FILE.py[:flow], package.module[:flow] or FILE.sql", show_default=False)
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     svg: Annotated[
         str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Annotated, cast
 
@@ -15,7 +16,7 @@ from penstock.errors import OptionError, PenstockError
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.launch import Watchers
-from penstock.jobs.load import load_flow
+from penstock.jobs.load import LoadedFlow, load_flow
 from penstock.jobs.logs import configure, event, log_batches, log_failure
 from penstock.jobs.metrics import Metrics
 from penstock.jobs.run import graph_of, start, use_py_files
@@ -35,7 +36,9 @@ class Screen:
 
 @run_options("run")
 def run(
-    target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(help="FILE.py[:flow], package.module[:flow] or FILE.sql", show_default=False)
+    ],
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
@@ -43,11 +46,19 @@ def run(
 ) -> None:
     """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the current batch."""
     with handled(debug=debug, as_json=bool(options["json_logs"])):
-        spec = RunSpec.of(**options)
         screen = Screen("none" if quiet else checked_progress(progress))
+        use_py_files(RunSpec.of(**options).py_files)
+        flow = load_flow(target)
+        spec = RunSpec.of(**_with_own(flow, options))
         configure_logs(spec)
-        use_py_files(spec.py_files)
-        watched(load_flow(target), spec, screen)
+        watched(flow, spec, screen)
+
+
+def _with_own(flow: LoadedFlow, given: Mapping[str, object]) -> dict[str, object]:
+    """The options of the command, and those that the file of the flow sets where the command says nothing."""
+    said = {name: value for name, value in given.items() if value not in (None, False, [])}
+    own = {n: v for n, v in flow.options.items() if n != "mode" or not {"once", "batch"} & said.keys()}
+    return own | said
 
 
 def run_flow(flow: object, **given: object) -> None:

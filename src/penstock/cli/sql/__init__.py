@@ -1,0 +1,1 @@
+"""`penstock sql`: the shell, its completion and how it shows answers."""

@@ -1,0 +1,94 @@
+"""`penstock sql`: a shell for statements, statements from a file or the command line, and questions to a flow that runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import option
+from penstock.cli.output.failure import handled
+from penstock.errors import OptionError
+
+EXAMPLES = 'Examples: penstock sql · penstock sql -e "SELECT 1 AS n" · penstock sql -f tables.sql · penstock sql --flow count.py "select * from counts where word = \'x\'"'
+
+
+def sql(  # noqa: PLR0913 - a command has this many options
+    query: Annotated[str, typer.Argument(help="A query; without one the shell begins.", show_default=False)] = "",
+    execute: Annotated[
+        list[str] | None,
+        option("--execute", "-e", metavar="SQL", help="Statements to run; may be given several times."),
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        option("--file", "-f", metavar="FILE", help="A file of statements to run before; - is standard input."),
+    ] = None,
+    flow: Annotated[
+        str,
+        option(
+            "--flow",
+            metavar="FLOW",
+            help="Ask what a flow keeps: FILE.py[:flow], FILE.sql, a name, or a checkpoint (a directory or a URL).",
+        ),
+    ] = "",
+    checkpoint: Annotated[
+        str | None,
+        option("--checkpoint", metavar="DIR|URL", help="The checkpoint of that flow.", show_default=".penstock/FLOW"),
+    ] = None,
+    version: Annotated[int | None, option(help="Which version of its state.", show_default="the newest")] = None,
+    as_json: Annotated[bool, option("--json", help="Rows as lines of JSON.")] = False,
+    timeout: Annotated[float, option(help="So many seconds a bounded query may take.")] = 60.0,
+    max_records: Annotated[int, option(help="So many records a bounded query may read.")] = 5_000_000,
+    debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
+) -> None:
+    """Run statements of SQL, ask a flow that runs, or begin a shell."""
+    with handled(debug=debug, runs=False):
+        from penstock.cli.sql.runner import Runner
+        from penstock.jobs.sql.answers import AskLimits
+        from penstock.jobs.sql.session import SqlSession
+
+        limits = AskLimits(max_records, timeout)
+        if flow or checkpoint:
+            _ask(flow, checkpoint, version, [*([query] if query else []), *(execute or ())], limits, as_json)
+            return
+        runner = Runner(SqlSession(), as_json=as_json, limits=limits)
+        for each in file or ():
+            runner.run(_text(each), "" if str(each) == "-" else each.name)
+        for text in [*(execute or ()), *([query] if query else [])]:
+            runner.run(text)
+        if not (query or execute or file):
+            _begin(runner)
+
+
+def _begin(runner: object) -> None:
+    """The shell on a terminal; statements from standard input elsewhere."""
+    from penstock.cli.sql.runner import Runner
+    from penstock.cli.sql.shell import Shell
+
+    assert isinstance(runner, Runner)
+    if sys.stdin.isatty():
+        Shell(runner).loop()
+    else:
+        runner.run(sys.stdin.read())
+
+
+def _text(path: Path) -> str:
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else f"no text in UTF-8: {error.reason}"
+        raise OptionError(f"{path} cannot be read ({said})") from None
+
+
+def _ask(
+    flow: str, checkpoint: str | None, version: int | None, queries: list[str], limits: object, as_json: bool
+) -> None:
+    from penstock.cli.sql.asking import ask_flow
+    from penstock.jobs.sql.answers import AskLimits
+
+    assert isinstance(limits, AskLimits)
+    ask_flow(flow, checkpoint, version, queries, limits, as_json=as_json)

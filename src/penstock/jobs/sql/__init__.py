@@ -1,0 +1,1 @@
+"""SQL as people run it: files of statements, sessions of a shell or a notebook, questions to a flow that runs."""
