@@ -159,7 +159,7 @@ class JoinKeys:
     def resolved(self, builder: GraphBuilder) -> JoinKeys:
         """The same keys as fields, by a native step where some are computed; their fields are hidden."""
         schema = builder.output(self.port).schema
-        read = [key if key in schema.names else as_expr(key) for key in self.written]
+        read = [key if isinstance(key, str) and key in schema.names else as_expr(key) for key in self.written]
         computed = {f"{ON}{at}": e for at, e in enumerate(read) if isinstance(e, Expr) and not isinstance(e, Column)}
         names = tuple(f"{ON}{at}" if f"{ON}{at}" in computed else key for at, key in enumerate(read))
         if not computed:

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import nearest
 from penstock.frontends.sql.text.source import Place, SqlText
 from penstock.graph.nodes import Port
+from penstock.graph.order import Term
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,22 @@ class PendingWindow:
 
 
 @dataclass(frozen=True)
+class PendingRank:
+    """ROW_NUMBER() OVER (...) whose number of rows is not known yet: a condition on it says how many are wanted.
+
+    Args:
+        column: the column of the number, which is no field yet.
+        keys: the fields of PARTITION BY.
+        terms: the order.
+    """
+
+    column: str
+    keys: tuple[str, ...]
+    terms: tuple[Term, ...]
+    place: Place = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class Relation:
     """A stream with the columns that a query sees of it.
 
@@ -43,7 +60,7 @@ class Relation:
         window: windows that are still to be made; their columns are among `columns`, and no fields yet.
         times: fields that hold the event time of the stream, beside the one that the stream itself says.
         clocks: columns of processing time, which no stream has as fields.
-        ttl: how long a join may keep its rows, in microseconds, where a hint says so.
+        bounds: the fields of the start and the end of the window that a row is in, where rows carry windows.
     """
 
     port: Port
@@ -51,9 +68,9 @@ class Relation:
     window: PendingWindow | None = None
     times: frozenset[str] = frozenset()
     clocks: frozenset[str] = frozenset()
-    ttl: int | None = None
-    lookup: Any = None
-    """The endpoint of a table that look-up joins read, where it is a plain table."""
+    bounds: tuple[str, str] | None = None
+    rank: PendingRank | None = None
+    """A row number that is still to be made; its column is among `columns`, and no field yet."""
 
     @property
     def qualifiers(self) -> tuple[str, ...]:
@@ -74,7 +91,11 @@ class Relation:
         """The same columns in a stream in which some fields have other names."""
         columns = tuple(replace(c, field=fields.get(c.field, c.field)) for c in self.columns)
         times = frozenset(fields.get(name, name) for name in self.times)
-        return replace(self, port=port, columns=columns, times=times)
+        bounds = self.bounds and (
+            fields.get(self.bounds[0], self.bounds[0]),
+            fields.get(self.bounds[1], self.bounds[1]),
+        )
+        return replace(self, port=port, columns=columns, times=times, bounds=bounds)
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,7 @@ class Scope:
             SqlError: it may mean several.
         """
         found = self.matches(qualifier, name)
+        found = found if qualifier else [c for c in found if not c.hidden] or found
         fields = {c.field for c in found}
         if len(fields) > 1:
             owners = ", ".join(f"{c.qualifier}.{c.name}" for c in found)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from sqlglot import exp
@@ -15,10 +13,11 @@ from penstock.errors import ExpressionError, SqlError
 from penstock.frontends.sql.expr.functions import FunctionContext, called
 from penstock.frontends.sql.expr.intervals import interval_of
 from penstock.frontends.sql.expr.scope import Scope
+from penstock.frontends.sql.expr.syntax import escaped, extracted, mapped, rounded, similar, substring, trimmed
 from penstock.frontends.sql.text.source import SqlText
 from penstock.frontends.sql.text.types import type_of_tree
 from penstock.graph import types as t
-from penstock.graph.expr import Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, lit, type_of_expr
+from penstock.graph.expr import Call, Case, Cast, Column, Expr, GetField, lit, type_of_expr
 from penstock.graph.expr.literals import read_date, read_number, read_timestamp
 from penstock.graph.schema import Schema
 
@@ -236,11 +235,6 @@ def _moment(text: str) -> Expr:
     return read_timestamp(text)
 
 
-def _local(text: str) -> Expr:
-    made = read_timestamp(text)
-    return Literal(made.value, t.TIMESTAMP) if isinstance(made.value, datetime.datetime) else made
-
-
 _TYPED: dict[t.DataType, Callable[[str], Expr]] = {t.DATE: read_date, t.TIMESTAMP: _moment}
 _WORDS = frozenset(
     ["CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIMESTAMP", "LOCALTIME", "CURRENT_ROW_TIMESTAMP"]
@@ -294,7 +288,14 @@ _HANDLERS: dict[type, Callable[[Translator, Any], Expr]] = {
     exp.Subquery: Translator.subquery,
     exp.Exists: Translator.subquery,
     exp.Alias: lambda self, tree: self.expr(tree.this),
+    exp.Extract: extracted,
+    exp.Substring: substring,
+    exp.StrPosition: lambda self, tree: Call("locate", (self.expr(tree.args["substr"]), self.expr(tree.this))),
+    exp.Trim: trimmed,
+    exp.Ceil: lambda self, tree: rounded(self, tree, "ceil"),
+    exp.Floor: lambda self, tree: rounded(self, tree, "floor"),
+    exp.SimilarTo: similar,
+    exp.Escape: escaped,
+    exp.Map: mapped,
 }
 """How each kind of node is translated. A family that adds syntax adds itself here."""
-
-__all__ = ["GetItem", "Swap", "Translator", "replace"]

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
-from penstock.errors import ExpressionError
 from penstock.frontends.sql.expr.functions import OTHER_NAMES
-from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
+from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleColumn
+from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.plan.context import Planning, fresh
+from penstock.frontends.sql.plan.projection import items_of, projected
+from penstock.frontends.sql.plan.subqueries import with_scalars
+from penstock.frontends.sql.plan.windows import AUXILIARY, group_window, is_group_window, settled
+from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import RECIPES
 from penstock.graph.aggregates.calls import AggregateCall, is_aggregate
-from penstock.graph.compose import add_total
-from penstock.graph.expr import AGGREGATES, Call, Column, Expr, columns_of
+from penstock.graph.compose import KeyedInput, add_total
+from penstock.graph.expr import AGGREGATES, Call, Column, Expr, columns_of, lit
 from penstock.graph.expr.rewrite import each_of, rewritten
-from penstock.graph.nodes import AggregateBy, Port, Select, Where
+from penstock.graph.nodes import AggregateBy, Port, Select, Where, Window, Windows
+from penstock.graph.nodes.base import ALL
+from penstock.graph.nodes.relational.assigned import BOUNDS, WINDOW_TIME
+from penstock.graph.nodes.window import EVENT, PROCESSING, WINDOW_END, WINDOW_START
+from penstock.graph.relational.windows import add_window_totals
+from penstock.graph.schema import Schema
+from penstock.graph.windows import SessionWindow
 
 
 def is_aggregate_name(name: str) -> bool:
@@ -42,10 +54,14 @@ def _holds_aggregate(tree: exp.Expr) -> bool:
 
 @dataclass
 class Grouping:
-    """The keys and aggregates of a GROUP BY, as expressions over its input and the fields that hold them."""
+    """The keys and aggregates of a GROUP BY, as expressions over its input and the fields that hold them.
+
+    `given` are the columns of windows that the step makes itself: the expression that each stands for afterwards.
+    """
 
     keys: dict[str, Expr] = field(default_factory=dict)
     calls: dict[str, Expr] = field(default_factory=dict)
+    given: dict[str, Expr] = field(default_factory=dict)
 
     def key_named(self, expr: Expr) -> str | None:
         """The field of a key that is the same expression."""
@@ -56,7 +72,7 @@ class Grouping:
         for name, call in self.calls.items():
             if call.same(expr):
                 return name
-        name = fresh(wanted, [*self.keys, *self.calls])
+        name = fresh(wanted, [*self.keys, *self.calls, *BOUNDS])
         self.calls[name] = expr
         return name
 
@@ -66,6 +82,8 @@ class Grouping:
             return Column(self.call_named(expr, wanted))
 
         def swap(node: Expr) -> Expr | None:
+            if isinstance(node, Column) and node.name in self.given:
+                return self.given[node.name]
             key = self.key_named(node)
             if key is not None:
                 return Column(key)
@@ -73,41 +91,180 @@ class Grouping:
 
         return rewritten(expr, swap)
 
+    @property
+    def fields(self) -> set[str]:
+        """The fields that are there afterwards."""
+        return {*self.keys, *self.calls, *(n for e in self.given.values() for n in columns_of(e))}
+
 
 def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> Relation:
     """A SELECT with GROUP BY or aggregates."""
-    from penstock.frontends.sql.plan.select import items_of, projected
-
-    translator = planning.translator(relation)
-    grouping = Grouping()
-    for each in group_keys(planning, tree):
-        made, _ = translator.checked(each, planning.schema(relation.port))
-        if any(is_aggregate(e) for e in each_of(made)):
-            raise planning.text.error(each, "expected a key in GROUP BY, got an aggregate")
-        if grouping.key_named(made) is None:
-            wanted = made.name if isinstance(made, Column) else _alias_of(tree, each) or "key"
-            grouping.keys[fresh(wanted, grouping.keys)] = made
-    items = items_of(planning, tree, relation, translator.expr)
-    having = tree.args.get("having")
-    rewritten_items = [(item, grouping.over(item.expr, _plain(item.name))) for item in items]
-    condition = None if having is None else grouping.over(translator.expr(having.this))
-    for item, made in rewritten_items:
-        check_grouped(planning, grouping, made, item.tree)
-    if condition is not None and having is not None:
-        check_grouped(planning, grouping, condition, having)
-    port = add_aggregate(planning, relation.port, grouping, tree)
-    if condition is not None:
-        port = planning.add(Where(planning.step("having"), (port,), condition), having)
-    schema = planning.schema(port)
-    grouped = Relation(port, tuple(VisibleColumn("", n, n) for n in schema.names))
-    made_items = [_with(item, made) for item, made in rewritten_items]
-    return projected(planning, grouped, made_items, tree)
+    groups = group_keys(planning, tree)
+    if any(isinstance(g, exp.GroupingSets | exp.Rollup | exp.Cube) for g in groups):
+        return GROUPING_SETS[0](planning, tree, relation)
+    windows = [each for each in groups if is_group_window(each)]
+    if len(windows) > 1:
+        raise planning.text.error(windows[1], "expected one window in GROUP BY")
+    for window in windows:
+        relation = group_window(planning, relation, window)
+    relation, scalars = with_scalars(planning, relation, [*tree.expressions, *filter(None, [tree.args.get("having")])])
+    swap = _window_parts(planning, windows, scalars)
+    if relation.window is not None and not windows and not _groups_by_window(planning, relation, groups):
+        relation = settled(planning, relation, tree)
+    return _Aggregate(planning, tree, relation, swap).planned([g for g in groups if not is_group_window(g)])
 
 
-def _with(item: Any, made: Expr) -> Any:
-    from dataclasses import replace
+def _groups_by_window(planning: Planning, relation: Relation, groups: list[exp.Expr]) -> bool:
+    """Whether the windows of a table function are among the keys."""
+    scope = planning.scope(relation)
+    names = [scope.find(g.table, g.name, g) for g in groups if isinstance(g, exp.Column)]
+    return bool({c.field for c in names if c is not None} & {WINDOW_START, WINDOW_END, WINDOW_TIME})
 
-    return replace(item, expr=made)
+
+def _window_parts(planning: Planning, windows: list[exp.Expr], more: Swap | None) -> Swap:
+    """TUMBLE_START(ts, ...) and the like, which must be of the window in GROUP BY."""
+
+    def swap(tree: exp.Expr) -> Expr | None:
+        if more is not None and (found := more(tree)) is not None:
+            return found
+        if isinstance(tree, exp.Anonymous) and (field := AUXILIARY.get(str(tree.this).upper())) is not None:
+            if not windows or list(windows[0].expressions) != list(tree.expressions):
+                raise planning.text.error(tree, f"expected the same window in GROUP BY as in {str(tree.this).upper()}")
+            return Column(field)
+        if windows and tree == windows[0]:
+            return Column(WINDOW_START)
+        return None
+
+    return swap
+
+
+@dataclass(frozen=True)
+class _Aggregate:
+    """A SELECT with groups, over a relation."""
+
+    planning: Planning
+    tree: exp.Select
+    relation: Relation
+    swap: Swap
+
+    def planned(self, groups: list[exp.Expr]) -> Relation:
+        """The steps: keys, aggregates, HAVING, and the select list."""
+        planning, tree = self.planning, self.tree
+        grouping = self.grouping(groups)
+        translator = planning.translator(self.relation, self.swap)
+        items = items_of(planning, tree, self.relation, translator.expr)
+        having = tree.args.get("having")
+        for item in items:
+            check_arguments(planning, translator, item.tree, self.schema())
+        over = [grouping.over(item.expr, _plain(item.name)) for item in items]
+        condition = None if having is None else grouping.over(translator.expr(having.this))
+        for item, made in zip(items, over, strict=True):
+            check_grouped(planning, grouping, made, item.tree)
+        port = self.added(grouping)
+        if condition is not None and having is not None:
+            check_grouped(planning, grouping, condition, having)
+            port = planning.add(Where(planning.step("having"), (port,), condition), having)
+        fields = planning.schema(port).names
+        bounds = (WINDOW_START, WINDOW_END) if self.is_windowed(grouping) and WINDOW_START in fields else None
+        grouped = Relation(port, tuple(VisibleColumn("", n, n) for n in fields), bounds=bounds, times=self.times(port))
+        last = grouping.given.get(WINDOW_TIME)
+        made_items = [
+            replace(item, expr=made, is_time=last is not None and made.same(last))
+            for item, made in zip(items, over, strict=True)
+        ]
+        return projected(planning, grouped, made_items, tree)
+
+    def schema(self) -> Schema:
+        """The fields that aggregates may read, those of windows among them."""
+        schema = self.planning.schema(self.relation.port)
+        if self.relation.window is None:
+            return schema
+        return schema.with_fields(tuple(t.Field(n, t.TIMESTAMP) for n in BOUNDS))
+
+    def times(self, port: Port) -> frozenset[str]:
+        """The fields that hold the time of a window."""
+        names = self.planning.schema(port).names
+        return frozenset(n for n in (WINDOW_TIME, *self.relation.times) if n in names)
+
+    def grouping(self, groups: list[exp.Expr]) -> Grouping:
+        """The keys of the groups."""
+        planning, made = self.planning, Grouping()
+        translator = planning.translator(self.relation, self.swap)
+        if self.relation.window is not None:
+            last = Call("-", (Column(WINDOW_END), lit(datetime.timedelta(milliseconds=1))))
+            made.given = {WINDOW_START: Column(WINDOW_START), WINDOW_END: Column(WINDOW_END), WINDOW_TIME: last}
+        for each in groups:
+            expr, _ = translator.checked(each, self.schema())
+            if isinstance(expr, Column) and expr.name in made.given:
+                continue
+            if any(is_aggregate(e) for e in each_of(expr)):
+                raise planning.text.error(each, "expected a key in GROUP BY, got an aggregate")
+            if made.key_named(expr) is None:
+                made.keys[fresh(self.key_name(expr, each), [*made.keys, *made.given])] = expr
+        return made
+
+    def key_name(self, expr: Expr, tree: exp.Expr) -> str:
+        """The name of the field of a key; the bounds of windows keep theirs."""
+        if self.relation.bounds is not None and isinstance(expr, Column) and expr.name in self.relation.bounds:
+            return (WINDOW_START, WINDOW_END)[self.relation.bounds.index(expr.name)]
+        return expr.name if isinstance(expr, Column) else _alias_of(self.tree, tree) or "key"
+
+    def is_windowed(self, grouping: Grouping) -> bool:
+        """Whether the groups are final when event time has passed their window."""
+        if self.relation.window is not None:
+            return True
+        bounds, keys = self.relation.bounds, [e.name for e in grouping.keys.values() if isinstance(e, Column)]
+        timed = self.planning.output(self.relation.port).event_time
+        return bounds is not None and timed is not None and bounds[1] in keys
+
+    def added(self, grouping: Grouping) -> Port:
+        """The step of the aggregates."""
+        calls = dict(grouping.calls) or {fresh("rows", grouping.fields): Call("count", (), star=True)}
+        written = tuple(AggregateCall(name, call) for name, call in calls.items())
+        planning, port = self.planning, self.relation.port
+        if self.relation.window is not None:
+            return self._windowed(grouping, calls, written, self.relation.window)
+        if not grouping.keys:
+            name = planning.step("total")
+            return planning.adding(lambda: add_total(planning.builder, name, port, written), self.tree)
+        port = _keyed(planning, port, grouping, calls, self.tree)
+        if self.is_windowed(grouping):
+            name, keyed = planning.step("group"), KeyedInput(port, tuple(grouping.keys))
+            return planning.adding(lambda: add_window_totals(planning.builder, name, keyed, written), self.tree)
+        return planning.add(
+            AggregateBy(planning.step("group"), (port,), tuple(grouping.keys), calls=written), self.tree
+        )
+
+    def _windowed(
+        self, grouping: Grouping, calls: dict[str, Expr], written: tuple[AggregateCall, ...], pending: PendingWindow
+    ) -> Port:
+        """A window step directly over the rows, which need not be written out once for each window."""
+        planning, keys = self.planning, tuple(grouping.keys)
+        if isinstance(pending.spec, SessionWindow) and pending.partition != ("*",):
+            own = {e.name for e in grouping.keys.values() if isinstance(e, Column)}
+            if own != set(pending.partition):
+                shown = ", ".join(keys) or "nothing"
+                raise planning.text.error(
+                    pending.place,
+                    f"expected SESSION(TABLE t PARTITION BY {shown}, ...), since the query groups by {shown}",
+                )
+        port = _keyed(planning, self.relation.port, grouping, calls, self.tree)
+        name = planning.step("window")
+        keyed = KeyedInput(port, keys) if keys else KeyedInput(port, (ALL,), ((ALL, lit(0)),))
+        windows = Windows(pending.spec, clock=EVENT if pending.time else PROCESSING)
+        stream = planning.adding(lambda: keyed.stream(planning.builder, name), self.tree)
+        return planning.add(Window(name, (stream,), keyed.keys, calls=written, windows=windows), self.tree)
+
+
+def check_arguments(planning: Planning, translator: Translator, tree: exp.Expr, schema: Schema) -> None:
+    """The arguments of aggregates fit the fields; what does not is shown at its place."""
+    for call in tree.find_all(exp.Anonymous):
+        if is_aggregate_name(str(call.this)) and call.find_ancestor(exp.Query) is tree.find_ancestor(exp.Query):
+            for each in call.expressions:
+                inner = each.expressions if isinstance(each, exp.Distinct) else [each]
+                for argument in inner:
+                    if not isinstance(argument, exp.Star) and not _holds_aggregate(argument):
+                        translator.checked(argument, schema)
 
 
 def _plain(name: str) -> str:
@@ -159,28 +316,11 @@ def _is_new(alias: exp.Alias) -> bool:
 
 def check_grouped(planning: Planning, grouping: Grouping, made: Expr, place: exp.Expr) -> None:
     """Refuses columns that are neither a key nor inside of an aggregate."""
-    known = {*grouping.keys, *grouping.calls}
+    known = grouping.fields
     loose = next((name for name in columns_of(made) if name not in known), None)
     if loose is not None:
         at = next((c for c in place.find_all(exp.Column) if c.name.lower() == loose.lower()), place)
         raise planning.text.error(at, f"column {loose!r} must stand in GROUP BY or inside of an aggregate")
-
-
-def add_aggregate(planning: Planning, port: Port, grouping: Grouping, place: exp.Expr) -> Port:
-    """The steps of a GROUP BY: one that computes the keys, where some are no fields, and the aggregates."""
-    calls = dict(grouping.calls) or {fresh("rows", grouping.keys): Call("count", (), star=True)}
-    written = tuple(AggregateCall(name, call) for name, call in calls.items())
-    if not grouping.keys:
-        return _total(planning, port, written, place)
-    port = _keyed(planning, port, grouping, calls, place)
-    return planning.add(AggregateBy(planning.step("group"), (port,), tuple(grouping.keys), calls=written), place)
-
-
-def _total(planning: Planning, port: Port, calls: tuple[AggregateCall, ...], place: exp.Expr) -> Port:
-    try:
-        return add_total(planning.builder, planning.step("total"), port, calls)
-    except ExpressionError as error:
-        raise planning.text.error(place, str(error)) from None
 
 
 def _keyed(planning: Planning, port: Port, grouping: Grouping, calls: dict[str, Expr], place: exp.Expr) -> Port:
@@ -198,3 +338,11 @@ def _keyed(planning: Planning, port: Port, grouping: Grouping, calls: dict[str, 
                 place, f"{name!r} is both a key and a column that an aggregate reads; rename the key"
             )
     return planning.add(Select(planning.step("keys"), (port,), tuple(columns.items())), place)
+
+
+def _no_sets(planning: Planning, tree: exp.Select, relation: Relation) -> Relation:
+    raise planning.text.error(tree.args["group"], "GROUPING SETS, ROLLUP and CUBE are not planned yet")
+
+
+GROUPING_SETS: list[Callable[[Planning, exp.Select, Relation], Relation]] = [_no_sets]
+"""How GROUPING SETS, ROLLUP and CUBE are planned: the first counts. A family puts its own in front."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.errors import FlowError, NotYet, SqlError
 from penstock.frontends.sql.catalog.catalog import Catalog
@@ -16,6 +16,8 @@ from penstock.graph.builder import GraphBuilder
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import Node, Output, Port
 from penstock.graph.schema import Schema
+
+A = TypeVar("A")
 
 
 @dataclass
@@ -89,6 +91,15 @@ class Planning:
         """Adds a step; what does not fit is shown at its place in the statement."""
         try:
             return self.builder.add(replace(node, line=self.text.line_of(place)))
+        except SqlError:
+            raise
+        except (FlowError, NotYet) as error:
+            raise self.text.error(place, _without_step(str(error))) from None
+
+    def adding(self, add: Callable[[], A], place: Place) -> A:
+        """What a function adds that makes several steps; what does not fit is shown at its place in the statement."""
+        try:
+            return add()
         except SqlError:
             raise
         except (FlowError, NotYet) as error:

@@ -8,8 +8,8 @@ from typing import Any
 from penstock.errors import FlowError
 from penstock.frontends.sql.catalog.catalog import Catalog, StreamTable, Table
 from penstock.frontends.sql.plan.context import Session
+from penstock.frontends.sql.plan.projection import exact
 from penstock.frontends.sql.plan.query import plan_query
-from penstock.frontends.sql.plan.select import exact
 from penstock.frontends.sql.plan.statements import Script, planned
 from penstock.frontends.sql.text import statements as s
 from penstock.frontends.sql.text.reader import read_statements

@@ -13,6 +13,7 @@ from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.text.source import Place
 from penstock.frontends.sql.text.statements import CreateTable, WatermarkDefinition
 from penstock.graph import types as t
+from penstock.graph.endpoints.basic import items
 from penstock.graph.expr import Column, Expr
 from penstock.graph.ids import child
 from penstock.graph.nodes import EventTime, Node, Port, Select, Source
@@ -41,6 +42,13 @@ def _read(planning: Planning, table: Table, place: Place) -> Relation:
         return planning.relation(port, table.name)
     inside = Planning(planning.session, table.text or planning.text, planning.session.catalog, table.name)
     return _defined(inside, table, table.definition)
+
+
+def one_row(planning: Planning, place: Place) -> Relation:
+    """A relation of one row without columns, for queries that have no FROM."""
+    name = planning.step("row")
+    port = planning.add(Source(name, (), items([(0,)], "zero int")), place)
+    return Relation(port, (VisibleColumn("", "zero", "zero", hidden=True),))
 
 
 def physical(definition: CreateTable) -> Schema:
