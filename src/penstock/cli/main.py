@@ -13,6 +13,9 @@ from penstock.version import __version__
 
 COMMANDS = {
     "run": "flows.run",
+    "submit": "flows.submit",
+    "jobs": "flows.jobs",
+    "server": "tools.server",
     "pack": "flows.pack",
     "savepoint": "flows.savepoint",
     "demo": "tools.demo",

@@ -20,9 +20,9 @@ from penstock.cli.duration import seconds
 from penstock.cli.log.directory import DEFAULT, Debug, LogDir, complain, examples, opened
 from penstock.cli.log.topics import byte_count
 from penstock.cli.options import option
-from penstock.cli.output.failure import FAILED
 from penstock.cli.output.listing import count
 from penstock.errors import SetupError
+from penstock.jobs.exit_codes import FAILED
 from penstock.jobs.signals import stop_signals
 from penstock.log import Log
 

@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import option
-from penstock.cli.output.failure import FAILED, handled
+from penstock.cli.output.failure import handled
+from penstock.jobs.exit_codes import FAILED
 from penstock.log import BadPredicate, BadSetting, Log, LogDamaged, LogError, OffsetOutOfRange, UnknownTopic
 
 DEFAULT = Path(".penstock/log")

@@ -20,16 +20,10 @@ from penstock.errors import (
     StepError,
     UnknownName,
 )
+from penstock.jobs.exit_codes import code_of
 from penstock.jobs.logs import log_failure
 from penstock.jobs.signals import INTERRUPTED
 from penstock.spark.jvm.gateway import spark_log
-
-FAILED, BAD_FLOW = 1, 2
-
-
-def code_of(error: BaseException) -> int:
-    """2 for a flow or an option that is wrong, 1 for a flow that failed."""
-    return BAD_FLOW if isinstance(error, FlowError | OptionError | NotYet | Impossible) else FAILED
 
 
 def heading_of(error: BaseException, *, runs: bool = True) -> str:

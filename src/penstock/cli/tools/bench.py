@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.options import option
-from penstock.cli.output.failure import FAILED, handled
+from penstock.cli.output.failure import handled
 from penstock.errors import nearest
+from penstock.jobs.exit_codes import FAILED
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from penstock.cli.options import option
-from penstock.cli.output.failure import FAILED, handled
+from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import count
 from penstock.cli.output.progress import batches
+from penstock.jobs.exit_codes import FAILED
 from penstock.version import __version__
 
 

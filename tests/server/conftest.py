@@ -1,0 +1,88 @@
+"""A real server of jobs on a free port, whose drivers are small programs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from penstock.client import Client
+from penstock.jobs.manager.access import Role
+from penstock.jobs.manager.bundle import pack
+from penstock.jobs.manager.manager import Manager
+from penstock.server.app import make_app
+from tests.jobs.manager.conftest import DRIVER, ending
+from tests.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server that answers, and its manager."""
+
+    url: str
+    manager: Manager
+
+    def token(self, role: Role, owner: str = "") -> str:
+        return self.manager.tokens.make(owner or role, role)[0]
+
+    def client(self, role: Role = "admin", owner: str = "") -> Client:
+        return Client(self.url, self.token(role, owner))
+
+    def ask(
+        self, method: str, path: str, token: str = "", body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        """A request as anybody may send it."""
+        shown = {"Authorization": f"Bearer {token}"} if token else {}
+        content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        kind = {"Content-Type": "application/json"} if body is not None else {}
+        request = urllib.request.Request(self.url + path, content, {**kind, **shown, **(headers or {})}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.status, dict(answer.headers), answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, dict(error.headers), error.read()
+
+    def json(self, method: str, path: str, token: str = "", body: object = None) -> Any:
+        return json.loads(self.ask(method, path, token, body)[2])
+
+
+@contextmanager
+def serving(manager: Manager) -> Iterator[str]:
+    """The address of a server, for as long as it is wanted."""
+    server = uvicorn.Server(uvicorn.Config(make_app(manager), port=0, log_level="warning", lifespan="on"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        wait_until(lambda: server.started)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    manager = Manager(tmp_path_factory.mktemp("server") / "data", DRIVER)
+    with manager.opened(), ending(manager), serving(manager) as url:
+        yield Service(url, manager)
+
+
+@pytest.fixture(scope="module")
+def bundle(service: Service, tmp_path_factory: pytest.TempPathFactory) -> str:
+    file = Path(tmp_path_factory.mktemp("bundle")) / "count.py"
+    file.write_text("x = 1\n")
+    return service.client("developer").bundle(pack([("count.py", file)]))
+
+
+def phase_becomes(client: Client, name: str, phase: str) -> None:
+    wait_until(lambda: client.job(name)["phase"] == phase)
