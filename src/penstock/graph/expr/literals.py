@@ -70,11 +70,17 @@ _ZONES = {
 """The short names of time zones that Java knows and Python does not."""
 
 
+LONGEST = 400
+"""So many characters a number may have: more than any type holds, and Python reads no number of thousands of digits."""
+
+
 def read_number(text: str) -> Literal:
     """The constant a number stands for, with the type its spelling gives it."""
     found = _NUMBER.fullmatch(text)
     if not found:
         raise ExpressionError(f"{text!r} is no number")
+    if len(text) > LONGEST:
+        raise ExpressionError(f"a number has at most {LONGEST} characters, got {len(text)}")
     sign, digits, suffix = found[1], found[2], (found[3] or "").lower()
     if suffix in _SUFFIXES:
         return _sized(sign + digits, *_SUFFIXES[suffix])
