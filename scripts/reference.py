@@ -21,6 +21,7 @@ from pathlib import Path
 import penstock
 import penstock.testing
 from penstock.frontends.streams.keyed import KeyedStream
+from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.frontends.streams.stream import Branches
 from penstock.frontends.streams.windows import WindowedStream
@@ -34,6 +35,7 @@ SECTIONS = ("Args", "Returns", "Yields", "Raises")
 RETURNED = {
     "KeyedStream": KeyedStream,
     "WindowedStream": WindowedStream,
+    "OverStream": OverStream,
     "Branches": Branches,
     "PatternBuilder": PatternBuilder,
     "BoltDeclaration": BoltDeclaration,
@@ -47,6 +49,7 @@ NOT_MADE = (
     "Stream",
     "KeyedStream",
     "WindowedStream",
+    "OverStream",
     "Branches",
     "PatternBuilder",
     "BoltDeclaration",
@@ -78,6 +81,8 @@ TYPES = {
     "Alternatives": "What `ps.one_of` returns.",
     "Pattern": "A pattern that is complete and checked.",
     "Part": "A node of the tree of a pattern.",
+    "Rows": "How many rows are seen before a row, or `(before, after)`; None is all.",
+    "Around": "How far rows are seen before a row, or `(before, after)`; None is all.",
     "On": "The fields of a join: one, several, or pairs of them as tuples or as a dict.",
     "Within": "How far apart in time the records of a join may be: one span for both sides, or two.",
     "Position": "Where to read from or to: `earliest`, `latest`, a datetime, or offsets as `{topic: {partition: offset}}`.",
@@ -106,7 +111,7 @@ class Page:
 
 PAGES = (
     Page("flows.md", "Flows and streams", "[Guide](../../guide/streams.md)",
-         ("Flow", "Stream", "KeyedStream", "WindowedStream", "Branches", "Schema", "Row", "to", "run", "RunSpec", "flow_file")),
+         ("Flow", "Stream", "KeyedStream", "WindowedStream", "OverStream", "Branches", "Schema", "Row", "to", "run", "RunSpec", "flow_file")),
     Page("sources.md", "Sources", "Each returns an endpoint, which holds no connection. [Guide](../../guide/sources-and-sinks.md)",
          ("files", "files_schema", "items", "rate", "generate", "stdin", "socket_lines", "topic", "kafka", "postgres",
           "postgres_schema", "postgres_changes", "redis_stream", "connector", "shed")),

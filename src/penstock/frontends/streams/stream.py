@@ -12,6 +12,7 @@ from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
 from penstock.frontends.streams.matching import Matching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
+from penstock.frontends.streams.over import Overlooking
 from penstock.frontends.streams.projecting import Projecting, columns_of_names
 from penstock.frontends.streams.row_patterns import RowMatching
 from penstock.frontends.streams.rules import Ruling
@@ -56,7 +57,7 @@ Condition: TypeAlias = str | Expr | Callable[..., object]
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(Projecting, Timing, Joining, Ordering, Windowing, Ruling, RowMatching, Matching, Settable):
+class Stream(Projecting, Timing, Joining, Ordering, Windowing, Overlooking, Ruling, RowMatching, Matching, Settable):
     """A stream of records between two steps. Each method adds a step and returns the stream that comes out of it.
 
     >>> from penstock.frontends.streams.flow import Flow
