@@ -28,6 +28,7 @@ from penstock.graph.nodes import (
     Port,
     Process,
     Reduce,
+    SetOperation,
     Sort,
     StreamJoin,
     Top,
@@ -56,6 +57,7 @@ Fields = tuple[StateField, ...]
 
 
 KEEP_RECORDS = (
+    SetOperation,
     Over, OverTable, Top, TopChanges, Sort, MatchRows, OperatorMatch, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers,
 )  # fmt: skip
 """Steps that keep records as they are."""
@@ -135,7 +137,7 @@ def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line 
         return (*_over_table(node, graph), *_window(node.of))
     if isinstance(node, Settle):
         return (*_over_table(node, graph), *_timed(node.timed_by))
-    if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract | FoldChanges | Answers):
+    if isinstance(node, AggregateChanges | TopChanges | TableJoin | Retract | FoldChanges | Answers | SetOperation):
         return _over_table(node, graph)
     if isinstance(node, Over | OverTable):
         return _over(node, graph)
@@ -193,6 +195,8 @@ def _over_table(node: Keyed, graph: Graph) -> Settings:
     """What must stay of a step over a table: what was made of a row when it was added must be made of it when it is removed."""
     paths = [_path(port, graph) for port in node.inputs]
     made = tuple(("rows of a table", path or "as they are") for path in paths)
+    if isinstance(node, SetOperation):
+        return (*made, ("operation", str(node.settings()["operation"])))
     if isinstance(node, TopChanges):
         return (*made, ("first", f"{node.n} by {', '.join(map(str, node.by))}"))
     if isinstance(node, TableJoin):

@@ -177,11 +177,11 @@ def add_join(builder: GraphBuilder, join: J) -> Port:
     """A join of two streams; a stream that is joined with itself is read a second way."""
     left, right = join.inputs
     if left == right:
-        right = builder.add(_second_reader(join.name, right, builder.output(right)))
+        right = builder.add(second_reader(join.name, right, builder.output(right)))
     return builder.add(replace(join, inputs=(left, right)))
 
 
-def _second_reader(name: str, port: Port, known: Output) -> Node:
+def second_reader(name: str, port: Port, known: Output) -> Node:
     """A stream a second time."""
     if known.changes is not None:
         return Select(child(name, "again"), (port,), star(known.schema))

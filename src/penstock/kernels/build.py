@@ -22,6 +22,8 @@ from penstock.kernels.changes.column_upserts import upserts_kernel
 from penstock.kernels.changes.early import early_kernel
 from penstock.kernels.changes.fold import FoldChangesKernel
 from penstock.kernels.changes.linear import SignedKernel
+from penstock.kernels.changes.lookup import LookupKernel
+from penstock.kernels.changes.sets import SetKernel
 from penstock.kernels.changes.settle import SettleKernel
 from penstock.kernels.changes.single_join import table_join_kernel
 from penstock.kernels.changes.top import TopChangesKernel
@@ -111,6 +113,8 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.IntervalJoin: IntervalJoinKernel,
     n.WindowJoin: WindowJoinKernel,
     c.TableJoin: table_join_kernel,
+    n.LookupJoin: LookupKernel,
+    n.SetOperation: SetKernel,
     c.Answers: AnswersKernel,
 }
 

@@ -30,6 +30,7 @@ from penstock.graph.nodes import (
     Fold,
     JoinStatic,
     Keyed,
+    LookupJoin,
     Map,
     MapBatches,
     Node,
@@ -39,6 +40,7 @@ from penstock.graph.nodes import (
     Reduce,
     Repartition,
     Select,
+    SetOperation,
     Sink,
     StreamJoin,
     Top,
@@ -70,7 +72,7 @@ SAME_ROWS = (Select, WithColumns, Map, Repartition)
 """Steps that make one row of each, after which a proved key may still be one."""
 NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition, EventTime, AssignWindows)
 """Steps that carry a further field along as it is."""
-OWN_CHANGES = (TableJoin, OverTable)
+OWN_CHANGES = (TableJoin, OverTable, SetOperation)
 """Steps that emit signed rows, of records and of tables."""
 PYTHON = (Map, FlatMap, Filter, MapBatches)
 
@@ -124,6 +126,8 @@ class _Carrying:
             self._over_settled(node)
         elif isinstance(node, JoinStatic) and node.refresh is not None:
             self._remembering(node)
+        elif isinstance(node, LookupJoin) and node.outputs[0].changes is None:
+            self._add(replace(node, inputs=tuple(map(self._read, node.inputs))), node)
         elif isinstance(node, Window):
             ports = tuple(map(self._signed, node.inputs))
             self._add(WindowChanges(node.name, ports, node.keys, of=node, **_own(node)), node)  # type: ignore[arg-type]

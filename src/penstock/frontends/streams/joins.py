@@ -15,6 +15,7 @@ from penstock.graph.expr import Expr, as_expr
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.nodes import AsOfJoin, Endpoint, IntervalJoin, JoinStatic, Port, TableJoin, WindowJoin
 from penstock.graph.nodes.join import CHANGED, Refresh
+from penstock.graph.relational.versions import add_versioned_join
 from penstock.graph.schema import Form, form_of
 from penstock.graph.windows import TimeWindow
 
@@ -105,7 +106,7 @@ class Joining:
             return stream._add(JoinStatic(name, (stream.port,), table, keys, how, _refresh(refresh), line=user_line()))
         _only_tables(schema=schema, refresh=refresh)
         stream._need_stream(other, "a join is with a stream, or with a static table such as ps.files(...)")
-        settings = _settings(name, stream, other, on, how, prefix)
+        settings = settings_of(name, stream, other, on, how, prefix)
         met = None if condition is None else as_expr(condition)
         if within is None:
             _refuse(into=into)
@@ -128,6 +129,7 @@ class Joining:
         tolerance: Span | None = None,
         how: str = "left",
         prefix: str = "",
+        op: str = "",
     ) -> Stream:
         """Each record with the one of the other stream that is nearest in time: the newest at or before it.
 
@@ -141,6 +143,8 @@ class Joining:
             tolerance: how far away the other may be.
             how: left (records without any come out with nulls) or inner.
             prefix: is put before the other's fields.
+            op: the field of the other stream that says insert, update_before, update_after or delete, where its records are the versions of a table: a
+                version ends with a delete. It is no part of the result.
 
         Returns:
             The stream of the records with what was found.
@@ -161,9 +165,11 @@ class Joining:
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
         span = None if tolerance is None else checked_span(tolerance, "tolerance")
-        settings = _settings(name, stream, other, on, how, prefix)
+        settings = settings_of(name, stream, other, on, how, prefix)
         join = AsOfJoin(**settings, direction=direction, tolerance=span)
-        return stream._at(add_join(stream.flow.builder, join))
+        return stream._at(
+            add_versioned_join(stream.flow.builder, join, op) if op else add_join(stream.flow.builder, join)
+        )
 
     @names_step
     def window_join(
@@ -201,7 +207,7 @@ class Joining:
         """
         stream = cast("Stream", self)
         stream._need_stream(other, "a join is with a stream")
-        join = WindowJoin(**_settings(name, stream, other, on, how, prefix), window=window)
+        join = WindowJoin(**settings_of(name, stream, other, on, how, prefix), window=window)
         return stream._at(add_join(stream.flow.builder, join))
 
     @names_step
@@ -265,7 +271,8 @@ def pairs_of(on: On) -> tuple[tuple[Key, Key], ...]:
     return cast("tuple[tuple[Key, Key], ...]", made)
 
 
-def _settings(name: str, left: Stream, right: Stream, on: On, how: str, prefix: str) -> JoinSettings:
+def settings_of(name: str, left: Stream, right: Stream, on: On, how: str, prefix: str) -> JoinSettings:
+    """What every join of two streams has, from what the user wrote."""
     ours, theirs = zip(*pairs_of(on), strict=True)
     sides = (JoinKeys(name, "left-key", left.port, ours), JoinKeys(name, "right-key", right.port, theirs))
     mine, other = add_join_keys(left.flow.builder, *sides)

@@ -16,6 +16,7 @@ from penstock.frontends.streams.over import Overlooking
 from penstock.frontends.streams.projecting import Projecting, columns_of_names
 from penstock.frontends.streams.row_patterns import RowMatching
 from penstock.frontends.streams.rules import Ruling
+from penstock.frontends.streams.sets import Comparing
 from penstock.frontends.streams.settings import Settable
 from penstock.frontends.streams.timing import Timing
 from penstock.frontends.streams.windows import Windowing
@@ -57,7 +58,9 @@ Condition: TypeAlias = str | Expr | Callable[..., object]
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(Projecting, Timing, Joining, Ordering, Windowing, Overlooking, Ruling, RowMatching, Matching, Settable):
+class Stream(
+    Projecting, Timing, Joining, Comparing, Ordering, Windowing, Overlooking, Ruling, RowMatching, Matching, Settable
+):
     """A stream of records between two steps. Each method adds a step and returns the stream that comes out of it.
 
     >>> from penstock.frontends.streams.flow import Flow

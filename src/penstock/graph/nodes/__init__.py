@@ -21,7 +21,9 @@ from penstock.graph.nodes.operator_match import OperatorMatch
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.relational.assigned import AssignWindows
+from penstock.graph.nodes.relational.lookup import LookupJoin
 from penstock.graph.nodes.relational.over import Frame, Over, OverTable
+from penstock.graph.nodes.relational.sets import SetOperation
 from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
@@ -84,6 +86,7 @@ __all__ = [
     "IntervalJoin",
     "JoinStatic",
     "Keyed",
+    "LookupJoin",
     "Map",
     "MapAsync",
     "MapBatches",
@@ -103,6 +106,7 @@ __all__ = [
     "Route",
     "Rules",
     "Select",
+    "SetOperation",
     "Sink",
     "Sort",
     "Source",
