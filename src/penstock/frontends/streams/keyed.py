@@ -10,7 +10,6 @@ from penstock.frontends.streams.folding import Folding
 from penstock.frontends.streams.matching import KeyedMatching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import KeyedOrdering
-from penstock.frontends.streams.over import Overlooking
 from penstock.frontends.streams.row_patterns import KeyedRowMatching
 from penstock.frontends.streams.rules import KeyedRuling
 from penstock.frontends.streams.totals import Totals
@@ -36,7 +35,7 @@ BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")
 
 
 @dataclass(frozen=True)
-class KeyedStream(Totals, Windowing, Overlooking, KeyedOrdering, Folding, KeyedRuling, KeyedRowMatching, KeyedMatching):
+class KeyedStream(Totals, Windowing, KeyedOrdering, Folding, KeyedRuling, KeyedRowMatching, KeyedMatching):
     """A stream seen by key, as `Stream.key_by` returns it. Its aggregates are running totals: whenever a key's total changes, it is emitted again.
 
     >>> import penstock as ps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from penstock.frontends.streams.joins import On, settings_of
+from penstock.frontends.streams.joins import Joining, On, settings_of
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.compose import add_join
 from penstock.graph.expr import Expr, as_expr
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
 
 
-class Comparing:
+class Comparing(Joining):
     """What compares the rows of a stream as a whole, with each other or with those of another."""
 
     @names_step

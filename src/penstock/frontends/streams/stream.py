@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from penstock.errors import FlowError, UnknownName, nearest
-from penstock.frontends.streams.joins import Joining
 from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
 from penstock.frontends.streams.matching import Matching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
-from penstock.frontends.streams.over import Overlooking
 from penstock.frontends.streams.projecting import Projecting, columns_of_names
 from penstock.frontends.streams.row_patterns import RowMatching
 from penstock.frontends.streams.rules import Ruling
@@ -58,9 +56,7 @@ Condition: TypeAlias = str | Expr | Callable[..., object]
 
 
 @dataclass(frozen=True, repr=False)
-class Stream(
-    Projecting, Timing, Joining, Comparing, Ordering, Windowing, Overlooking, Ruling, RowMatching, Matching, Settable
-):
+class Stream(Projecting, Timing, Comparing, Ordering, Windowing, Ruling, RowMatching, Matching, Settable):
     """A stream of records between two steps. Each method adds a step and returns the stream that comes out of it.
 
     >>> from penstock.frontends.streams.flow import Flow

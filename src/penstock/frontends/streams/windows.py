@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from penstock.frontends.streams.naming import names_step
+from penstock.frontends.streams.over import Overlooking
 from penstock.frontends.streams.totals import Totals
 from penstock.graph.aggregates.aggregate import RankedRows
 from penstock.graph.aggregates.calls import AggregateCall, Written, calls_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.frontends.streams.stream import Stream
 
 
-class Windowing:
+class Windowing(Overlooking):
     """What makes windows of a stream: of each key, or of all records where there is none."""
 
     def window(
