@@ -88,7 +88,7 @@ class OverStream:
     ('game', 'user', 'score', 'place')
     """
 
-    stream: Stream
+    source: Stream
     keyed: KeyedInput
     by: tuple[Term, ...]
     rows: Rows | None
@@ -117,10 +117,10 @@ class OverStream:
         >>> clicks.key_by("user").over(within="1h").aggregate("busy", n="count(*)").schema.names
         ('user', 'at', 'n')
         """
-        builder = self.stream.flow.builder
+        builder = self.source.flow.builder
         frame = self._frame(builder.output(self.keyed.port).schema)
         calls = calls_of(functions)
-        return self.stream._at(
+        return self.source._at(
             add_over(builder, name, self.keyed, calls, by=self.by, frame=frame, arrival=self.arrival)
         )
 
