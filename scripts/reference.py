@@ -130,7 +130,7 @@ PAGES = (
     Page("sql.md", "SQL", "[Guide](../../guide/sql.md), [all statements](../sql.md)",
          ("sql_flow", "sql_query", "ask")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
-         ("Topology", "BoltDeclaration", "Spout", "Bolt", "BasicBolt", "FailedException", "ReportedFailedException",
+         ("Topology", "BoltDeclaration", "Spout", "Bolt", "ShellSpout", "ShellBolt", "BasicBolt", "FailedException", "ReportedFailedException",
           "StatefulBolt", "WindowedBolt", "StatefulWindowedBolt", "Tuple",
           "Metric", "CountMetric", "TaskHook", "END")),
     Page("trident.md", "Trident", "Operations, aggregators, states and queries are in `penstock.trident`. [Guide](../../guide/trident.md)",

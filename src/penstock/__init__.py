@@ -48,6 +48,7 @@ from penstock.graph.logic.metrics import CountMetric, Metric, TaskHook
 from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
 from penstock.graph.logic.tuples import Tuple
+from penstock.graph.multilang.shell import ShellBolt, ShellSpout
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
 from penstock.graph.rules.build import action, rule
@@ -83,6 +84,8 @@ __all__ = [
     "Row",
     "RunSpec",
     "Schema",
+    "ShellBolt",
+    "ShellSpout",
     "Spout",
     "StatefulBolt",
     "StatefulWindowedBolt",

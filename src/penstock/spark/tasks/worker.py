@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import Failure
 from penstock.graph.graph import Graph
+from penstock.graph.multilang.pool import POOL
 from penstock.graph.nodes import Bolt, MapAsync, Node, Port
 from penstock.graph.schema import Schema
 from penstock.graph.state.timers import CLOCKS, Timers
@@ -101,11 +102,13 @@ def freeze() -> None:
 
 @lru_cache(maxsize=1)
 def prepare() -> None:
-    """Makes this process a worker: without pandas until a step wants it, and one that shows where it is when it is asked.
+    """Makes this process a worker: without pandas until a step wants it, with programs of bolts that stay over batches, and one that shows where it
+    is when it is asked.
 
     It writes its Python stacks to standard error when it gets SIGUSR1, which the driver sends where nothing moves.
     """
     put_off_pandas()
+    POOL.keeps = True
     with contextlib.suppress(AttributeError, OSError, ValueError):
         faulthandler.register(signal.SIGUSR1, all_threads=True)
 

@@ -1,0 +1,1 @@
+"""Components in any language: programs that speak Storm's multilang protocol."""
