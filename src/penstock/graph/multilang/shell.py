@@ -198,15 +198,10 @@ class ShellBolt(ShellComponent, Bolt):
     Args:
         command: the program and its arguments, as a list; no shell reads it.
         outputs: the fields that it emits: a schema, a list of names (a field without a type holds any JSON value), or a dict of them by stream.
-        direct: the streams of which the program names the task.
-        config: settings of the component, over those of the topology.
-        env: environment variables beside those of the worker.
-        cwd: the directory it runs in.
-        timeout: how long it may give no sign of life.
-        restarts: how often it is started again in a row before the run fails.
-        backoff: the pause before a restart; it doubles.
-        serializer: json or msgpack.
         linger: how long the end of a batch waits for tuples that the program has read and not acked.
+        options: `direct` (the streams of which the program names the task), `config` (settings over those of the topology), `env` and `cwd` (the
+            environment and directory it runs in), `timeout` (how long it may give no sign of life), `restarts` (how often it is started again in a
+            row) and `backoff` (the pause before that, which doubles), `serializer` (json or msgpack).
 
     Raises:
         FlowError: the command is not a list of texts, or an option is not one.
@@ -229,7 +224,11 @@ class ShellBolt(ShellComponent, Bolt):
         self._unsent: list[Any] = []
 
     def prepare(self, context: TaskContext) -> None:
-        """Finds the program of the task, if it runs already."""
+        """Finds the program of the task, if it runs already.
+
+        Args:
+            context: the component, the number of the task, and the topology around it.
+        """
         self._open(context)
         self._sent, self._unsent = {}, []
 
@@ -244,7 +243,14 @@ class ShellBolt(ShellComponent, Bolt):
         self.held = {}
 
     def process(self, tup: Any) -> None:
-        """Writes the tuple to the program; what it answers is read by and by, and at the end of the batch."""
+        """Writes the tuple to the program; what it answers is read by and by, and at the end of the batch.
+
+        Args:
+            tup: the tuple.
+
+        Raises:
+            RunError: the program failed too often in a row.
+        """
         self._unsent.append(tup)
         self._tried(self._send)
 
@@ -290,7 +296,14 @@ class ShellBolt(ShellComponent, Bolt):
         return syncs
 
     def end_batch(self, batch: int) -> None:
-        """Waits until the program has read all tuples, and takes what it emitted."""
+        """Waits until the program has read all tuples, and takes what it emitted.
+
+        Args:
+            batch: the id of the batch.
+
+        Raises:
+            RunError: the program failed too often in a row.
+        """
         if not self._sent and not self.held:
             return
         self._tried(self._finish)
@@ -381,7 +394,11 @@ class ShellSpout(ShellComponent, Spout):
         self.reliable = reliable
 
     def open(self, context: TaskContext) -> None:
-        """Starts the program."""
+        """Finds the program of the task; it is started when it is first asked.
+
+        Args:
+            context: the component, the number of the task, and the topology around it.
+        """
         self._open(context)
 
     def next_tuple(self) -> None:
@@ -389,11 +406,27 @@ class ShellSpout(ShellComponent, Spout):
         self._asked({"command": "next"})
 
     def ack(self, id: object) -> None:
-        """Tells the program that a message is done."""
+        """Tells the program that a message is done.
+
+        Args:
+            id: the id with which the program emitted it.
+
+        Raises:
+            RunError: the program failed too often in a row.
+            UnknownName: it emits to a stream that there is not.
+        """
         self._asked({"command": "ack", "id": id})
 
     def fail(self, id: object) -> None:
-        """Tells the program that a message failed."""
+        """Tells the program that a message failed.
+
+        Args:
+            id: the id with which the program emitted it.
+
+        Raises:
+            RunError: the program failed too often in a row.
+            UnknownName: it emits to a stream that there is not.
+        """
         self._asked({"command": "fail", "id": id})
 
     def activate(self) -> None:
