@@ -179,6 +179,36 @@ class Client:
         found: list[dict[str, Any]] = self._call("GET", f"/jobs/{quote(name, safe='')}/events")["events"]
         return found
 
+    def make_token(self, owner: str, role: str, seconds: float | None = None) -> dict[str, Any]:
+        """Makes a token; for administrators.
+
+        Args:
+            owner: whose it is.
+            role: `viewer`, `operator`, `developer` or `admin`.
+            seconds: after which time it ends; None is never.
+
+        Returns:
+            The token (`token`), which is shown here and nowhere else, with its id, owner, role and end.
+        """
+        return self._send("/tokens", {"owner": owner, "role": role, "seconds": seconds})
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """All tokens, the newest first; for administrators.
+
+        Returns:
+            Whose they are and when they end.
+        """
+        found: list[dict[str, Any]] = self._call("GET", "/tokens")["tokens"]
+        return found
+
+    def revoke_token(self, id: str) -> None:
+        """Ends a token at once; for administrators.
+
+        Args:
+            id: its id.
+        """
+        self._call("DELETE", f"/tokens/{quote(id, safe='')}")
+
     def _send(self, path: str, body: Mapping[str, object], headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         return self._call(
             "POST", path, json.dumps(body).encode(), {"Content-Type": "application/json", **(headers or {})}

@@ -33,7 +33,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
     (tmp_path / "near.py").write_text("SCHEMA = 'n bigint'\n")
     monkeypatch.chdir(tmp_path)
     manager = Manager(tmp_path / "data", DRIVER)
-    app = make_app(["submit", "jobs", "server"])
+    app = make_app(["submit", "jobs", "tokens"])
     with manager.opened(), ending(manager), serving(manager) as url:
         _admin_token(manager)
         _write(manager.root / ADDRESS, json.dumps({"url": url, "token_file": "admin.token"}))
@@ -63,6 +63,20 @@ def test_what_is_wrong_is_said_before_anything_is_sent(command: Command, tmp_pat
     assert not (tmp_path / "data" / "bundles").exists()
     assert "matches no file" in command("submit", "ticks.py", "--include", "*.csv").output
     assert "there is no job 'tocks'" in command("jobs", "pause", "tocks").output
+
+
+def test_a_token_is_made_used_and_revoked(command: Command, tmp_path: Path) -> None:
+    made = command("tokens", "make", "bob", "--expires", "30d")
+    (tmp_path / "bob.token").write_text(made.stdout)
+    url = json.loads((tmp_path / "data" / ADDRESS).read_text())["url"]
+    elsewhere = ("--server", url, "--token-file", str(tmp_path / "bob.token"))
+    assert "no jobs" in command("jobs", "list", *elsewhere).output
+    assert "the role viewer may not administer" in command("tokens", "list", *elsewhere).output
+    (found,) = [t for t in json.loads(command("tokens", "list", "--json").stdout) if t["owner"] == "bob"]
+    assert made.stdout.strip() not in command("tokens", "list").output
+    assert command("tokens", "revoke", found["id"]).exit_code == 0
+    assert "a token is needed" in command("jobs", "list", *elsewhere).output
+    assert "--role is viewer" in command("tokens", "make", "eve", "--role", "root").output
 
 
 def test_a_server_that_never_ran_is_said_with_what_to_do(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "flows.run",
     "submit": "flows.submit",
     "jobs": "flows.jobs",
+    "tokens": "flows.tokens",
     "server": "tools.server",
     "pack": "flows.pack",
     "savepoint": "flows.savepoint",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
+from penstock.cli.duration import seconds
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import show, show_json, span
@@ -35,7 +38,8 @@ def client_of(data: Path | None, server: str, token_file: Path | None) -> Client
 
 
 @contextmanager
-def _asked(data: Path | None, server: str, token_file: Path | None) -> Iterator[Client]:
+def asked(data: Path | None, server: str, token_file: Path | None) -> Iterator[Client]:
+    """The client that a command speaks through; what goes wrong ends the command with a message."""
     with handled(runs=False):
         yield client_of(data, server, token_file)
 
@@ -43,9 +47,33 @@ def _asked(data: Path | None, server: str, token_file: Path | None) -> Iterator[
 @group.command("list")
 def list_jobs(data: Data = None, server: Server = "", token_file: TokenFile = None, as_json: Json = False) -> None:
     """List the jobs."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         found = client.jobs()
         show_json(found) if as_json else show([row_of(job) for job in found], "no jobs")
+
+
+@group.command("top")
+def top(
+    interval: Annotated[str, option(metavar="SPAN", help="Time between two looks.")] = "2s",
+    data: Data = None,
+    server: Server = "",
+    token_file: TokenFile = None,
+) -> None:
+    """Show the jobs again and again, in place; Ctrl-C ends it."""
+    wait, console = seconds(interval), Console()
+    with asked(data, server, token_file) as client, suppress(KeyboardInterrupt):
+        while True:
+            found = client.jobs()
+            console.clear()
+            typer.echo(f"{client.url}  {time.strftime('%H:%M:%S')}  {_phases(found)}\n")
+            show([row_of(job) for job in found], "no jobs")
+            time.sleep(wait)
+
+
+def _phases(jobs: list[dict[str, Any]]) -> str:
+    """How many jobs are in which phase."""
+    counts = Counter(job["phase"] for job in jobs)
+    return ", ".join(f"{number} {phase}" for phase, number in counts.most_common()) or "no jobs"
 
 
 @group.command("show")
@@ -53,7 +81,7 @@ def show_job(
     name: Name, data: Data = None, server: Server = "", token_file: TokenFile = None, as_json: Json = False
 ) -> None:
     """Show a job, and what happened to it."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         job, events = client.job(name), client.events(name)
         if as_json:
             show_json({**job, "events": events})
@@ -76,7 +104,7 @@ def logs(
     token_file: TokenFile = None,
 ) -> None:
     """Print the end of the log of a job."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         typer.echo(client.log(name, lines, search), nl=False)
 
 
@@ -84,7 +112,7 @@ def _add(action: str, about: str) -> None:
     def command(
         name: Name, data: Data = None, server: Server = "", token_file: TokenFile = None, as_json: Json = False
     ) -> None:
-        with _asked(data, server, token_file) as client:
+        with asked(data, server, token_file) as client:
             _tell(client.act(name, action), as_json=as_json)
 
     command.__doc__ = about
@@ -108,7 +136,7 @@ def rescale(
     as_json: Json = False,
 ) -> None:
     """Give the keyed steps of a job another number of tasks; its state moves along."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         _tell(client.act(name, "rescale", {"tasks": tasks}), as_json=as_json)
 
 
@@ -121,14 +149,14 @@ def savepoint(
     token_file: TokenFile = None,
 ) -> None:
     """Take a savepoint of a job, while it runs or after."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         show_json(client.act(name, "savepoints", {"name": savepoint}))
 
 
 @group.command("remove")
 def remove(name: Name, data: Data = None, server: Server = "", token_file: TokenFile = None) -> None:
     """Forget a job that has stopped, and delete what it kept."""
-    with _asked(data, server, token_file) as client:
+    with asked(data, server, token_file) as client:
         client.remove(name)
         typer.echo(f"removed {name}", err=True)
 

@@ -71,6 +71,7 @@ class JobRecords:
         with self.database.changes() as found:
             found.execute("update jobs set job = ? where name = ?", (job.to_json().decode(), job.name))
             _note(found, actor, action, job.name, detail)
+            _happened(found, job.name, action, f"{detail} by {actor}".strip())
 
     def remove(self, name: str, actor: str) -> None:
         """Forgets a job and what happened to it; the audit stays."""
@@ -98,13 +99,7 @@ class JobRecords:
     def happened(self, name: str, what: str, detail: str = "") -> None:
         """Notes an event of a job; the oldest beyond `KEPT_EVENTS` go."""
         with self.database.changes() as found:
-            found.execute(
-                "insert into events (time, job, what, detail) values (?, ?, ?, ?)", (time.time(), name, what, detail)
-            )
-            found.execute(
-                "delete from events where job = ? and id <= (select id from events where job = ? order by id desc limit 1 offset ?)",
-                (name, name, KEPT_EVENTS),
-            )
+            _happened(found, name, what, detail)
 
     def events(self, name: str, most: int = 100) -> list[Event]:
         """The newest events of a job, the newest first."""
@@ -133,6 +128,14 @@ def _note(found: sqlite3.Connection, actor: str, action: str, object: str, detai
     found.execute(
         "insert into audit (time, actor, action, object, detail) values (?, ?, ?, ?, ?)",
         (time.time(), actor, action, object, detail),
+    )
+
+
+def _happened(found: sqlite3.Connection, name: str, what: str, detail: str) -> None:
+    found.execute("insert into events (time, job, what, detail) values (?, ?, ?, ?)", (time.time(), name, what, detail))
+    found.execute(
+        "delete from events where job = ? and id <= (select id from events where job = ? order by id desc limit 1 offset ?)",
+        (name, name, KEPT_EVENTS),
     )
 
 
