@@ -1,6 +1,7 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
 from penstock.flowfiles.load import flow_file
+from penstock.frontends.patterns.any_text import pattern_reader
 from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
 from penstock.frontends.patterns.sase import sase_text
@@ -123,6 +124,7 @@ __all__ = [
     "one_of",
     "pattern",
     "pattern_json",
+    "pattern_reader",
     "pattern_text",
     "postgres",
     "postgres_changes",

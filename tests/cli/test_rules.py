@@ -60,3 +60,30 @@ def test_a_flow_reads_the_rules_of_a_topic(penstock: Commands) -> None:
     payments = flow.source("payments", ps.items([("a", 900), ("b", 3)], "card string, amount int"))
     payments.rules("all", ps.rules(f"rule big {BIG}"), changes=changes).found.sink("out", ps.console())
     assert run_local(flow)["out"] == [("b",)]
+
+
+PATTERN = "PATTERN SEQ(order a, paid b)"
+
+
+def test_patterns_are_kept_beside_rules_and_a_flow_takes_them_up(penstock: Commands, tmp_path: Path) -> None:
+    file = tmp_path / "paid.txt"
+    file.write_text(PATTERN)
+    assert "paid: version 1" in penstock("rules", "add", "fraud", "paid", f"@{file}", "--function", "ship").stdout
+    penstock("rules", "change", "fraud", "paid", PATTERN, "--runs", "drain", "--by", "ann")
+    (row,) = penstock.json("rules", "list", "fraud")
+    assert (row["text"], row["version"], row["function"], row["open"]) == (PATTERN, 2, "ship", False)
+    flow = ps.Flow("fraud")
+    changes = flow.source("changes", ps.rule_topic("fraud", path=penstock.path))
+    events = flow.source("events", ps.items([("a", "order"), ("a", "paid")], "id string, kind string"))
+    events.key_by("id").patterns("found", changes=changes, reader=ps.pattern_reader("kind")).select(
+        "short", "id", "version"
+    ).sink("out", ps.console())
+    assert run_local(flow)["out"] == [("a", 2)]
+
+
+def test_a_pattern_that_cannot_be_read_is_refused(penstock: Commands, tmp_path: Path) -> None:
+    assert "expected" in said(penstock("rules", "add", "fraud", "p", "PATTERN SEQ(order a", code=2).output)
+    assert "nodes" in said(penstock("rules", "add", "fraud", "p", "{}", code=2).output)
+    assert "cannot be read" in said(penstock("rules", "add", "fraud", "p", f"@{tmp_path / 'none'}", code=2).output)
+    penstock("rules", "add", "fraud", "p", PATTERN)
+    assert "drop, keep, drain" in said(penstock("rules", "remove", "fraud", "p", "--runs", "x", code=2).output)

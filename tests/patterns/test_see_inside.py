@@ -41,7 +41,11 @@ def graph() -> Graph:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """The state after one batch."""
-    flow = graph()
+    return saved(tmp_path, graph())
+
+
+def saved(tmp_path: Path, flow: Graph) -> Path:
+    """The state of the step `paid` after one batch."""
     store = StateStore(LocalStorage(tmp_path / "state"), schemas=schemas_of(flow))
     state = FileState(store.begin(0, {"paid": 1}, -1)["paid"], 0)
     times = Times(0, 0, 1_000_000, 0)
@@ -77,6 +81,27 @@ def test_runs_are_counted_by_what_they_wait_for(checkpoint: Path) -> None:
     assert found.waiting == {"sent": 2, "paid or sent": 1}
     assert found.oldest is not None
     assert found.bytes > 0
+
+
+def test_runs_of_several_patterns_have_their_names(tmp_path: Path) -> None:
+    flow = ps.Flow("shop")
+    events = flow.source("events", ps.items([], "user string, kind string, n int"))
+    steps = ps.pattern("p").begin("order", "kind = 'order'")
+    patterns = {
+        "paid": steps.followed_by("paid", "kind = 'paid'"),
+        "back": ps.pattern("q").begin("sent", "kind = 'sent'").followed_by("back", "kind = 'back'"),
+    }
+    events.key_by("user").patterns("paid", patterns).sink("out", ps.console())
+    rows = penstock.state.read(saved(tmp_path, flow.graph), "paid").to_pylist()
+    found = sorted((row["user"], row["pattern"], row["waits_for"], [e["n"] for e in row["taken"]]) for row in rows)
+    assert found == [
+        ("ada", "paid", "paid", [3]),
+        ("ada", "paid", "paid", [4]),
+        ("bob", "back", "back", [0]),
+        ("bob", "paid", "paid", [5]),
+    ]
+    (summary,) = penstock.state.run_summaries(tmp_path)
+    assert (summary.keys, summary.runs, summary.waiting) == (2, 4, {"paid: paid": 3, "back: back": 1})
 
 
 def test_the_command_shows_runs(checkpoint: Path) -> None:

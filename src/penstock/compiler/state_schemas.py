@@ -48,6 +48,7 @@ from penstock.graph.nodes.changes import (
     visible,
 )
 from penstock.graph.nodes.join import LEFT, RIGHT
+from penstock.graph.nodes.match_patterns import MatchPatterns
 from penstock.graph.nodes.rules import KeyedRules, RuleTable
 from penstock.graph.rules.changes import KEPT
 from penstock.graph.schema import Schema
@@ -141,8 +142,8 @@ def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line 
         return _over_table(node, graph)
     if isinstance(node, Over | OverTable):
         return _over(node, graph)
-    if isinstance(node, Match):
-        return (*_timed(node.time), *_pattern(node))
+    if isinstance(node, Match | MatchPatterns):
+        return (*_timed(node.time), *(_pattern(node) if isinstance(node, Match) else ()))
     if isinstance(node, Top):
         return (("first", f"{node.n} by {', '.join(map(str, node.by))}"),)
     if isinstance(node, Sort | MatchRows | OperatorMatch):
@@ -173,8 +174,8 @@ def _pattern(node: Match) -> Settings:
         (f"condition of {test}", to_text(test.condition) if isinstance(test.condition, Expr) else label(test.condition))
         for test in node.automaton.tests
     )
-    labels = [node.automaton.waits_for(at) for at in range(len(node.automaton.states))]
-    named = (("stages", ", ".join(node.automaton.stages)), ("states", ", ".join(labels)))
+    stages, states = node.shape
+    named = (("stages", stages), ("states", states))
     return (*node.pattern.settings().items(), *named, *conditions)
 
 

@@ -12,13 +12,13 @@ from penstock.graph.compose import add_broadcast
 from penstock.graph.expr import Call, Cast, Column, Expr, Literal
 from penstock.graph.ids import child
 from penstock.graph.logic.lookup import LookUp
-from penstock.graph.nodes import AsTable, Changelog, Endpoint, JoinStatic, Port, Select, Sink, Union
+from penstock.graph.nodes import AsTable, Changelog, Endpoint, JoinStatic, Node, Port, Select, Sink, Union
 from penstock.graph.nodes.join import CHANGED
 from penstock.graph.nodes.rules import ApplyRules, RuleTable
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.rules import bind_rules
 from penstock.graph.rules.actions import OP, Post
-from penstock.graph.rules.changes import CHANGES, RuleSource
+from penstock.graph.rules.changes import CHANGES, ChangeSource, RuleSource
 from penstock.graph.schema import Schema
 
 
@@ -167,18 +167,37 @@ def _changing(builder: GraphBuilder, step: ApplyRules, changes: Port) -> ApplyRu
     """The step with the rules that changed as its second input."""
     program = bind_rules(step.rules, step.events((builder.output(step.inputs[0]),)))
     source = RuleSource(step.rules, program.settled(), tuple(builder.functions.values()), step.keyed)
+    table = add_changes(builder, step, source, changes)
+    return replace(step, inputs=(*step.inputs, table), source=source)
+
+
+def add_changes(builder: GraphBuilder, step: Node, source: ChangeSource, changes: Port) -> Port:
+    """The table of what has changed of the rules or patterns of a step.
+
+    Args:
+        builder: where it is added.
+        step: the step.
+        source: what changes are made over.
+        changes: the changes, or the table that they are in. The names of vendors' tables of patterns are known too: `id` and `pattern`.
+
+    Raises:
+        SchemaError: it has not the fields of changes.
+    """
     if builder.output(changes).changes is not None:
         changes = builder.add(Changelog(child(step.name, "changelog"), (changes,), line=step.line))
     columns = _change_columns(builder.output(changes).schema)
     read = builder.add(Select(child(step.name, "changes"), (changes,), columns, line=step.line))
-    table = builder.add(RuleTable(child(step.name, "rules"), (read,), ("rule",), source=source, line=step.line))
-    return replace(step, inputs=(*step.inputs, table), source=source)
+    return builder.add(RuleTable(child(step.name, "rules"), (read,), ("rule",), source=source, line=step.line))
+
+
+_ALSO = {"rule": "id", "text": "pattern"}
+"""What tables of patterns call the fields of changes."""
 
 
 def _change_columns(schema: Schema) -> Columns:
     """The fields of changes; those that a stream lacks are null."""
-    for name in ("rule", "text"):
-        if name not in schema:
+    for name, other in _ALSO.items():
+        if name not in schema and other not in schema:
             raise SchemaError(
                 f"changes of rules have the fields rule and text, and perhaps op, enabled, by and at; got ({schema})"
             )
@@ -186,10 +205,11 @@ def _change_columns(schema: Schema) -> Columns:
 
 
 def _change_column(schema: Schema, wanted: t.Field) -> Expr:
-    if wanted.name not in schema:
+    name = wanted.name if wanted.name in schema else _ALSO.get(wanted.name, wanted.name)
+    if name not in schema:
         return Cast(Literal(None, t.NULL), wanted.type)
-    same = schema.field(wanted.name).type == wanted.type
-    return Column(wanted.name) if same else Cast(Column(wanted.name), wanted.type)
+    same = schema.field(name).type == wanted.type
+    return Column(name) if same else Cast(Column(name), wanted.type)
 
 
 def _check_posts(step: ApplyRules, posts: Mapping[str, Endpoint]) -> None:

@@ -1,4 +1,4 @@
-"""Changes of rules in a topic of the embedded log: what `penstock rules` reads and writes."""
+"""Changes of rules and patterns in a topic of the embedded log: what `penstock rules` reads and writes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from penstock.errors import FlowError, NameTaken, UnknownName, nearest
+from penstock.frontends.patterns.any_text import PatternReader, is_pattern
 from penstock.graph.rules.changes import ADD, CHANGE, DISABLE, ENABLE, REMOVE
+from penstock.graph.rules.pattern_changes import RUNS
 from penstock.graph.rules.rule import Rule
 from penstock.graph.rules.text import parse_rule
 from penstock.log import Log
@@ -26,10 +28,33 @@ class StoredRule:
     by: str
     at: str
     removed: bool = False
+    function: str = ""
+
+
+@dataclass(frozen=True)
+class PatternOptions:
+    """What a change of a pattern says beside its text.
+
+    Args:
+        runs: what becomes of its runs: drop, keep or drain; empty is drop.
+        function: what is to be done with its matches, for whoever reads them.
+    """
+
+    runs: str = ""
+    function: str = ""
+
+    def fields(self) -> dict[str, str]:
+        """The fields of the change."""
+        if self.runs not in ("", *RUNS):
+            raise FlowError(f"runs are one of {', '.join(RUNS)}, got {self.runs!r}")
+        return {name: value for name, value in vars(self).items() if value}
+
+
+PLAIN = PatternOptions()
 
 
 class RuleTopic:
-    """The rules in a topic.
+    """The rules and patterns in a topic.
 
     Args:
         log: the log.
@@ -53,8 +78,8 @@ class RuleTopic:
         last = {each.rule: each for each in self.history()}
         return {name: each for name, each in sorted(last.items()) if not each.removed}
 
-    def add(self, rule: str, text: str, by: str) -> StoredRule:
-        """Adds a rule.
+    def add(self, rule: str, text: str, by: str, options: PatternOptions = PLAIN) -> StoredRule:
+        """Adds a rule, or a pattern.
 
         Raises:
             NameTaken: it is there.
@@ -62,29 +87,33 @@ class RuleTopic:
         """
         if rule in self.rules():
             raise NameTaken(f"rule {rule!r} is there already; `penstock rules change` changes it")
-        parse_rule(rule, text)
-        return self._append(rule, ADD, by, text)
+        check_text(rule, text)
+        return self._append(rule, ADD, by, text, options)
 
-    def change(self, rule: str, text: str, by: str, *, written: bool = False) -> StoredRule:
-        """Changes the text of a rule; one that is `written` in the flow need not be in the topic.
+    def change(
+        self, rule: str, text: str, by: str, options: PatternOptions = PLAIN, *, written: bool = False
+    ) -> StoredRule:
+        """Changes the text of a rule or pattern; one that is `written` in the flow need not be in the topic.
 
         Raises:
             UnknownName: it is not there.
             ExpressionError: its text cannot be read.
         """
         self._need(rule, written)
-        parse_rule(rule, text)
-        return self._append(rule, CHANGE, by, text)
+        check_text(rule, text)
+        return self._append(rule, CHANGE, by, text, options)
 
-    def remove(self, rule: str, by: str, *, written: bool = False) -> StoredRule:
-        """Removes a rule."""
+    def remove(self, rule: str, by: str, options: PatternOptions = PLAIN, *, written: bool = False) -> StoredRule:
+        """Removes a rule or pattern."""
         self._need(rule, written)
-        return self._append(rule, REMOVE, by)
+        return self._append(rule, REMOVE, by, options=options)
 
-    def enable(self, rule: str, by: str, *, enabled: bool, written: bool = False) -> StoredRule:
-        """Enables or disables a rule."""
+    def enable(
+        self, rule: str, by: str, options: PatternOptions = PLAIN, *, enabled: bool, written: bool = False
+    ) -> StoredRule:
+        """Enables or disables a rule or pattern."""
         self._need(rule, written)
-        return self._append(rule, ENABLE if enabled else DISABLE, by)
+        return self._append(rule, ENABLE if enabled else DISABLE, by, options=options)
 
     def apply(self, rules: Iterable[Rule], by: str) -> list[StoredRule]:
         """Makes the topic hold these rules and no others; what is as it should be is not touched."""
@@ -105,13 +134,15 @@ class RuleTopic:
                 f"rule {rule!r} is not in the topic {self.name!r}; {nearest(rule, known)}. For a rule that is written in the flow say --written"
             )
 
-    def _append(self, rule: str, op: str, by: str, text: str | None = None) -> StoredRule:
+    def _append(
+        self, rule: str, op: str, by: str, text: str | None = None, options: PatternOptions = PLAIN
+    ) -> StoredRule:
         if not rule:
             raise FlowError("a rule needs a name")
         if self.name not in self.log.topics():
             self.log.create_topic(self.name, 1)
         at = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        change = {"rule": rule, "op": op, "text": text, "by": by, "at": at}
+        change = {"rule": rule, "op": op, "text": text, "by": by, "at": at, **options.fields()}
         with self.log.producer() as producer:
             list(producer.send_many(self.name, [json.dumps(change).encode()], [rule.encode()]))
         return self.history(rule)[-1]
@@ -133,11 +164,26 @@ def _after(known: StoredRule | None, change: dict[str, str]) -> StoredRule:
     text = change.get("text") or (known.text if known else "")
     enabled = op == ENABLE if op in (ENABLE, DISABLE) else known is None or known.removed or known.enabled
     return StoredRule(
-        change["rule"], version, enabled, _is_open(change["rule"], text), text, change.get("by") or "", change.get("at") or "", op == REMOVE
+        change["rule"], version, enabled, _is_open(change["rule"], text), text, change.get("by") or "", change.get("at") or "", op == REMOVE,
+        change.get("function") or (known.function if known else ""),
     )  # fmt: skip
 
 
+def check_text(name: str, text: str) -> None:
+    """Refuses the text of a rule or pattern that cannot be read.
+
+    Raises:
+        FlowError: it cannot be read; the message says what was expected.
+    """
+    if is_pattern(text):
+        PatternReader("type")(name, text)
+    else:
+        parse_rule(name, text)
+
+
 def _is_open(name: str, text: str) -> bool:
+    if is_pattern(text):
+        return False
     try:
         return bool(text) and parse_rule(name, text).is_open
     except FlowError:

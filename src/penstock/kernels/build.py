@@ -10,6 +10,7 @@ from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import changes as c
 from penstock.graph.nodes.batch import KeyedBatch
+from penstock.graph.nodes.match_patterns import MatchPatterns
 from penstock.graph.nodes.rules import ApplyRules, KeyedRules, RuleTable
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
@@ -39,6 +40,7 @@ from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
 from penstock.kernels.ordering import over, ranking, sort
 from penstock.kernels.patterns.kernel import MatchKernel
+from penstock.kernels.patterns.many import MatchPatternsKernel
 from penstock.kernels.patterns.operators.kernel import OperatorKernel
 from penstock.kernels.patterns.rows.kernel import MatchRowsKernel
 from penstock.kernels.rules.changes import RuleTableKernel
@@ -92,6 +94,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.OverTable: over.OverTableKernel,
     n.OperatorMatch: OperatorKernel,
     n.Match: MatchKernel,
+    MatchPatterns: MatchPatternsKernel,
     n.Changelog: log.ChangelogKernel,
     n.AsTable: log.AsTableKernel,
     c.AggregateChanges: AggregateChangesKernel,

@@ -15,19 +15,28 @@ from penstock.graph.state.table import TIME
 from penstock.graph.times import to_moment
 
 KIND = "match"
+MANY = "match_patterns"
+KINDS = (KIND, MANY)
+"""The kinds of steps that keep runs: of one pattern, and of several."""
 WAITS_FOR, SINCE, TAKEN = "waits_for", "since", "taken"
 EARLIER = "earlier runs"
 """What a match waits for whose turn has not come: runs that began before it may still drop it."""
 _PARTS = ("events", "links", "runs", "matches")
+_PATTERNS = "patterns"
+_WHICH = ("pattern", "version")
 
 
 def has_runs(schema: StateSchema | None, table: pa.Table) -> bool:
-    """Whether a store holds the runs of a pattern."""
-    return schema is not None and schema.node == KIND and set(_PARTS) <= set(table.column_names)
+    """Whether a store holds the runs of a pattern, or of several."""
+    if schema is None or schema.node not in KINDS:
+        return False
+    return _PATTERNS in table.column_names if schema.node == MANY else set(_PARTS) <= set(table.column_names)
 
 
 def runs_of(table: pa.Table, schema: StateSchema) -> pa.Table:
     """The runs in the store of a pattern: the key, what each waits for, since when, and the events that it has taken."""
+    if schema.node == MANY:
+        return _runs_of_many(table)
     names = [name for name in table.column_names if name not in _PARTS]
     moment = pa.timestamp("us", "UTC")
     event = _event_type(table.schema.field("events").type, moment)
@@ -35,6 +44,22 @@ def runs_of(table: pa.Table, schema: StateSchema) -> pa.Table:
     labels = _Labels.of(schema)
     rows = [made for row in table.to_pylist() for made in _rows(row, names, labels)]
     return pa.Table.from_pylist(rows, pa.schema([*kinds, (TAKEN, pa.list_(event))]))
+
+
+def _runs_of_many(table: pa.Table) -> pa.Table:
+    """The same for a step with several patterns, with the name and the version of each."""
+    names = [name for name in table.column_names if name != _PATTERNS]
+    entry = table.schema.field(_PATTERNS).type.value_type
+    moment = pa.timestamp("us", "UTC")
+    event = _event_type(entry.field("events").type, moment)
+    rows: list[dict[str, Any]] = []
+    for row in table.to_pylist():
+        for kept in row[_PATTERNS] or ():
+            labels = _Labels(kept["stages"].split(", "), kept["states"].split(", "))
+            rows += _rows({**row, **kept}, [*names, *_WHICH], labels)
+    kinds = [*(table.schema.field(name) for name in names), *(entry.field(name) for name in _WHICH)]
+    schema = pa.schema([*kinds, (WAITS_FOR, pa.string()), (SINCE, moment), (TAKEN, pa.list_(event))])
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _event_type(events: Any, moment: pa.DataType) -> pa.DataType:
@@ -90,6 +115,9 @@ class RunSummary:
 def summary(step: str, table: pa.Table, schema: StateSchema, size: int) -> RunSummary:
     """The figures of the runs in a store."""
     runs = runs_of(table, schema)
-    waiting = Counter(runs.column(WAITS_FOR).to_pylist())
+    waits = runs.column(WAITS_FOR).to_pylist()
+    if schema.node == MANY:
+        waits = [f"{pattern}: {each}" for pattern, each in zip(runs.column("pattern").to_pylist(), waits, strict=True)]
+    waiting = Counter(waits)
     oldest = min(runs.column(SINCE).to_pylist(), default=None)
     return RunSummary(step, table.num_rows, runs.num_rows, size, dict(waiting), oldest)

@@ -24,7 +24,7 @@ from penstock.state.file import KEY_HASH, StateFile, map_file
 from penstock.state.file_list import FileList
 from penstock.state.merge import merged
 from penstock.state.opaque import look_at
-from penstock.state.pattern_runs import KIND, RunSummary, has_runs, runs_of, summary
+from penstock.state.pattern_runs import KINDS, RunSummary, has_runs, runs_of, summary
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
 from penstock.state.time_index import without_index
@@ -86,7 +86,7 @@ class OpenState:
     def _runs(self, version: int) -> list[RunSummary]:
         schemas, found = self.manifests.kept_schemas(version), self.manifests.read(version)
         patterns = {
-            step: schema for step, schema in schemas.items() if schema.node == KIND and schema.store == "values"
+            step: schema for step, schema in schemas.items() if schema.node in KINDS and schema.store == "values"
         }
         tables = {step: self._values(found[step]) for step in patterns if found.get(step)}
         return [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 PER_KEY = (
-    "aggregate", "count", "distinct", "fold", "match", "match_rows", "over", "process", "reduce", "rules", "sort", "sum", "top", "update_state", "window",
+    "aggregate", "count", "distinct", "fold", "match", "match_rows", "over", "patterns", "process", "reduce", "rules", "sort", "sum", "top", "update_state", "window",
 )  # fmt: skip
 """The steps of a stream by key, for hints."""
 BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")

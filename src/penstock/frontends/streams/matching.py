@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from penstock.errors import FlowError
+from penstock.frontends.streams.many_patterns import KeyedPatternMatching, PatternMatching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.graph.builder import GraphBuilder
@@ -31,7 +32,7 @@ Selected: TypeAlias = Mapping[str, str | Expr] | None
 """The fields of a match, by expressions over its stages."""
 
 
-class Matching:
+class Matching(PatternMatching):
     """What a stream can do with patterns without a key."""
 
     @names_step
@@ -61,7 +62,7 @@ class Matching:
         return stream._at(add_match(stream.flow.builder, name, KeyedInput(stream.port, ()), pattern, select))
 
 
-class KeyedMatching:
+class KeyedMatching(KeyedPatternMatching):
     """What a stream by key can do with patterns."""
 
     @names_step

@@ -23,8 +23,11 @@ RAW = schema_of(
     "headers array<struct<key: string, value: binary>>"
 )
 
-RULE_CHANGES = schema_of("rule string, op string, text string, enabled boolean, by string, at timestamp")
-"""The fields of a change of a rule: of which one, what happens to it, its text, and who changed it when."""
+RULE_CHANGES = schema_of(
+    "rule string, op string, text string, enabled boolean, by string, at timestamp, runs string, function string, version bigint"
+)
+"""The fields of a change of a rule or pattern: of which one, what happens to it, its text, and who changed it when; of a pattern also what becomes of its
+runs, the name of what is to be done with its matches, and its version."""
 
 
 def log_path(path: str | Path | None) -> str:
@@ -97,7 +100,7 @@ def rule_topic(name: str, *, path: str | Path | None = None) -> Endpoint:
 
     >>> import penstock as ps
     >>> ps.Flow("demo").source("changes", ps.rule_topic("fraud-rules"))
-    Stream('changes': rule string, op string, text string, enabled boolean, by string, at timestamp)
+    Stream('changes': rule string, op string, text string, enabled boolean, by string, at timestamp, runs string, function string, version bigint)
     """
     return topic(name, RULE_CHANGES, path=path)
 

@@ -72,6 +72,12 @@ class Match(Keyed):
         """The compiled pattern."""
         return automaton_of(self.pattern)
 
+    @cached_property
+    def shape(self) -> tuple[str, str]:
+        """The names of the stages and states: runs of two patterns with the same ones mean the same."""
+        labels = [self.automaton.waits_for(at) for at in range(len(self.automaton.states))]
+        return ", ".join(self.automaton.stages), ", ".join(labels)
+
     @property
     def timed(self) -> bool:  # type: ignore[override]  # the pattern decides
         """Whether it waits for event time, or runs end when time passes."""

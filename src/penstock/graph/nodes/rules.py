@@ -13,7 +13,7 @@ from penstock.graph.nodes.stateless import Sides
 from penstock.graph.rules import BoundRules, Events, RuleSet, bind_rules
 from penstock.graph.rules.actions import ALERTS
 from penstock.graph.rules.binding import ALERT_TIME
-from penstock.graph.rules.changes import KEPT, RuleSource
+from penstock.graph.rules.changes import KEPT, ChangeSource, RuleSource
 
 ROUNDS = 100
 """How often rules may follow from rules, where nothing else is said."""
@@ -90,7 +90,7 @@ class ApplyRules(Node):
 class RuleTable(Keyed):
     """Keeps the last change of each rule, and emits all that changed in every batch; the first half of rules that change."""
 
-    source: RuleSource = field(kw_only=True)
+    source: ChangeSource = field(kw_only=True)
     kind: ClassVar[str] = "rule_table"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True

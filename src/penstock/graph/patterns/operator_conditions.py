@@ -17,6 +17,7 @@ from penstock.graph.patterns.operators import (
     While,
     Within,
     filters_of,
+    has_recurring_timer,
     waits_for_events,
     walk,
 )
@@ -82,7 +83,7 @@ def relevance(pattern: OperatorPattern, schema: Schema) -> Expr | None:
 
     Of conditions only those count that cannot fail on an event of another type: comparisons of fields and constants.
     """
-    if not waits_for_events(pattern.root):
+    if not waits_for_events(pattern.root) or has_recurring_timer(pattern.root):
         return None
     made: list[Expr] = []
     for each in filters_of(pattern.root):

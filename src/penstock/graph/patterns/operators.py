@@ -293,6 +293,16 @@ def waits_for_events(root: Operator) -> bool:
     return not is_true_at_start(root) and not has_timer_at_start(root)
 
 
+def has_recurring_timer(root: Operator) -> bool:
+    """Whether a timer comes again and again: how often it has come tells how much time has passed, whatever happened in it.
+
+    >>> has_recurring_timer(Every(Interval(5))), has_recurring_timer(FollowedBy((Filter("A"), Interval(5))))
+    (True, False)
+    """
+    again = (each for each in walk(root) if isinstance(each, Every | EveryDistinct | Repeat | Schedule))
+    return any(isinstance(below, Timer) for each in again for below in walk(each))
+
+
 @dataclass(frozen=True, eq=False)
 class OperatorPattern:
     """A pattern of operators over the events of a key.

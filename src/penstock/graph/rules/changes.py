@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Protocol
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.graph.endpoints.log import RULE_CHANGES
@@ -20,9 +21,9 @@ KEPT = schema_of("rule string, text string, enabled boolean, removed boolean, ve
 """The fields of a rule that has changed. Without a text it is as it was written in the flow."""
 ADD, CHANGE, REMOVE, ENABLE, DISABLE = "add", "change", "remove", "enable", "disable"
 OPS = (ADD, CHANGE, REMOVE, ENABLE, DISABLE)
-_PUT = (ADD, CHANGE, "insert", "update_after")
-_GONE = (REMOVE, "delete")
-_NOTHING = ("update_before",)
+PUT = (ADD, CHANGE, "insert", "update_after")
+GONE = (REMOVE, "delete")
+UNCHANGED = ("update_before",)
 """What changelogs of tables say."""
 
 
@@ -36,6 +37,13 @@ class ChangedRule:
     version: int
     by: str | None = None
     at: object = None
+
+
+class ChangeSource(Protocol):
+    """What changes are made over: rules, or patterns."""
+
+    def changed(self, name: str, kept: ChangedRule | None, change: Mapping[str, object]) -> ChangedRule | None:
+        """What a change makes of one of them; None where it changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +75,22 @@ class RuleSource:
             UnknownName: the rule is not there.
         """
         op = str(change.get("op") or CHANGE)
-        if op in _NOTHING:
+        if op in UNCHANGED:
             return None
         there = not kept.removed if kept is not None else name in self.rules.by_name
         version = 1 + (kept.version if kept is not None else int(name in self.rules.by_name))
         made = ChangedRule(None, True, False, version, change.get("by"), change.get("at"))  # type: ignore[arg-type]  # a text or None
-        if op in _PUT:
+        if op in PUT:
             text = change.get("text")
             if not isinstance(text, str):
                 raise FlowError(f"rule {name!r}: a change has the text of the rule, got {text!r}")
             self.check(name, text)
-            return replace(made, text=text, enabled=_enabled(kept, change.get("enabled")))
+            return replace(made, text=text, enabled=enabled_after(kept, change.get("enabled")))
         if not there:
             known = [rule.name for rule in self.rules]
             raise UnknownName(f"rule {name!r} is not there, so it cannot be changed by {op!r}; {nearest(name, known)}")
         text = None if kept is None else kept.text
-        if op in _GONE:
+        if op in GONE:
             return replace(made, text=text, removed=True)
         if op not in (ENABLE, DISABLE):
             raise FlowError(f"rule {name!r}: a change is one of {', '.join(OPS)}, got {op!r}")
@@ -122,7 +130,7 @@ def _parsed(name: str, text: str) -> Rule:
     return parse_rule(name, text)
 
 
-def _enabled(kept: ChangedRule | None, given: object) -> bool:
+def enabled_after(kept: ChangedRule | None, given: object) -> bool:
     """Whether a rule with a new text acts: as the change says, or else as before."""
     if isinstance(given, bool):
         return given

@@ -51,6 +51,8 @@ class Chains:
     before: int
     tests: list[int]
     within: int | None
+    begins: bool = True
+    """Whether events begin runs."""
     old: list[tuple[int, int, list[int]]] = field(default_factory=list)
     """Runs from before: the number of the key, the first new event of the key, and the events that it has taken."""
 
@@ -60,7 +62,7 @@ class Chains:
 
     def walk(self) -> None:
         """Goes along all runs as far as the events lead."""
-        starts = np.flatnonzero(self.masks >> self.tests[0] & 1)
+        starts = np.flatnonzero(self.masks >> self.tests[0] & 1) if self.begins else np.zeros(0, np.int64)
         many = len(self.old)
         self.paths = np.full((many + len(starts), len(self.tests)), NONE)
         self.keys = np.concatenate([np.array([key for key, _, _ in self.old], np.int64), self.ids[starts]])

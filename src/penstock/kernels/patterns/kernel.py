@@ -10,45 +10,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.arrays import IntArray
-from penstock.graph.nodes.base import LATE, OUT
+from penstock.graph.nodes.base import OUT
 from penstock.graph.nodes.match import DROPPED, MASK, TIMED_OUT, Match
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import Layout
-from penstock.graph.state.table import TIME, TimeTable, column, key_hashes_of, some, times_of
-from penstock.graph.state.timers import EVENT, PROCESSING
-from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.base import Context, Out, RecordFailed
+from penstock.graph.state.table import TIME, column, key_hashes_of, times_of
+from penstock.graph.times import FOREVER
+from penstock.kernels.base import Out
 from penstock.kernels.keyed.key_columns import numbered
-from penstock.kernels.keyed.keyed import Key, KeyedKernel, prefetch
+from penstock.kernels.keyed.keyed import Key, prefetch
 from penstock.kernels.ordering.order import sorted_by
-from penstock.kernels.ordering.sort import keys_in, with_key_hashes
+from penstock.kernels.ordering.sort import keys_in
 from penstock.kernels.patterns.chains import Chains, is_chain
+from penstock.kernels.patterns.events import ARRIVAL, BATCH, EventKernel
 from penstock.kernels.patterns.masks import Failures, Masks, RunTests
 from penstock.kernels.patterns.queue import Run, RunQueue
 from penstock.kernels.patterns.selection import ChainEvents, Events, MatchEvents, Selection
 from penstock.kernels.patterns.stored import RunPacker, StoredRuns, columns_of, unpacked
 from penstock.kernels.patterns.transitions import Transitions
 from penstock.kernels.patterns.walk import Aside, Deadlines, Walk, first_run
-from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 from penstock.kernels.records.chunk import Chunk
 
-ARRIVAL, BATCH = "__arrival", "__batch"
-"""The hidden fields of an event that say in which order it arrived: in its batch, and when that was."""
 
-
-class MatchKernel(KeyedKernel):
+class MatchKernel(EventKernel):
     """Finds matches of a pattern."""
 
     node: Match
-    arrow = True
-    handles_errors = True
+    begins = True
+    """Whether events begin runs; a pattern that has been replaced may let its runs come to their end."""
 
     def __init__(self, node: Match, schema: Schema) -> None:
         super().__init__(node, schema)
-        self.event = node.event_schema(schema)
         self.fields = tuple(n for n in node.stored_fields(self.event) if n in self.event)
         self.masks = Masks(node, self.event)
         self.asking = RunTests(node, self.event, self.masks.plain)
@@ -56,43 +51,17 @@ class MatchKernel(KeyedKernel):
         self.selection = Selection(node, self.event)
         self.deadlines = Deadlines(node.automaton)
         self.is_chain = is_chain(node, self.masks.plain)
-        self.clock = PROCESSING if node.time is None else EVENT
-        self.fresh: list[pa.RecordBatch] = []
         self.left: list[tuple[Key, list[int], Any, Any, Any]] = []
-        self.taken = 0
         self.aside: Aside | None = None
-        self.waits_until = FOREVER
 
     def layout(self) -> Layout:
         """The events, links and runs of each key."""
         return Layout(self.key_columns, columns_of(self.event, self.fields), timers=True)
 
-    def open(self, context: Context) -> None:
-        """Finds the runs, their timers, and the events that wait."""
-        super().open(context)
-        self.waits = self.timers = self.timers_of(context)
-        self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
-
-    def wake(self, clock: str) -> int:
-        """When the time of a run is up, or an event that waits is due."""
-        first = self.waits.next(clock)
-        return min(first, self.waits_until) if clock == EVENT else first
-
-    def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """Keeps what is not late."""
-        rows: Any = with_key_hashes(chunk, self.node.keys, self.node.time)
-        if self.node.time is not None:
-            on_time = times_of(rows) >= max(self.times.previous, NEVER + 1)
-            if not on_time.all():
-                late = rows.filter(pa.array(~on_time))
-                yield LATE, Chunk(self.event, batch=late.select(self.event.names).cast(arrow_schema(self.event)))
-            rows = some(rows, on_time)
-        if rows is not None and rows.num_rows:
-            rows = rows if self.node.masked is not None else self._masked(rows)
-            self.fresh += [rows] if rows.num_rows else []
-
-    def _masked(self, rows: Any) -> Any:
+    def prepared(self, rows: Any) -> Any:
         """Events with the conditions that they satisfy, without those on which one fails."""
+        if self.node.masked is not None:
+            return rows
         events = rows.select(self.event.names).cast(arrow_schema(self.event))
         failures: Failures | None = None if self.guard is None else {}
         masks = self.masks.of(events, failures, None if self.guard is None else self.guard.called)
@@ -102,61 +71,6 @@ class MatchKernel(KeyedKernel):
         for at, failed in failures.items():
             self._put_aside(events, at, failed)
         return rows.filter(pa.array([at not in failures for at in range(len(masks))]))
-
-    def _put_aside(self, events: pa.RecordBatch | pa.Table, at: int, failed: RecordFailed) -> None:
-        """Does what the policy says with an event on which a condition fails."""
-        assert self.guard is not None, "events are put aside where the step has a policy"
-        one = (
-            pa.Table.from_batches([events.slice(at, 1)]) if isinstance(events, pa.RecordBatch) else events.slice(at, 1)
-        )
-        batch = one.cast(arrow_schema(self.event)).combine_chunks().to_batches()[0]
-        self.guard.give_up(self, Chunk(self.event, batch=batch), 0, failed)
-
-    def advance(self, times: Times) -> Out:
-        """The matches that the events up to now complete, and what the movement of time decides."""
-        self.move(times)
-        try:
-            with quiet():
-                return self._advanced(times)
-        except RecordFailed:
-            raise
-        except Exception as error:
-            what = "none: it was a match, or what is made of one, that failed"
-            raise RecordFailed(self.node, what, None, error) from error
-
-    def _advanced(self, times: Times) -> list[tuple[str, Chunk]]:
-        due, until = self._due(times), self._until(times)
-        keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, until)))
-        return [] if due is None and not keys else list(self._walked(due, keys, until))
-
-    def _until(self, times: Times) -> int:
-        return times.now if self.node.time is None else times.watermark
-
-    def _due(self, times: Times) -> pa.Table | None:
-        """The events to look at now, and the waiting ones put aside."""
-        new = pa.Table.from_batches(self.fresh) if self.fresh else None
-        self.fresh = []
-        if self.waiting is None:
-            return new
-        if new is not None:
-            arrival = np.arange(self.taken, self.taken + new.num_rows)
-            self.taken += new.num_rows
-            new = new.append_column(ARRIVAL, pa.array(arrival)).append_column(
-                BATCH, pa.array(np.full(len(arrival), times.now))
-            )
-        edge = times.watermark
-        old = self.waiting.span(NEVER, edge)
-        passed = None if new is None else times_of(new) < edge
-        for batch in (
-            () if new is None or passed is None or passed.all() else new.filter(pa.array(~passed)).to_batches()
-        ):
-            self.waiting.add(batch)
-        if edge > NEVER:
-            self.waiting.forget(edge)
-        first = self.waiting.first(edge)
-        self.waits_until = first + 1 if first < FOREVER else FOREVER
-        due = [rows for rows in (old, None if new is None or passed is None else some(new, passed)) if rows is not None]
-        return pa.concat_tables(due, promote_options="default") if due else None
 
     def _numbered(self, due: pa.Table) -> tuple[IntArray, IntArray]:
         """The number of the key of each event, and a row with each key."""
@@ -179,7 +93,7 @@ class MatchKernel(KeyedKernel):
                 order = order[np.argsort(values[order], kind="stable")]
         return order
 
-    def _walked(self, due: pa.Table | None, timed: list[Key], until: int) -> Out:
+    def walked(self, due: pa.Table | None, timed: list[Key], until: int) -> Out:
         """Walks over the events that are due, and lets time end runs of the keys that have none."""
         spans: dict[Key, tuple[int, int]] = {}
         ids: IntArray = np.zeros(0, np.int64)
@@ -231,7 +145,9 @@ class MatchKernel(KeyedKernel):
         stages = self.node.pattern.stages
         own = [test.own for test in self.node.automaton.tests]
         tests = [own.index(stage) for stage in stages]
-        chains = Chains(ids, masks, np.array(events.times, np.int64), before, tests, self.node.pattern.within)
+        chains = Chains(
+            ids, masks, np.array(events.times, np.int64), before, tests, self.node.pattern.within, self.begins
+        )
         keys = list(spans)
         for number, key in enumerate(keys):
             if key in kept:
@@ -265,7 +181,7 @@ class MatchKernel(KeyedKernel):
         seen = [0] * before + masks.tolist()
         after = self.node.pattern.after_match
         walk = Walk(
-            self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit, aside=self.aside
+            self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit, aside=self.aside, begins=self.begins
         )  # fmt: skip
         for number, (key, (begin, end)) in enumerate(spans.items()):
             runs, done = unpacked(kept[key], bases[key]) if key in kept else ([], [])
@@ -289,7 +205,8 @@ class MatchKernel(KeyedKernel):
         """Walks over the events of one key; the runs that are left, and the matches that wait for some of them."""
         if walk.is_plain:
             return walk.expire_plain(number, walk.plain(number, *span, runs), until), []
-        queue, finished = RunQueue(runs or [first_run(walk.start)]), RunQueue(done)
+        runs = runs or [first_run(walk.start)]
+        queue, finished = RunQueue(runs if self.begins else [run for run in runs if run[2] is not None]), RunQueue(done)
         queue = walk.expire(number, walk.key(number, *span, queue, finished), finished, until)
         return queue.items, finished.items
 

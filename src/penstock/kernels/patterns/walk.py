@@ -70,6 +70,8 @@ class Walk:
     """How many runs the after-match strategy has dropped."""
     aside: Aside | None = None
     """Where an event goes on which a condition fails; for the runs of its key it has not happened. None where that ends the pass."""
+    begins: bool = True
+    """Whether events begin runs; else those that are there go on to their end."""
 
     def __post_init__(self) -> None:
         automaton = self.transitions.automaton
@@ -118,6 +120,8 @@ class Walk:
                             assert run[2] is not None
                             matches.append(RunEvents(key, run[2]))
                 runs = fresh
+            if not self.begins:
+                continue
             outcome = first_known.get(mask)
             if outcome is None:
                 outcome = of_mask(start, mask)
@@ -158,6 +162,8 @@ class Walk:
     def key(self, key: int, begin: int, end: int, runs: RunQueue, done: RunQueue) -> RunQueue:
         """The runs of a key after events, in the general case. `done` are matches that wait for runs which began before them."""
         for at in range(begin, end):
+            if not len(runs):
+                break
             if min(map(self.deadline, runs)) <= self.times[at]:
                 runs = self.expire(key, runs, done, self.times[at])
             runs = self._tried(key, at, runs, done)

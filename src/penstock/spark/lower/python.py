@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.compiler.plan import Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.graph.nodes.changes import AggregateChanges
+from penstock.graph.nodes.match_patterns import MatchPatterns
 from penstock.graph.nodes.rules import ApplyRules
 from penstock.graph.types import Struct, quote
 from penstock.spark.lower.apart import apart
@@ -35,7 +36,11 @@ def python_stage(at: Lowering, stage: Stage) -> None:
     states = {store: at.states[store] for n in stage.nodes for store in n.stores if store in at.states}
     times = {n.name: at.times[n.name] for n in stage.nodes if n.name in at.times and (n.timed or n.keyed)}
     inside = {n.name: at.replays.pop((n.name, 0)) for n in stage.nodes[1:] if (n.name, 0) in at.replays}
-    whole = rules_of(at, first) if isinstance(first, WithBroadcast | ApplyRules) and len(first.inputs) > 1 else ()
+    whole = (
+        rules_of(at, first)
+        if isinstance(first, WithBroadcast | ApplyRules | MatchPatterns) and len(first.inputs) > 1
+        else ()
+    )
     function = worker.Stage(
         digest,
         packed,
@@ -69,7 +74,9 @@ def mapped(
 def _moved(at: Lowering, stage: Stage) -> DataFrame:
     """The records of a stage where it needs them: those of its first step, or those of all its steps that read other stages."""
     first = stage.nodes[0]
-    read = [(node, index) for node, index in stage.reads if not (index and isinstance(node, ApplyRules))]
+    read = [
+        (node, index) for node, index in stage.reads if not (index and isinstance(node, ApplyRules | MatchPatterns))
+    ]
     if not isinstance(first, Keyed) or first.stays:
         return at.input(first)
     if len(read) == 1:

@@ -8,7 +8,7 @@ import pyarrow as pa
 from penstock.graph.nodes import LATE, OperatorMatch, Term
 from penstock.graph.nodes.operator_match import event_schema
 from penstock.graph.patterns.operator_conditions import over_match
-from penstock.graph.patterns.operators import waits_for_events
+from penstock.graph.patterns.operators import has_recurring_timer, waits_for_events
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import TIME, TimeTable, key_hashes_of, some, times_of
@@ -48,6 +48,7 @@ class OperatorKernel(KeyedKernel):
         ]
         self.machines: dict[Key, Machine] = {}
         self.waits_for_events = waits_for_events(node.pattern.root)
+        self.has_recurring_timer = has_recurring_timer(node.pattern.root)
         self.idle = self._idle() if self.waits_for_events else None
         self.fresh: list[pa.RecordBatch] = []
         self.arrived = 0
@@ -146,10 +147,10 @@ class OperatorKernel(KeyedKernel):
         return made
 
     def _event(self, key: Key, time: int, row: tuple[object, ...], bits: int) -> list[tuple[Key, Found]]:
-        if not bits and self.waits_for_events:
+        if not bits and self.waits_for_events and not self._is_running(key):
             return []
         machine = self._machine(key)
-        if not bits and machine.has_started:
+        if not bits and machine.has_started and not self.has_recurring_timer:
             return []
         before = machine.dump() if self.guard is not None and machine.has_started else None
         try:
@@ -158,6 +159,10 @@ class OperatorKernel(KeyedKernel):
             self._put_aside(row, error)
             self._restore(key, before)
             return []
+
+    def _is_running(self, key: Key) -> bool:
+        """Whether an event that fits nothing tells a key that time has passed."""
+        return self.has_recurring_timer and (key in self.machines or self.state.get(key) is not None)
 
     def _put_aside(self, row: tuple[object, ...], error: Exception) -> None:
         """Does what the policy says with an event on which a condition fails; without one that ends the pass."""
