@@ -15,7 +15,7 @@ SCHEMA = "kind string, id string, n int, at timestamp"
 
 def matches(text: str, words: str) -> list[str]:
     """The matches over words such as `A1@5`: the type, a number, and the second; without one they come a second apart."""
-    rows = []
+    rows: list[tuple[str, str, int, datetime.datetime]] = []
     for word in words.split():
         name, _, second = word.partition("@")
         at = START + datetime.timedelta(seconds=float(second or len(rows)))

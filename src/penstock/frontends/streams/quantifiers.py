@@ -79,6 +79,10 @@ class _Quantifier:
     def _bounds(self, name: str) -> tuple[int, int | None, bool]:
         if self.times is not None and self.one_or_more:
             raise FlowError(f"stage {name!r} has two quantifiers, times and one_or_more; a stage has one")
+        if self.optional and isinstance(self.times, tuple) and self.times[:1] == (0,):
+            raise FlowError(
+                f"stage {name!r}: times={self.times!r} says already that it may be left out; leave out optional"
+            )
         if self.one_or_more:
             return 1, None, True
         if self.times is None:
