@@ -38,7 +38,7 @@ from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.table import TimeTable
 from penstock.graph.state.timers import EVENT, STEP, Timers
 from penstock.graph.times import FOREVER, NEVER, Times
-from penstock.kernels.counts import StepCounts
+from penstock.kernels.counts import PassCounts, StepCounts
 from penstock.kernels.records.chunk import Chunk
 
 if TYPE_CHECKING:
@@ -129,6 +129,9 @@ class Kernel:
     def wake(self, clock: str) -> int:
         """The earliest time by a clock at which the step has work although no record arrives; FOREVER when there is none."""
         return FOREVER if self.timers is None else self.timers.next(clock)
+
+    def report(self, counts: PassCounts) -> None:
+        """Adds what the host must know of the batch beside counts, after a barrier."""
 
     def close(self) -> None:
         """Called once, after the last record."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.graph.logic.acks import AckReport
     from penstock.kernels.errors.guard import DeadLetter
 
 
@@ -60,10 +61,18 @@ class PassCounts:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     notes: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     """What each task has written of the state of a step, by the folder of the step's files in this batch and the number of the task."""
+    acks: dict[tuple[str, int], AckReport] = field(default_factory=dict)
+    """What each task of a bolt says of the messages of spouts, by the step and the number of the task; a task that ran twice counts once."""
+    bolt_metrics: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    """The values of the metrics of each task, by the step and the number of the task."""
+    bolt_errors: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    """What each task has reported as errors."""
 
     def __add__(self, other: PassCounts) -> PassCounts:
         """Two passes together; a dead letter of a task that ran twice counts once."""
-        return PassCounts(dict(self.steps), list(self.dead_letters), dict(self.notes)).add(other)
+        made = PassCounts(dict(self.steps), list(self.dead_letters), dict(self.notes), dict(self.acks))
+        made.bolt_metrics, made.bolt_errors = dict(self.bolt_metrics), dict(self.bolt_errors)
+        return made.add(other)
 
     def add(self, other: PassCounts) -> PassCounts:
         """Adds another pass to this one, which it returns. Thousands of tasks are added one by one, so nothing is copied."""
@@ -72,6 +81,9 @@ class PassCounts:
         if other.dead_letters:
             self.dead_letters = _once([*self.dead_letters, *other.dead_letters])
         self.notes.update(other.notes)
+        self.acks.update(other.acks)
+        self.bolt_metrics.update(other.bolt_metrics)
+        self.bolt_errors.update(other.bolt_errors)
         return self
 
     def of(self, step: str) -> StepCounts:

@@ -100,7 +100,10 @@ class Pipeline:
 
     def counts(self) -> PassCounts:
         """What each step has counted so far."""
-        return PassCounts({k.node.name: k.counters for k in self.kernels})
+        made = PassCounts({k.node.name: k.counters for k in self.kernels})
+        for kernel in self.kernels:
+            kernel.report(made)
+        return made
 
     def dead_letters(self) -> list[DeadLetter]:
         """The records that steps have put aside since they were last asked for."""

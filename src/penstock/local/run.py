@@ -34,6 +34,7 @@ from penstock.graph.state.times import StoredTimes, Wakes
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import Context, Kernel, RecordFailed
 from penstock.kernels.build import kernel_of
+from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import dead_letter_rows, malformed_dead_letter
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.static import JoinKernel
@@ -43,6 +44,7 @@ from penstock.kernels.records.reading import MalformedRecord
 from penstock.kernels.records.records import BadRecord
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import unsaved
+from penstock.kernels.topology.pending import AckLedger, merged
 from penstock.kernels.topology.spout import completed
 from penstock.kernels.topology.task import TaskChunk
 from penstock.kernels.watermarks import Timekeeper
@@ -70,6 +72,7 @@ class CommittedState:
     tables: Snapshots = field(default_factory=dict)
     times: StoredTimes = field(default_factory=StoredTimes)
     timers: Snapshots = field(default_factory=dict)
+    ledger: AckLedger = field(default_factory=AckLedger)
 
 
 class LocalRun:
@@ -94,6 +97,8 @@ class LocalRun:
         self.timeline = Timeline(self.program.graph)
         self.keeper = Timekeeper(self.timeline.inputs)
         self.batches = 0
+        self.renewed: frozenset[int] = frozenset()
+        self.reported = PassCounts()
         self.pending: list[tuple[str, Sequence[Record]]] = []
         self.pipeline = Pipeline([], ())
         self._start()
@@ -354,9 +359,18 @@ class LocalRun:
         states = {step: self._snapshot(step, state) for step, state in self.states.items()}
         tables = {name: table.snapshot() for name, table in self.tables_kept.items()}
         timers = {step: each.snapshot() for step, each in self.timers.items()}
-        self.committed = CommittedState(states, dict(self.offsets), done, tables, self.times, timers)
+        ledger = self._settled()
+        self.committed = CommittedState(states, dict(self.offsets), done, tables, self.times, timers, ledger)
         self.results = {s: [] for s in self.results}
         self.pending = []
+
+    def _settled(self) -> AckLedger:
+        """What is known of the messages of spouts after the batch."""
+        self.reported = self.pipeline.counts()
+        report, ledger = merged(self.reported.acks), self.committed.ledger.copy()
+        ledger.add(self.batches, report)
+        self.renewed = frozenset(report.renewed)
+        return ledger
 
     def _snapshot(self, step: str, state: MemoryState) -> bytes:
         try:

@@ -25,6 +25,8 @@ from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Keyed, Port
 from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
+from penstock.kernels.topology.pending import Settlement
+from penstock.kernels.topology.spout import reliable_spouts
 from penstock.live.answering import SinkWatch
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.hold import Hold
@@ -38,6 +40,7 @@ from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
+from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.mirror import shared_while_used
@@ -100,6 +103,8 @@ def run_live(
             checkpoint.build()
             runner.sinks.offsets = checkpoint.log
             runner.time.resume(checkpoint.log.last())
+            if runner.acks is not None:
+                runner.acks.load(checkpoint.log.last())
             return LiveRun(spark, sources, runner, checkpoint, spec, observers, until)
         except BaseException:
             checkpoint.close()
@@ -157,14 +162,15 @@ class _Bounded:
     ) -> None:
         self.spark, self.folder, self.observers = spark, at.work, observers
         self.plan = compile_graph(graph, live=False)
-        self.runner = _runner(self.plan, spark, spec, at, BOUNDED, live=bool(graph.loops))
-        self.runner.time.is_bounded = not graph.loops
+        self.goes_round = bool(graph.loops) or bool(reliable_spouts(graph))
+        self.runner = _runner(self.plan, spark, spec, at, BOUNDED, live=self.goes_round)
+        self.runner.time.is_bounded = not self.goes_round
         self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
 
     def run(self) -> list[BatchReport]:
         """All rounds."""
         self.runner.sinks.open()
-        settings = batch_settings(self.plan, self.runner.tasks, is_adaptive=not self.plan.graph.loops)
+        settings = batch_settings(self.plan, self.runner.tasks, is_adaptive=not self.goes_round)
         try:
             with set_for(self.spark, settings):
                 return list(self._rounds())
@@ -182,17 +188,30 @@ class _Bounded:
         yield self._round(0, frames)
         ended = not Timeline(self.plan.graph).timed
         for number in range(1, most):
-            if not self.plan.graph.loops:
+            if not self.goes_round:
                 return
-            frames = {p: self._next(p, frame, number) for p, frame in frames.items()}
-            if not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
+            again = self._emitted_again()
+            frames = {p: self._next(p, frame, number) for p, frame in frames.items()} | again
+            if not again and not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
                 if ended:
                     return
                 ended = True
                 yield self._round(number, frames, ended=True)
             else:
                 yield self._round(number, frames)
-        raise Impossible(f"flow {self.plan.graph.name!r}: its loop went round {most} times and did not come to rest")
+        raise Impossible(
+            f"flow {self.plan.graph.name!r}: its loop or its spouts went round {most} times and did not come to rest"
+        )
+
+    def _emitted_again(self) -> dict[Port, DataFrame]:
+        """What reliable spouts emit once they know what became of their messages."""
+        acks = self.runner.acks
+        if acks is None:
+            return {}
+        given = Settlement((), frozenset(acks.ledger.open), tuple(acks.ledger.failed), acks.renewed)
+        made = {Port(name): frame for name, frame in self.sources.next_round(self.spark, given).items()}
+        acks.forget(set(acks.ledger.failed))
+        return made
 
     def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
         times = self.runner.time.begin(number, number - 1, ended=ended)
@@ -236,7 +255,8 @@ def _runner(
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
     sinks = Sinks(plan.graph, lineage, at.kept / "claims" if lineage != BOUNDED else None, watch=watch)
     packer = Packer(spec.by_value)
-    return BatchRunner(plan, packer, tasks, live, at, lineage, time_, sinks, store, loops, groups)
+    acks = AckLog(open_storage(at.kept / "acks")) if reliable_spouts(plan.graph) else None
+    return BatchRunner(plan, packer, tasks, live, at, lineage, time_, sinks, store, loops, groups, acks)
 
 
 def _check_tasks(plan: Plan, tasks: int, groups: int) -> None:

@@ -15,12 +15,14 @@ from penstock.graph.nodes import Endpoint
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import OPERATION
 from penstock.graph.row import Row
+from penstock.kernels.topology.spout import reliable_spouts
 from penstock.local.bounded import read_source, read_table
 from penstock.local.clock import Clock
 from penstock.local.net_table import NetTable
 from penstock.local.oracle import direct
 from penstock.local.program import CHUNK, compiled
 from penstock.local.run import CommittedState, LocalRun
+from penstock.local.spouts import SpoutHost, run_spouts
 
 Record: TypeAlias = object
 """A record of a user may be anything that fits the schema."""
@@ -260,9 +262,14 @@ def run_local(
     """
     driver = Driver(flow, tables, oracle=oracle)
     try:
-        for source, records in _inputs(driver.graph, inputs or {}).items():
+        hosts = [SpoutHost(n) for n in reliable_spouts(driver.graph) if n.name not in (inputs or {})]
+        for source, records in _inputs(driver.graph, inputs or {}, {h.node.name for h in hosts}).items():
             _feed(driver, source, records)
+        run_spouts(driver.run, hosts)
         results = driver.barrier(end=True)
+        for host in hosts:
+            host.settle(driver.run)
+            host.tasks.close()
         if write:
             driver.write()
         driver.close()
@@ -271,12 +278,13 @@ def run_local(
     return results
 
 
-def _inputs(graph: Graph, given: Records) -> dict[str, Iterable[Record]]:
+def _inputs(graph: Graph, given: Records, hosted: set[str]) -> dict[str, Iterable[Record]]:
     names = [s.name for s in graph.sources]
     for name in given:
         if name not in names:
             raise UnknownName(f"flow {graph.name!r} has no source {name!r}; {nearest(name, names)}")
-    return {s.name: given[s.name] if s.name in given else read_source(s) for s in graph.sources}
+    read = [s for s in graph.sources if s.name not in hosted]
+    return {s.name: given[s.name] if s.name in given else read_source(s) for s in read}
 
 
 def _feed(driver: Driver, source: str, records: Iterable[Record]) -> None:

@@ -130,6 +130,8 @@ class _Components:
             self.peers,
             self.layout,
             config,
+            tuple(i for i, s in enumerate(declared.inputs) if s.feedback and not _by_python(s)),
+            self._feeds(declared.name),
             line=declared.line,
             parallelism=declared.tasks,
         )
@@ -147,10 +149,15 @@ class _Components:
             schema = self._schema(wanted.component, wanted.stream)
             yield Feedback(child(bolt.name, "again", *path), (), schema, port, line=wanted.line)
             port = Port(child(bolt.name, "again", *path))
-        if wanted.grouping.kind in ("partial_key", "custom"):
+        if _by_python(wanted):
             origin = (wanted.component, wanted.stream)
             name = child(bolt.name, "from", *path)
-            yield Route(name, (port,), wanted.grouping, bolt.tasks, origin, line=wanted.line)
+            yield Route(name, (port,), wanted.grouping, bolt.tasks, origin, wanted.feedback, line=wanted.line)
+
+    def _feeds(self, component: str) -> tuple[tuple[str, int], ...]:
+        """The outputs of a component that go into loops, with the number of these."""
+        fed = [s.stream for _, s in self._subscriptions() if s.feedback and s.component == component]
+        return tuple((_output(stream), fed.count(stream)) for stream in dict.fromkeys(fed))
 
     def _end(self, declared: BoltDeclaration) -> Node:
         """A bolt that nobody reads runs all the same."""
@@ -166,6 +173,11 @@ class _Components:
             yield picked_fields(name, port, {n: col(n) for n in plain.names}, declared.line)
             port = Port(name)
         yield Sink(declared.name, (port,), declared.endpoint, line=declared.line)
+
+
+def _by_python(wanted: Subscription) -> bool:
+    """Whether only Python can choose the task."""
+    return wanted.grouping.kind in ("partial_key", "custom")
 
 
 def _output(stream: str) -> str:

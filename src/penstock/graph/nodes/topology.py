@@ -42,6 +42,10 @@ class Bolt(Node):
     peers: tuple[tuple[str, int], ...] = ()
     layout: TopologyLayout = field(default_factory=TopologyLayout)
     config: tuple[tuple[str, Any], ...] = ()
+    looped: tuple[int, ...] = ()
+    """The inputs that a loop brings, straight from its beginning: their messages were held open on the way."""
+    feeds: tuple[tuple[str, int], ...] = ()
+    """The outputs that go into loops, with the number of these."""
     kind: ClassVar[str] = "bolt"
     python: ClassVar[bool] = True
     noun: ClassVar[str] = "bolt"
@@ -125,6 +129,7 @@ class Route(Node):
     grouping: Grouping
     tasks: int
     origin: tuple[str, str]
+    looped: bool = False
     kind: ClassVar[str] = "route"
     python: ClassVar[bool] = True
     noun: ClassVar[str] = "bolt"

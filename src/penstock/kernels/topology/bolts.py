@@ -10,7 +10,7 @@ from penstock.errors import StateError
 from penstock.graph.graph import Graph
 from penstock.graph.logic.acks import AckReport
 from penstock.graph.logic.components import Bolt as BoltLogic
-from penstock.graph.logic.tuples import Tuple, tuple_class
+from penstock.graph.logic.tuples import Tuple, roots_of, tuple_class
 from penstock.graph.nodes import Bolt, Route
 from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, visible
 from penstock.graph.state.key_groups import slot_hash
@@ -18,6 +18,7 @@ from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.timers import PROCESSING
 from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
+from penstock.kernels.counts import PassCounts
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.routing import Local, Router, router_of
 from penstock.kernels.topology.task import Task, TaskChunk
@@ -111,6 +112,7 @@ class BoltKernel(Kernel):
         if self.state is not None:
             self.state.prefetch([(n,) for n in self.tasks], list(map(slot_hash, self.tasks)))
         self.acks: dict[int, AckReport] = {}
+        self.loops = AckReport()
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)
@@ -128,7 +130,7 @@ class BoltKernel(Kernel):
         if self.node.timed:
             for task in self.tasks.values():
                 task.advance(times)
-                yield from task.out(self.leaving and self.alone)
+                yield from self._fed_back(task.out(self.leaving and self.alone))
 
     def wake(self, clock: str) -> int:
         """When a task next gets a tick or a window."""
@@ -160,7 +162,20 @@ class BoltKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """What the tasks give for these tuples."""
+        return self._fed_back(self._taken(chunk, source)) if self.node.feeds else self._taken(chunk, source)
+
+    def _fed_back(self, made: Out) -> Out:
+        """Messages of tuples that go into a loop stay open until the loop brings them back."""
+        fed = dict(self.node.feeds)
+        for output, chunk in made:
+            if output in fed:
+                hold_roots(self.loops, chunk, fed[output])
+            yield output, chunk
+
+    def _taken(self, chunk: Chunk, source: int) -> Out:
         given = self.inputs[source]
+        if source in self.node.looped and (0 in self.tasks or self.node.groupings[source].kind != "all"):
+            hold_roots(self.loops, chunk, -1)
         if not self.alone:
             yield from self._deal(given, chunk)
             return
@@ -198,12 +213,25 @@ class BoltKernel(Kernel):
         for task in self.tasks.values():
             if self.ends_batches:
                 task.end(self.batch())
-                yield from task.out(self.leaving and self.alone)
+                yield from self._fed_back(task.out(self.leaving and self.alone))
             if report := task.finish(self.batch()):
                 self.acks.setdefault(task.number, AckReport()).add(report)
             if self.state is not None and task.touched:
                 self._save(self.state, task)
                 task.touched = False
+
+    def report(self, counts: PassCounts) -> None:
+        """What tasks say of messages, their metrics, and the errors they reported."""
+        made, self.acks, loops, self.loops = self.acks, {}, self.loops, AckReport()
+        if loops:
+            made.setdefault(min(self.tasks), AckReport()).add(loops)
+        counts.acks |= {(self.node.name, number): report for number, report in made.items()}
+        for number, task in self.tasks.items():
+            if values := task.taken_metrics():
+                counts.bolt_metrics[self.node.name, number] = values
+            if task.collector.errors:
+                counts.bolt_errors[self.node.name, number] = task.collector.errors
+                task.collector.errors = []
 
     def _save(self, state: KeyedState, task: Task) -> None:
         kept = task.kept()
@@ -233,10 +261,19 @@ class RouteKernel(Kernel):
     def open(self, context: Context) -> None:
         """Remembers which emitter this is."""
         self.task = context.task
+        self.loops = AckReport()
+
+    def report(self, counts: PassCounts) -> None:
+        """What a loop has brought back."""
+        if self.loops:
+            counts.acks[self.node.name, self.task] = self.loops
+            self.loops = AckReport()
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The tuples with their tasks."""
         emitter = emitter_of(chunk, self.task)
+        if self.node.looped:
+            hold_roots(self.loops, chunk, -1)
         rows = list(chunk.values())
         chosen = [self._targets(row, at, emitter) for at, row in enumerate(rows)]
         if all(len(c) == 1 for c in chosen):
@@ -251,6 +288,13 @@ class RouteKernel(Kernel):
             return self.router.targets(row[: self.width], emitter)
         except Exception as error:
             raise RecordFailed(self.node, row[: self.width], at, error) from error
+
+
+def hold_roots(report: AckReport, chunk: Chunk, many: int) -> None:
+    """Notes that so many more copies of each tuple of a chunk are on their way."""
+    for packed in hidden(chunk, ROOTS.name) or ():
+        for root in roots_of(packed):
+            report.hold(root, many)
 
 
 def unsaved(step: str, states: Iterable[Any], error: Exception, dumps: Callable[[object], bytes]) -> StateError:

@@ -153,6 +153,13 @@ class Task:
             self.touched = True
         return self.collector.open.finish()
 
+    def taken_metrics(self) -> dict[str, Any]:
+        """The values of the task's metrics, which start over."""
+        found = {name: metric.value() for name, metric in self.context.metrics.items()}
+        for metric in self.context.metrics.values():
+            metric.reset()
+        return {name: value for name, value in found.items() if value is not None}
+
     def run(self, tuples: Iterable[Any], at: Callable[[], int]) -> None:
         """Hands tuples to the instance; `at` says the index of the one at hand, should it fail."""
         self.touched = True

@@ -25,12 +25,14 @@ from penstock.kernels.counts import PassCounts
 from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
+from penstock.kernels.topology.pending import merged
 from penstock.live.dead_letters.replay import Replayed, Replays
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.report import BatchReport
 from penstock.location import Address
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.sinks import Sinks
+from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
 from penstock.spark.live.timekeeper import RunTime
@@ -83,6 +85,8 @@ class BatchRunner:
     loops: dict[str, SinkConnector] = field(default_factory=dict)
     groups: int = KEY_GROUPS
     """The number of key groups."""
+    acks: AckLog | None = None
+    """What is known of the messages of spouts; None where no spout is reliable."""
     _tables: dict[str, DataFrame] = field(default_factory=dict)
     _fresh: dict[str, Freshness] = field(default_factory=dict)
     _counts: Accumulator[PassCounts] | None = None
@@ -103,6 +107,8 @@ class BatchRunner:
             with phases.timed("compute"):
                 self._stage(at, batch, staged, given.times.now)
                 passing("state staged", batch)
+                if self.acks is not None:
+                    self.acks.stage(batch, given.base, merged(at.counts.value.acks))
             with phases.timed("state"):
                 bad, wakes = self._publish(batch, at)
                 passing("manifest published", batch)
@@ -116,6 +122,9 @@ class BatchRunner:
             raise
         finally:
             at.release()
+        if self.acks is not None:
+            self.acks.commit(batch)
+        _log_errors(at.counts.value)
         return BatchResult(self._report(batch, at.counts.value, staged, bad, phases.seconds), wakes)
 
     def _lowering(self, spark: SparkSession, given: BatchInput) -> Lowering:
@@ -308,6 +317,13 @@ class BatchRunner:
         self.sinks.close()
         for table in self._tables.values():
             table.unpersist()
+
+
+def _log_errors(counts: PassCounts) -> None:
+    """Logs what bolts have reported as errors."""
+    for (step, task), errors in counts.bolt_errors.items():
+        for error in errors:
+            log.warning("bolt %r, task %d: %s", step, task, error)
 
 
 def _take_malformed(at: Lowering) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from penstock.connectors.base import SourceConnector, SourceContext, Spot
 from penstock.connectors.files.disk import address_of_path
 from penstock.connectors.malformed import MALFORMED, NOTHING, SHOWN, UNREADABLE
+from penstock.connectors.process.spout import SpoutSource
 from penstock.connectors.registry import source_connector
 from penstock.errors import Failure, PenstockError, StepError
 from penstock.graph.endpoints.parsing import keeps_malformed, parses
@@ -20,6 +21,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import quote
 from penstock.kernels.records.reading import why_malformed
+from penstock.kernels.topology.pending import Settlement
 from penstock.spark.live.ticks import Ticks
 from penstock.storage import make_directory
 
@@ -229,6 +231,17 @@ class Sources:
                 found = ""
             position = f"{found} ({position})" if found else position
         return StepError(replace(failure, position=position))
+
+    def next_round(self, spark: SparkSession, given: Settlement) -> dict[str, DataFrame]:
+        """What reliable spouts emit in the next round of a bounded run, by the name of the spout; only those that emit something."""
+        found: dict[str, DataFrame] = {}
+        for node in self.nodes:
+            connector = self.connectors.get(node.name)
+            if isinstance(node, Source) and isinstance(connector, SpoutSource) and connector.is_reliable:
+                frame = connector.next_round(spark, self._context(node), given)
+                if frame is not None:
+                    found[node.name] = frame
+        return found
 
     def reached(self, offsets: Sequence[Any]) -> None:
         """Tells each connector how far the batches that are through have come."""

@@ -36,6 +36,7 @@ from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error, is_passing
 from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
+from penstock.spark.live.acks import AckDelivery
 from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.fed import FedInput
 from penstock.spark.live.progress import Progress, completed
@@ -83,6 +84,7 @@ class LiveRun:
         self.fed = FedInput.of(spark, sources, checkpoint)
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
         self.machine = m.Machine(_course(spec, has_ticks=sources.ticks is not None))
+        self.acks = AckDelivery(sources, SparkLog(checkpoint.spark), runner.acks)
         self.query: Any = None
         self._lock = threading.RLock()
         self._commands: deque[m.Command] = deque()
@@ -102,6 +104,7 @@ class LiveRun:
         except Exception as error:
             self._close()
             raise as_run_error(error) from error
+        self.acks.deliver(SparkLog(self.checkpoint.spark).last())
         self._tell(m.QueryStarted(time.monotonic()))
 
     def _started(self, again: int) -> Any:
@@ -332,6 +335,7 @@ class LiveRun:
             report = self.reports.pop(progress["batchId"], None)
             if report is not None:
                 passing("commit logged", report.batch)
+                self.acks.deliver(report.batch)
                 self.sweeper.sweep(fed_by(self.sources))
                 self.checkpoint.sweep(report.batch)
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
