@@ -136,7 +136,7 @@ PAGES = (
     Page("trident.md", "Trident", "Operations, aggregators, states and queries are in `penstock.trident`. [Guide](../../guide/trident.md)",
          ("TridentTopology", "TridentStream", "GroupedStream", "ChainedAggregation", "TridentState")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
-         ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "BARRIER", "CRASH"), "penstock.testing"),
+         ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "complete_topology", "TrackedTopology", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip
 
 

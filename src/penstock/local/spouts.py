@@ -30,6 +30,7 @@ class SpoutHost:
 
     def emit(self, run: LocalRun) -> bool:
         """Has the spout emit what it may; false when there was nothing."""
+        self.expire(run)
         try:
             records = self.tasks.drained() if self.ends else self._pulled()
             some = False

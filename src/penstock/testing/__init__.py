@@ -4,6 +4,7 @@ from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
 from penstock.testing.patterns import Explanation, explain_match
 from penstock.testing.row_patterns import RowExplanation, explain_rows
 from penstock.testing.spark import run_spark
+from penstock.testing.topologies import TrackedTopology, complete_topology
 
 __all__ = [
     "BARRIER",
@@ -12,6 +13,8 @@ __all__ = [
     "Explanation",
     "Results",
     "RowExplanation",
+    "TrackedTopology",
+    "complete_topology",
     "explain_match",
     "explain_rows",
     "run_local",

@@ -58,9 +58,9 @@ class KeyValueState(MutableMapping[Any, Any]):
 class StatefulBolt(Bolt):
     """A bolt with a key-value state that is committed with each batch.
 
-    `init_state` comes after `prepare`, with the state of the last committed batch. At the end of a batch `pre_prepare`,
-    `pre_commit` and `commit` are called with the number of the batch; after a crash the batch runs again from the state before it,
-    and `pre_rollback` tells the bolt.
+    `init_state` comes after `prepare`, with the state of the last committed batch. At the end of a batch `pre_prepare`
+    and `pre_commit` are called with the number of the batch, and the state is committed with it; after a crash the batch runs again, from the
+    state before it.
 
     >>> import penstock as ps
     >>> class Count(ps.StatefulBolt):
@@ -96,9 +96,6 @@ class StatefulBolt(Bolt):
         Args:
             txid: the number of the batch.
         """
-
-    def pre_rollback(self) -> None:
-        """Called before the first tuple of a batch that runs again after a crash."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +207,7 @@ class WindowedBolt(Bolt):
 
 
 class StatefulWindowedBolt(WindowedBolt, StatefulBolt):
-    """A `WindowedBolt` that has a key-value state too, and whose windows are kept in the state: they may be larger than memory.
+    """A `WindowedBolt` that has a key-value state too, and whose windows are saved with it.
 
     >>> import penstock as ps
     >>> class Running(ps.StatefulWindowedBolt):

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 
 from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
-from penstock.graph.logic.bolts import WindowedBolt
+from penstock.graph.ids import child
+from penstock.graph.logic.bolts import StatefulBolt, WindowedBolt
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.components import Bolt as BoltLogic
 from penstock.graph.logic.components import Component, check_component, streams_of
@@ -53,7 +54,23 @@ class Bolt(Node):
     @property
     def keyed(self) -> bool:  # type: ignore[override]  # a bolt's class decides
         """Whether its tasks keep state: their attributes, tuples that they hold, or when they are to be ticked."""
-        return bool(self.logic.stateful) or not self.logic.auto_ack or self.tick is not None
+        return (
+            bool(self.logic.stateful)
+            or not self.logic.auto_ack
+            or self.tick is not None
+            or isinstance(self.logic, StatefulBolt)
+        )
+
+    @property
+    def stores(self) -> dict[str, str]:
+        """What its tasks keep, and the entries of those with a key-value state."""
+        kept = [self.name] if self.keyed else []
+        return dict.fromkeys([*kept, *([self.entries] if isinstance(self.logic, StatefulBolt) else [])], "values")
+
+    @property
+    def entries(self) -> str:
+        """The store of the key-value state of its tasks."""
+        return child(self.name, "state")
 
     @property
     def timed(self) -> bool:  # type: ignore[override]  # a bolt's class decides

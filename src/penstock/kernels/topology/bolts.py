@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import StateError
 from penstock.graph.graph import Graph
 from penstock.graph.logic.acks import AckReport
+from penstock.graph.logic.bolts import StatefulBolt
 from penstock.graph.logic.components import Bolt as BoltLogic
 from penstock.graph.logic.tuples import Tuple, roots_of, tuple_class
 from penstock.graph.nodes import Bolt, Route
@@ -116,6 +117,8 @@ class BoltKernel(Kernel):
         for task in self.tasks.values():
             task.prepare()
             self._restore(task)
+            if isinstance(node.logic, StatefulBolt):
+                task.open_state(context.state(node.entries))
         self._adopt()
 
     def begin(self, times: Times) -> None:
@@ -152,13 +155,12 @@ class BoltKernel(Kernel):
                 self.state.delete(key)
 
     def _merge(self, task: Task, former: int, kept: dict[str, Any]) -> None:
-        if type(task.logic).merge is BoltLogic.merge:
+        if type(task.logic).merge is BoltLogic.merge and not isinstance(task.logic, StatefulBolt):
             raise StateError(
                 f"bolt {self.node.name!r} has {self.node.tasks} tasks and had more: nobody can take over the state of task "
                 f"{former}. Give it as many tasks as before, or define merge(self, other) in {type(task.logic).__qualname__}"
             )
-        task.logic.merge(kept)
-        task.touched = True
+        task.merge(former, kept)
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """What the tasks give for these tuples."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import CaptureError
 from penstock.graph.logic.acks import AckReport, FailedException, ReportedFailedException
-from penstock.graph.logic.bolts import StatefulBolt, WindowedBolt
+from penstock.graph.logic.bolts import KeyValueState, StatefulBolt, WindowedBolt
 from penstock.graph.logic.collector import Collector
 from penstock.graph.logic.components import kept_attributes, task_of
 from penstock.graph.logic.tagged import TaggedRecord
@@ -19,10 +19,12 @@ from penstock.graph.logic.tuples import DEFAULT, joined_roots, tick_tuple
 from penstock.graph.nodes import Bolt, Output
 from penstock.graph.nodes.topology import ROOTS, TASK, visible
 from penstock.graph.schema import Schema
+from penstock.graph.state.keyed import KeyedState
 from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
+from penstock.kernels.topology.task_state import TaskState
 from penstock.kernels.topology.windows import TupleWindows
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Task:
         self.windows = TupleWindows(self.logic, len(node.inputs)) if isinstance(self.logic, WindowedBolt) else None
         self.times = Times()
         self.tick_at: int | None = None
+        self.entries: TaskState | None = None
 
     def _copy(self) -> Any:
         try:
@@ -103,6 +106,25 @@ class Task:
             self.windows.kept = windows
         vars(self.logic).update(kept)
         self.logic.restored()
+
+    def open_state(self, state: KeyedState) -> None:
+        """Hands the instance its key-value state."""
+        self.entries = TaskState(state, self.number)
+        try:
+            self.logic.init_state(KeyValueState(self.entries))
+        except Exception as error:
+            raise RecordFailed(self.node, f"init_state of task {self.number}", 0, error) from error
+
+    def merge(self, former: int, kept: dict[str, Any]) -> None:
+        """Takes over what a task that is no more has kept: its entries, the tuples it holds, and its attributes."""
+        self.touched = True
+        self.collector.open.held |= kept.pop(HELD, {})
+        for name in (TICK_AT, WINDOWS):
+            kept.pop(name, None)
+        if self.entries is not None:
+            self.entries.take_over(former)
+        if kept:
+            self.logic.merge(kept)
 
     def kept(self) -> dict[str, Any]:
         """What is to be saved."""

@@ -1,0 +1,280 @@
+"""Topologies under test: mocked spouts, time that the test moves, and knowing when all is processed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.errors import FlowError, UnknownName, nearest
+from penstock.frontends.topology.declare import BoltDeclaration, SinkDeclaration, SpoutDeclaration, Subscription
+from penstock.frontends.topology.topology import Topology
+from penstock.graph.endpoints.basic import items, nothing
+from penstock.graph.logic.components import END, Spout
+from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.nodes import Endpoint, Grouping
+from penstock.kernels.topology.spout import reliable_spouts
+from penstock.local.spouts import SpoutHost, run_spouts
+from penstock.testing.driver import Driver, Record, Results, run_local
+
+Mocks = Mapping[str, Iterable[Record]]
+
+
+class MockedSpout(Spout):
+    """Emits what a test gives, each with its number as the id; what fails is emitted again."""
+
+    reliable = True
+
+    def __init__(self, outputs: Any, records: Iterable[Record]) -> None:
+        self.outputs = outputs
+        self.records = list(records)
+        self.waiting = list(range(len(self.records)))
+
+    def next_tuple(self) -> Any:
+        """The next record that waits."""
+        if not self.waiting:
+            return END
+        number = self.waiting.pop(0)
+        self.emit(self.records[number], id=number)
+        return None
+
+    def fail(self, id: Any) -> None:
+        """Has it wait again."""
+        self.waiting.append(id)
+
+
+def mocked(topology: Topology, mocks: Mocks) -> Topology:
+    """The topology with lists in place of some of its spouts."""
+    made = Topology(topology.name, topology.config)
+    made._declared = dict(topology._declared)
+    for name, records in mocks.items():
+        made._declared[name] = _mock(topology, name, records)
+    return made
+
+
+def _mock(topology: Topology, name: str, records: Iterable[Record]) -> SpoutDeclaration:
+    declared = topology._declared.get(name)
+    if not isinstance(declared, SpoutDeclaration):
+        spouts = [n for n, d in topology._declared.items() if isinstance(d, SpoutDeclaration)]
+        raise UnknownName(f"mocks: topology {topology.name!r} has no spout {name!r}; {nearest(name, spouts)}")
+    if isinstance(declared.spout, Endpoint):
+        return replace(declared, spout=items(list(records), declared.streams[DEFAULT]))
+    if list(declared.streams) != [DEFAULT]:
+        raise FlowError(f"mocks: expected a spout with one stream, got {name!r} with {', '.join(declared.streams)}")
+    return replace(declared, spout=MockedSpout(declared.streams[DEFAULT], records), tasks=1, limit=None)
+
+
+def watched(topology: Topology) -> Topology:
+    """The topology with a sink at every stream; they are named `component` and `component.stream`."""
+    made = Topology(topology.name, topology.config)
+    made._declared = {n: d for n, d in topology._declared.items() if not isinstance(d, SinkDeclaration)}
+    for name, declared in list(made._declared.items()):
+        assert isinstance(declared, SpoutDeclaration | BoltDeclaration), "the sinks are left out"
+        for stream in declared.streams:
+            reads = Subscription(name, stream, Grouping("local_or_shuffle"), line=declared.line)
+            made._declared[sink_of(name, stream)] = SinkDeclaration(
+                sink_of(name, stream), nothing(), reads, declared.line
+            )
+    return made
+
+
+def sink_of(component: str, stream: str = DEFAULT) -> str:
+    """The name under which the tuples of a stream are found."""
+    return f"{component}.emitted" if stream == DEFAULT else f"{component}.{stream}"
+
+
+class EmittedTuples:
+    """What the components of a topology emitted.
+
+    Args:
+        results: the rows of the sinks at their streams.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    def tuples(self, component: str, stream: str = DEFAULT) -> list[Any]:
+        """The tuples of a stream, in order.
+
+        Args:
+            component: a spout or a bolt.
+            stream: which of its streams.
+
+        Returns:
+            The tuples, as rows.
+
+        Raises:
+            UnknownName: there is no such stream.
+        """
+        return list(self.results[sink_of(component, stream)])
+
+
+def complete_topology(topology: Topology, mocks: Mocks | None = None) -> EmittedTuples:
+    """Runs a topology in this process until its spouts are done and all is processed.
+
+    Args:
+        topology: the topology; its sinks are left out.
+        mocks: records by the name of a spout, which they replace; a failed one is emitted again.
+
+    Returns:
+        What every component emitted, by stream.
+
+    Raises:
+        UnknownName: `mocks` names no spout.
+        FlowError: a mocked spout has several streams.
+        StepError: a component failed.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import complete_topology
+    >>> class Split(ps.BasicBolt):
+    ...     outputs = "word string"
+    ...     def process(self, tup):
+    ...         return tup.value.split()
+    >>> top = ps.Topology("words")
+    >>> top.spout("lines", ps.stdin())
+    >>> _ = top.bolt("split", Split()).shuffle("lines")
+    >>> complete_topology(top, {"lines": ["to be"]}).tuples("split")
+    [Row(word='to'), Row(word='be')]
+    """
+    return EmittedTuples(run_local(watched(mocked(topology, mocks or {}))))
+
+
+class TrackedTopology:
+    """A topology in this process that is moved step by step, and knows when all is processed. Its clock is the test's.
+
+    Args:
+        topology: the topology.
+        mocks: records by the name of a spout, which they replace.
+
+    Raises:
+        UnknownName: `mocks` names no spout.
+
+    >>> import penstock as ps
+    >>> from penstock.testing import TrackedTopology
+    >>> class Numbers(ps.Spout):
+    ...     outputs, reliable, n = "n int", True, 0
+    ...     def next_tuple(self):
+    ...         self.n += 1
+    ...         self.emit(self.n, id=self.n)
+    ...         return ps.END if self.n == 3 else None
+    >>> class Keep(ps.Bolt):
+    ...     auto_ack = False
+    ...     def process(self, tup):
+    ...         self.ack(tup) if tup.n == 2 else None
+    >>> top = ps.Topology("demo", config={"topology.message.timeout.secs": 30})
+    >>> top.spout("numbers", Numbers())
+    >>> _ = top.bolt("keep", Keep()).shuffle("numbers")
+    >>> tracked = TrackedTopology(top)
+    >>> _ = tracked.run()
+    >>> tracked.acked("numbers"), tracked.pending("numbers")
+    ([2], 2)
+    >>> tracked.advance(60)
+    >>> tracked.failed("numbers"), tracked.is_done
+    ([1, 3], True)
+    """
+
+    def __init__(self, topology: Topology, mocks: Mocks | None = None) -> None:
+        self.driver = Driver(mocked(topology, mocks or {}))
+        self.local = self.driver.run
+        self.hosts = {n.name: SpoutHost(n, ends=False) for n in reliable_spouts(self.local.graph)}
+
+    def run(self) -> Results:
+        """Lets the spouts emit what they have, and batches pass, until they have nothing more just now.
+
+        Returns:
+            All rows that have been committed so far.
+
+        Raises:
+            StepError: a component failed.
+        """
+        self.local = self.driver.run
+        run_spouts(self.local, list(self.hosts.values()))
+        return self.driver.results()
+
+    def push(self, source: str, *records: Record) -> None:
+        """Sends records in at a source that is no reliable spout.
+
+        Args:
+            source: its name.
+            records: the records.
+
+        Raises:
+            UnknownName: there is no such source.
+        """
+        self.driver.push(source, *records)
+
+    def advance(self, seconds: float, step: float = 1.0) -> None:
+        """Moves time on, step by step: ticks come, windows end, and messages fail whose time is over.
+
+        Args:
+            seconds: by how much.
+            step: how much at a time.
+
+        Raises:
+            StepError: a component failed.
+        """
+        left = seconds
+        while left > 0:
+            self.driver.clock.advance(min(step, left))
+            left -= step
+            self.local.barrier()
+            for host in self.hosts.values():
+                host.settle(self.local)
+                host.expire(self.local)
+
+    def activate(self, on: bool = True) -> None:
+        """Pauses the reliable spouts, or lets them go on.
+
+        Args:
+            on: whether they go on.
+        """
+        for host in self.hosts.values():
+            host.tasks.activate(on)
+
+    def acked(self, spout: str) -> list[Any]:
+        """The ids of messages that were acked.
+
+        Args:
+            spout: the name of the spout.
+
+        Returns:
+            The ids, in the order of the acks.
+        """
+        return [m.id for outcome in self.hosts[spout].outcomes for m in outcome.acked]
+
+    def failed(self, spout: str) -> list[Any]:
+        """The ids of messages that failed.
+
+        Args:
+            spout: the name of the spout.
+
+        Returns:
+            The ids, in the order in which they failed; one that failed twice is there twice.
+        """
+        return [m.id for outcome in self.hosts[spout].outcomes for m in outcome.failed]
+
+    def pending(self, spout: str) -> int:
+        """How many messages are neither acked nor failed.
+
+        Args:
+            spout: the name of the spout.
+
+        Returns:
+            Their number.
+        """
+        return len(self.hosts[spout].tasks.pending)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no message is open."""
+        return all(not host.tasks.pending for host in self.hosts.values())
+
+    @property
+    def metrics(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """The metrics of the last batch, by component and task."""
+        return self.local.reported.bolt_metrics
+
+    @property
+    def errors(self) -> dict[tuple[str, int], list[str]]:
+        """What tasks reported as errors in the last batch, by component and task."""
+        return self.local.reported.bolt_errors
