@@ -116,7 +116,7 @@ def test_every_function_of_a_file_remembers_how_it_was_called() -> None:
 
 def test_methods_that_make_no_step_are_known() -> None:
     """A method that a file does not know of must be a view, a setting, or one of these."""
-    others = {"side", "key_by", "window", "on_error", "parallelism", *v.UNNAMED}
+    others = {"side", "key_by", "window", "over", "on_error", "parallelism", *v.UNNAMED}
     for owner in v.OWNERS:
         methods = {
             n for n in dir(owner) if not n.startswith("_") and inspect.isfunction(inspect.getattr_static(owner, n))

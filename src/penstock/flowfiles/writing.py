@@ -33,6 +33,7 @@ from penstock.flowfiles.yaml_text import read_yaml
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.naming import StepCall
+from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.streams.windows import WindowedStream
 from penstock.graph.duration import shown
@@ -121,6 +122,10 @@ class _FlowWriter:
             )
         if isinstance(receiver, WindowedStream):
             return self._receiver(receiver.keyed) | {"window": self._windows(receiver.windows)}
+        if isinstance(receiver, OverStream):
+            raise self._error(
+                "rows seen over their neighbours (over) cannot be written in a flow file; write the flow in Python or SQL"
+            )
         return {}
 
     def _keys(self, keyed: KeyedStream) -> Any:

@@ -11,6 +11,8 @@ from sqlglot import tokens as tokenizers
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.frontends.sql.text.match_recognize import MatchRecognizeParser
+
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 TABLE_ARGUMENT, DESCRIPTOR, PARTITION = "table_argument", "descriptor", "partition_by"
 """Where the dialect notes, in `meta`, that an argument is `TABLE t` or `DESCRIPTOR(c)`, and how the table is partitioned."""
@@ -31,13 +33,14 @@ class Penstock(Dialect):
         COMMANDS: ClassVar[set[TokenType]] = set()
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **tokenizers.Tokenizer.KEYWORDS,
+            "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
             "ROW": TokenType.STRUCT,
             "MULTISET": TokenType.VAR,
             "BYTES": TokenType.VARBINARY,
             "STRING": TokenType.TEXT,
         }
 
-    class Parser(parsers.Parser):
+    class Parser(MatchRecognizeParser, parsers.Parser):
         """Every function stays a name with arguments: what it means is the planner's to say."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -51,6 +54,23 @@ class Penstock(Dialect):
             **{name: lambda self, name=name: self.window_function(name) for name in WINDOWS},
             "DESCRIPTOR": lambda self: self.descriptor(),
         }
+
+        QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Any]] = {
+            kind: parser
+            for kind, parser in parsers.Parser.QUERY_MODIFIER_PARSERS.items()
+            if kind != TokenType.MATCH_RECOGNIZE
+        }
+
+        def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
+            """An item of FROM, perhaps with a row pattern after it."""
+            table = super()._parse_table(*args, **kwargs)
+            while table is not None and self._match(TokenType.MATCH_RECOGNIZE):
+                table = self.match_recognize(table)
+            return table
+
+        def _parse_unary(self) -> Any:
+            """A value, in a measure perhaps with FINAL or RUNNING before it."""
+            return self.semantics() or super()._parse_unary()
 
         def window_function(self, name: str) -> exp.Anonymous:
             """A function of windows: of a table in FROM, or of a time in GROUP BY."""
@@ -72,7 +92,7 @@ class Penstock(Dialect):
 
         def table_argument(self) -> exp.Expr | None:
             """`TABLE t`, `TABLE(t)` or `TABLE (SELECT ...)`, perhaps with PARTITION BY."""
-            table = self._parse_table()
+            table: exp.Expr | None = self._parse_table()
             if table is None:
                 self.raise_error("expected a table after TABLE")
                 return None
