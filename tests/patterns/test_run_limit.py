@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.errors import FlowError, RunError
+from penstock.errors import FlowError, RunError, StepError
 from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.graph.nodes import Port
-from penstock.graph.times import Times
+from penstock.graph.state.layout import Column, Layout
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
 from penstock.state.memory import MemoryState
 from penstock.state.memory_timers import MemoryTimers
-from penstock.testing import BARRIER, run_local
+from penstock.state.store import StateStore
+from penstock.state.values import FileState
+from penstock.storage import LocalStorage
+from penstock.testing import BARRIER, Driver, run_local
 
 SCHEMA = "k string, kind string, n int"
 EVENTS = [("x", "a", 1), ("x", "a", 2), ("y", "a", 3), ("x", "a", 4), ("x", "b", 5), ("y", "b", 6)]
@@ -93,3 +101,68 @@ def test_runs_that_end_are_counted_by_how(pattern: PatternBuilder, counts: dict[
     list(kernel.take(Chunk(graph.output(port).schema, columns=columns, key_hashes=hashes)))
     list(kernel.advance(Times(0, 0, 1, 0)))
     assert kernel.counters.runs == counts
+
+
+SHARED = [("x", "a", 1), ("y", "a", 2), ("z", "a", 3), ("x", "a", 4)]
+DONE = [(key, "b", 9) for key in "xyz"]
+
+
+def by_batch(pattern: PatternBuilder, *, side: bool = False) -> dict[str, list[tuple[object, ...]]]:
+    """What comes out where each event is a batch; processing time moves, so that runs have an age."""
+    driver = Driver(flow_of(pattern, side=side))
+    for event in (*SHARED, *DONE):
+        driver.push("events", event)
+        driver.clock.advance(1)
+        made = driver.barrier()
+    return {sink: sorted(map(tuple, rows)) for sink, rows in made.items()}
+
+
+def test_the_oldest_runs_of_all_keys_are_dropped() -> None:
+    assert by_batch(ab().limit(2, per="pattern"))["out"] == [("x", 4, 9), ("z", 3, 9)]
+    assert len(by_batch(ab().limit(4, per="pattern"))["out"]) == 4
+
+
+def test_runs_above_the_limit_of_a_pattern_can_be_read() -> None:
+    made = by_batch(ab().limit(2, "aside", per="pattern"), side=True)
+    assert made["out"] == [("x", 4, 9), ("z", 3, 9)]
+    assert made["dropped"] == [("x", 1, None), ("y", 2, None)]
+
+
+def test_too_many_runs_of_a_pattern_can_be_an_error() -> None:
+    with pytest.raises((RunError, StepError), match="the pattern has 3 runs in a task, and may have 2"):
+        by_batch(ab().limit(2, "fail", per="pattern"))
+
+
+def test_a_limit_of_a_pattern_is_that_of_the_batch_as_a_whole() -> None:
+    """Runs that end in the batch in which they began take no room."""
+    flow = flow_of(ab().limit(1, per="pattern"))
+    assert len(run_local(flow, {"events": [*SHARED, *DONE]})["out"]) == 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sizes_of_lists_are_those_of_all_keys(tmp_path: Path, seed: int) -> None:
+    """In files, however often keys were changed and deleted, and in memory."""
+    rolled = random.Random(seed)
+    layout = Layout((Column("k", pa.int64()),), (Column("runs", pa.list_(pa.int64())), Column("n", pa.int64())))
+    memory, store = MemoryState(), StateStore(LocalStorage(tmp_path / "state"))
+    memory.describe(layout)
+    for batch in range(12):
+        state = FileState(store.begin(batch, {"m": 1}, batch - 1)["m"], 0)
+        state.describe(layout)
+        for _ in range(rolled.choice((1, 5, 40))):
+            key = (rolled.randint(0, 60),)
+            state.prefetch([key], [key[0] << 40])
+            is_gone, value = rolled.random() < 0.3, ([1] * rolled.randint(0, 4), 7)
+            for each in (state, memory):
+                each.delete(key) if is_gone else each.put(key, value)
+        assert state.sizes("runs") == memory.sizes("runs")
+        state.save({"event": FOREVER, "processing": FOREVER})
+        store.publish(batch)
+
+
+def test_what_is_no_limit_of_a_pattern_is_refused() -> None:
+    with pytest.raises(FlowError, match="per 'key' or per 'pattern', got 'task'"):
+        ab().limit(3, per="task")
+    events = ps.Flow("f").source("events", ps.items([], SCHEMA)).key_by("k")
+    with pytest.raises(FlowError, match="expected a limit per key"):
+        events.patterns("p", {"ab": ab().limit(3, per="pattern")})

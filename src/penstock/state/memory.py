@@ -69,6 +69,12 @@ class MemoryState:
         """All that is kept."""
         return iter(self.kept.items())
 
+    def sizes(self, column: str) -> tuple[int, int]:
+        """How many keys there are, and how many items their lists in a column hold."""
+        assert self.layout is not None, "a kernel describes its state first"
+        at = [each.name for each in self.layout.values].index(column)
+        return len(self.kept), sum(len(value[at]) for value in self.kept.values())
+
     def snapshot(self) -> bytes:
         """The keys and values, pickled."""
         return pickle.dumps(self.kept)

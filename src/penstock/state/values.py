@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.state.arrow import equal, wide_type
@@ -193,6 +194,24 @@ class FileState(FileChain):
         if kept:
             yield from self._kept(merged(kept, last=True))
         yield from ((k, self.cache[k]) for k in list(self.touched) if k in self.cache)
+
+    def sizes(self, column: str) -> tuple[int, int]:
+        """How many keys there are, and how many items their lists in a column hold: two columns of each file are read."""
+        at = [each.name for each in self.layout.values].index(column)
+        mine = [self.cache[key][at] for key in self.touched if key in self.cache]
+        hidden = np.fromiter(map(self.key_hashes.__getitem__, self.touched), np.int64, len(self.touched))
+        keys, items = len(mine), sum(map(len, mine))
+        for file in reversed(self.chain):
+            part = self.whole(file)
+            hashes = part.column(KEY_HASH).to_numpy(zero_copy_only=False)
+            shown = ~np.isin(hashes, hidden)
+            hidden = np.concatenate([hidden, hashes])
+            if columns.GONE in part.schema.names:
+                shown &= ~part.column(columns.GONE).fill_null(False).to_numpy(zero_copy_only=False)
+            lengths = pc.list_value_length(part.column(columns.VALUE + column)).fill_null(0)
+            keys += int(shown.sum())
+            items += int(lengths.to_numpy(zero_copy_only=False)[shown].sum())
+        return keys, items
 
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
         """The entries of a batch that were not touched since; they are prefetched now."""

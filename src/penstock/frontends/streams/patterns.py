@@ -23,7 +23,7 @@ from penstock.graph.patterns.tree import (
     stages_of,
 )
 
-PER_PATTERN, PER_STAGE = "pattern", "stage"
+PER_PATTERN, PER_STAGE, PER_KEY = "pattern", "stage", "key"
 
 
 @dataclass(frozen=True)
@@ -280,19 +280,20 @@ class PatternBuilder:
         """
         return replace(self, order=terms_of(by))
 
-    def limit(self, runs: int, overflow: str = "drop") -> PatternBuilder:
-        """How many runs a key may have at a time, so that a pattern which begins often and ends seldom does not grow without end.
+    def limit(self, runs: int, overflow: str = "drop", per: str = PER_KEY) -> PatternBuilder:
+        """How many runs there may be at a time, so that a pattern which begins often and ends seldom does not grow without end.
 
         Args:
-            runs: the most that a key may have.
-            overflow: what happens to its oldest runs above that. "drop": they are dropped, and counted in the report of the batch;
+            runs: the most that a key may have, or the pattern.
+            per: "key", at every event; or "pattern" for all keys together, at the end of a batch: each task of the step may have its share.
+            overflow: what happens to the oldest runs above that. "drop": they are dropped, and counted in the report of the batch;
                 "aside": they are emitted to `.side("dropped")` too; "fail": the flow fails.
 
         Returns:
             The pattern.
 
         Raises:
-            FlowError: there is no such policy, or the limit is below one.
+            FlowError: there is no such policy, it is per something else, or the limit is below one.
 
         >>> import penstock as ps
         >>> ps.pattern("p").begin("a", "n = 1").followed_by("b", "n = 2").limit(1_000)
@@ -303,7 +304,9 @@ class PatternBuilder:
             raise FlowError(f"limit: no policy {overflow!r}; {nearest(overflow, known)}")
         if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
             raise FlowError(f"limit: a key may have one run or more, got {runs!r}")
-        return replace(self, most=RunLimit(runs, Overflow(overflow)))
+        if per not in (PER_KEY, PER_PATTERN):
+            raise FlowError(f"limit is per 'key' or per 'pattern', got {per!r}")
+        return replace(self, most=RunLimit(runs, Overflow(overflow), per == PER_PATTERN))
 
     def built(self) -> Pattern:
         """The pattern, checked.

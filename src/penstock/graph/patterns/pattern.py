@@ -73,13 +73,15 @@ class Overflow(enum.Enum):
 
 @dataclass(frozen=True)
 class RunLimit:
-    """How many runs a key may have, and what happens to those above that."""
+    """How many runs a key may have, or all keys together where it `is_shared`, and what happens to those above that."""
 
     runs: int
     overflow: Overflow = Overflow.DROP
+    is_shared: bool = False
 
     def __str__(self) -> str:
-        return f"{self.runs:,} runs for each key, {self.overflow.value}"
+        of = "all keys" if self.is_shared else "each key"
+        return f"{self.runs:,} runs for {of}, {self.overflow.value}"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from penstock.graph.expr import ScalarFunction
 from penstock.graph.expr.python import registry_of, with_functions
 from penstock.graph.nodes.base import Output, Port
 from penstock.graph.nodes.match import Match
-from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.pattern import Overflow, Pattern
 from penstock.graph.patterns.tree import with_conditions
 from penstock.graph.rules.changes import (
     CHANGE,
@@ -198,8 +198,8 @@ class PatternSource:
         Raises:
             FlowError: the pattern does not fit the events.
         """
-        if pattern.limit is not None and pattern.limit.overflow.value == "aside":
-            raise FlowError(f"pattern {name!r}: runs above a limit are dropped or fail the flow here, got 'aside'")
+        if pattern.limit is not None and (pattern.limit.overflow is Overflow.ASIDE or pattern.limit.is_shared):
+            raise FlowError(f"pattern {name!r}: expected a limit per key that drops or fails, got {pattern.limit}")
         node = Match(name, (Port("events"),), self.keys, pattern=pattern, time=self.given.event_time)
         try:
             node.check((self.given,))

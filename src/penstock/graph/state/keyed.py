@@ -59,6 +59,9 @@ class KeyedState(Protocol):
     def items(self) -> Iterator[tuple[Any, Any]]:
         """All that is kept."""
 
+    def sizes(self, column: str) -> tuple[int, int]:
+        """How many keys there are, and how many items their lists in a column of the value hold, without reading the rest."""
+
     def snapshot(self) -> bytes:
         """What is kept at a barrier, as bytes from which `restore` goes on; a store on disk writes its files first and names them."""
 

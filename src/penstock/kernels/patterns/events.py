@@ -38,11 +38,13 @@ class EventKernel(KeyedKernel):
         self.clock = PROCESSING if node.time is None else EVENT
         self.fresh: list[pa.RecordBatch] = []
         self.taken = 0
+        self.tasks = 1
         self.waits_until = FOREVER
 
     def open(self, context: Context) -> None:
         """Finds the runs, their timers, and the events that wait."""
         super().open(context)
+        self.tasks = context.tasks
         self.waits = self.timers = self.timers_of(context)
         self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
 

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import RunError
 from penstock.graph.arrays import IntArray
 from penstock.graph.nodes.base import OUT
 from penstock.graph.nodes.match import DROPPED, MASK, TIMED_OUT, Match
 from penstock.graph.order import Term
+from penstock.graph.patterns.pattern import Overflow, RunLimit
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import Layout
@@ -30,7 +32,7 @@ from penstock.kernels.patterns.queue import Run, RunQueue
 from penstock.kernels.patterns.selection import ChainEvents, Events, MatchEvents, Selection
 from penstock.kernels.patterns.stored import RunPacker, StoredRuns, columns_of, unpacked
 from penstock.kernels.patterns.transitions import Transitions
-from penstock.kernels.patterns.walk import Aside, Deadlines, Walk, first_run
+from penstock.kernels.patterns.walk import Aside, Deadlines, RunEvents, Walk, first_run
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 from penstock.kernels.records.chunk import Chunk
 
@@ -121,10 +123,57 @@ class MatchKernel(EventKernel):
         walk = self._chained if self.is_chain else self._walked_over
         made = walk(events, masks, ids, spans, kept, bases, until, before)
         self._store(events)
+        yield from self._emitted(made, events)
+        limit = self.node.pattern.limit
+        if limit is not None and limit.is_shared:
+            yield from self._limited(limit)
+
+    def _emitted(self, made: dict[str, MatchEvents], events: Events) -> Out:
         for port, taken in made.items():
             if len(taken):
                 schema = self.node.output(port).schema
                 yield port, Chunk(schema, batch=self.selection.batch(taken, events, schema))
+
+    def _limited(self, limit: RunLimit) -> Out:
+        """Drops the oldest runs of all keys above the share of the task. Each key has one run that has taken nothing, which does not count."""
+        share = -(-limit.runs // self.tasks)
+        keys, runs = self.state.sizes("runs")
+        many = runs - keys - share
+        if many <= 0:
+            return
+        if limit.overflow is Overflow.FAIL:
+            raise RunError(
+                f"the pattern has {runs - keys:,} runs in a task, and may have {share:,} of the {limit.runs:,} of all {self.tasks} tasks; "
+                f"make it shorter with within, or allow more with .limit(...)"
+            )
+        yield from self._without_oldest(many)
+
+    def _without_oldest(self, many: int) -> Out:
+        kept: dict[Key, StoredRuns] = dict(self.state.items())
+        begun = [
+            (value[0][run["first"]][TIME], number, at)
+            for number, value in enumerate(kept.values())
+            for at, run in enumerate(value[2])
+            if run["taken"] >= 0
+        ]
+        gone: dict[int, set[int]] = {}
+        for _, number, at in sorted(begun)[:many]:
+            gone.setdefault(number, set()).add(at)
+        named = list(kept)
+        touched = {named[number]: kept[named[number]] for number in gone}
+        events, bases = self._events(touched, None)
+        dropped: list[RunEvents] = []
+        for number, places in gone.items():
+            key = named[number]
+            runs, done = unpacked(touched[key], bases[key])
+            dropped += [RunEvents(number, taken) for at in sorted(places) if (taken := runs[at][2]) is not None]
+            queue, ended = RunQueue(runs), {id(runs[at]) for at in places}
+            queue.drop(lambda run: id(run) in ended)  # noqa: B023 - it is called at once
+            self._leave(key, queue.items, done, True, events)
+        self._store(events)
+        self._count(dropped=len(dropped))
+        if self.node.sets_aside:
+            yield from self._emitted({DROPPED: MatchEvents(dropped, self.node.pattern.stages)}, events)
 
     def _aside(self, due: pa.Table, before: int) -> Aside:
         """Puts events that are due aside, by their numbers among all events of the pass."""

@@ -167,7 +167,7 @@ class Walk:
             if min(map(self.deadline, runs)) <= self.times[at]:
                 runs = self.expire(key, runs, done, self.times[at])
             runs = self._tried(key, at, runs, done)
-            if self.limit is not None and len(runs) - 1 > self.limit.runs:
+            if self.limit is not None and not self.limit.is_shared and len(runs) - 1 > self.limit.runs:
                 self._limit(key, runs, self.limit)
         return runs
 
