@@ -20,6 +20,7 @@ from pathlib import Path
 
 import penstock
 import penstock.testing
+from penstock.frontends.drpc.linear import LinearBolt
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.patterns import PatternBuilder
@@ -41,6 +42,7 @@ RETURNED = {
     "BoltDeclaration": BoltDeclaration,
     "ChainedAggregation": ChainedAggregation,
     "GroupedStream": GroupedStream,
+    "LinearBolt": LinearBolt,
     "TridentState": TridentState,
     "TridentStream": TridentStream,
 }
@@ -55,6 +57,7 @@ NOT_MADE = (
     "BoltDeclaration",
     "ChainedAggregation",
     "GroupedStream",
+    "LinearBolt",
     "TridentState",
     "TridentStream",
     "Row",
@@ -122,7 +125,7 @@ PAGES = (
     Page("patterns.md", "Patterns", "[Guide](../../guide/patterns.md), [pattern text](../../guide/pattern-text.md), [row patterns](../../guide/row-patterns.md)",
          ("pattern", "PatternBuilder", "one_of", "pattern_text", "sase_text", "pattern_json", "pattern_reader", "row_pattern")),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
-         ("Process", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
+         ("Process", "ProcessingElement", "PE", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",
          ("rule", "rules", "action", "rule_topic")),
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
@@ -135,8 +138,10 @@ PAGES = (
           "Metric", "CountMetric", "TaskHook", "END")),
     Page("trident.md", "Trident", "Operations, aggregators, states and queries are in `penstock.trident`. [Guide](../../guide/trident.md)",
          ("TridentTopology", "TridentStream", "GroupedStream", "ChainedAggregation", "TridentState")),
+    Page("functions.md", "Functions", "Calls are made with `penstock.drpc`. [Guide](../../guide/drpc.md)",
+         ("LinearDRPCTopologyBuilder", "LinearBolt")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
-         ("run_local", "run_spark", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "complete_topology", "TrackedTopology", "BARRIER", "CRASH"), "penstock.testing"),
+         ("run_local", "run_spark", "LocalDRPC", "Driver", "Results", "explain_match", "Explanation", "explain_rows", "RowExplanation", "complete_topology", "TrackedTopology", "BARRIER", "CRASH"), "penstock.testing"),
 )  # fmt: skip
 
 

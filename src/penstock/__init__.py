@@ -1,6 +1,7 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
 from penstock.flowfiles.load import flow_file
+from penstock.frontends.drpc.linear import LinearDRPCTopologyBuilder
 from penstock.frontends.patterns.any_text import pattern_reader
 from penstock.frontends.patterns.events import pattern_text
 from penstock.frontends.patterns.rows import row_pattern
@@ -45,6 +46,7 @@ from penstock.graph.logic.bolts import BasicBolt, StatefulBolt, StatefulWindowed
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.calls import AsyncFunction
 from penstock.graph.logic.components import END, Bolt, Spout
+from penstock.graph.logic.elements import ProcessingElement
 from penstock.graph.logic.metrics import CountMetric, Metric, TaskHook
 from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
@@ -68,6 +70,9 @@ from penstock.graph.windows import (
 from penstock.launcher import ask, run
 from penstock.version import __version__
 
+PE = ProcessingElement
+"""S4's short name."""
+
 __all__ = [
     "END",
     "Aggregator",
@@ -79,8 +84,11 @@ __all__ = [
     "Expr",
     "FailedException",
     "Flow",
+    "LinearDRPCTopologyBuilder",
     "Metric",
+    "PE",
     "Process",
+    "ProcessingElement",
     "ReportedFailedException",
     "Row",
     "RunSpec",

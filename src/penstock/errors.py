@@ -101,6 +101,10 @@ class RunError(PenstockError):
     """A running flow had to stop."""
 
 
+class CallError(RunError):
+    """A call of a function was not answered: it failed, it took too long, or there was no room for it."""
+
+
 class StateError(RunError):
     """Keyed state is missing, torn, or does not fit the flow."""
 

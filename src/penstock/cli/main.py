@@ -36,6 +36,7 @@ COMMANDS = {
     "rules": "log.rules",
     "sql": "sql.command",
     "bridge": "log.bridge",
+    "drpc": "log.drpc",
     "kafka": "tools.kafka",
     "postgres": "tools.postgres",
 }

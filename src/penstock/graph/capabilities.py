@@ -29,6 +29,7 @@ class Capabilities:
         row_errors: How a sink tells which row of a batch it refuses.
         table_rows: What a sink does with the rows of a table that may go.
         is_paced: A source takes as much for a batch as the driver says.
+        is_immediate: The records of a source get a batch at once, whatever the interval of the run.
         is_bulk: A sink takes rows by the ten thousand; the first batches for it need not be small.
         can_shed: A source can leave out its oldest records and say how many.
         hides_backlog: A batch of a source may take less than there is, and Spark does not tell.
@@ -53,6 +54,7 @@ class Capabilities:
     row_errors: RowErrors = "none"
     table_rows: TableRows = "added"
     is_paced: bool = False
+    is_immediate: bool = False
     is_bulk: bool = False
     can_shed: bool = False
     hides_backlog: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.errors import FlowError
@@ -59,7 +60,9 @@ def sink_name(function: str) -> str:
 
 def requests_source(builder: GraphBuilder, function: str, path: str | Path = "") -> Port:
     """The requests of a function, as a source."""
-    endpoint = topic(request_topic(function), REQUESTS, path=path or None)
+    read = topic(request_topic(function), REQUESTS, path=path or None)
+    able = replace(read.capabilities, is_immediate=True)
+    endpoint = replace(read, options={**read.options, "create": True}, capabilities=able)
     return builder.add(Source(source_name(function), (), endpoint))
 
 

@@ -1,6 +1,7 @@
 """The test kit: run a flow on lists, in this process, with a clock the test moves; or the same on a real Spark."""
 
 from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
+from penstock.testing.drpc import LocalDRPC
 from penstock.testing.patterns import Explanation, explain_match
 from penstock.testing.row_patterns import RowExplanation, explain_rows
 from penstock.testing.spark import run_spark
@@ -11,6 +12,7 @@ __all__ = [
     "CRASH",
     "Driver",
     "Explanation",
+    "LocalDRPC",
     "Results",
     "RowExplanation",
     "TrackedTopology",

@@ -7,6 +7,7 @@ import datetime
 from collections.abc import Callable, Iterator, Sequence
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
+from penstock.connectors.log.preflight import make_if_asked
 from penstock.connectors.log.sink import LogSink
 from penstock.connectors.messages import Message, field_bytes, json_bytes, message_reader
 from penstock.errors import RunError
@@ -21,6 +22,7 @@ Write = Callable[[Row], bytes | None]
 def read_topic(source: LocalSource) -> Iterator[Record]:
     """What a topic holds now from the start on, partition by partition. Raises RunError when there is no such topic."""
     read = message_reader(source.endpoint, source.schema)
+    make_if_asked(source.options)
     with Log(source.options["path"]) as log:
         for partition, begin, end in _ranges(log, source):
             for record in log.read(source.options["topic"], partition, begin):

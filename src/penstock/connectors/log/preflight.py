@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.connectors.preflight import Options, Preflight
 from penstock.errors import SetupError, nearest
-from penstock.log import Log
+from penstock.log import Log, TopicExists
 
 
 def check_topic(asked: Preflight) -> None:
@@ -16,12 +17,20 @@ def check_topic(asked: Preflight) -> None:
     if written_topic(asked.options) in asked.made:
         return
     topic, path = str(asked.options["topic"]), str(asked.options["path"])
+    make_if_asked(asked.options)
     topics = _topics(path)
     if topic not in topics:
         raise SetupError(
             f"{asked.step!r} reads the topic {topic!r}, and the log at {path} has none of that name; {nearest(topic, topics)}. "
             f"Make it: penstock topics create {topic} --log {shlex.quote(path)}"
         )
+
+
+def make_if_asked(options: Options) -> None:
+    """Makes the topic of a source that says so: one that others write as soon as they come."""
+    if options.get("create"):
+        with Log(str(options["path"])) as log, suppress(TopicExists):
+            log.create_topic(str(options["topic"]))
 
 
 def check_written(asked: Preflight) -> None:

@@ -18,6 +18,7 @@ from penstock.graph.aggregates.calls import Written, calls_of
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
 from penstock.graph.compose import KeyedInput, add_aggregate
+from penstock.graph.logic.elements import ProcessingElement
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.nodes import Node, Port, Process, Reduce
 from penstock.graph.nodes.stateless import Columns
@@ -100,12 +101,12 @@ class KeyedStream(Totals, Windowing, KeyedOrdering, Folding, KeyedRuling, KeyedR
     def process(
         self,
         name: str,
-        logic: ProcessLogic | type[ProcessLogic],
+        logic: ProcessLogic | type[ProcessLogic] | ProcessingElement | type[ProcessingElement],
         schema: Form | None = None,
         *,
         side: Mapping[str, Form] | None = None,
     ) -> Stream:
-        """A class of your own with state per key; see `penstock.Process`.
+        """A class of your own with state per key; see `penstock.Process` and `penstock.ProcessingElement`.
 
         Args:
             name: the name of the step.

@@ -15,6 +15,7 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Column
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
+from penstock.graph.logic.elements import element_of
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.logic.process import check_logic, minds_time
 from penstock.graph.nodes.base import (
@@ -304,7 +305,9 @@ class Process(Keyed):
 
     def resolve(self, given: Inputs) -> Self:
         """An instance of the user's class, and where the event time is."""
-        return replace(self, logic=check_logic(self.name, self.logic), event_time=given[0].event_time)
+        return replace(
+            self, logic=check_logic(self.name, element_of(self.name, self.logic)), event_time=given[0].event_time
+        )
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """What `schema` says or the return annotation of `on_event`, and the side outputs."""

@@ -122,7 +122,12 @@ class LiveRun:
     def _trigger(self) -> dict[str, Any]:
         if self.spec.is_once:
             return {"availableNow": True}
-        return {"processingTime": f"{self.spec.interval} seconds"}
+        return {"processingTime": f"{0 if self._is_immediate else self.spec.interval} seconds"}
+
+    @property
+    def _is_immediate(self) -> bool:
+        """Whether somebody waits for an answer, so that a batch begins as soon as there is something to do."""
+        return any(source.endpoint.capabilities.is_immediate for source in self.runner.plan.graph.sources)
 
     # In Spark's thread: a batch.
 

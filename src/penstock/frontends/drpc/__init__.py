@@ -1,0 +1,1 @@
+"""Functions that are called from outside, as a chain of bolts."""
