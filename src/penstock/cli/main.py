@@ -35,6 +35,7 @@ COMMANDS = {
     "groups": "log.groups",
     "rules": "log.rules",
     "sql": "sql.command",
+    "queries": "sql.queries",
     "bridge": "log.bridge",
     "drpc": "log.drpc",
     "kafka": "tools.kafka",

@@ -6,6 +6,7 @@ import datetime
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 from penstock.errors import FlowError, NameTaken, UnknownName, nearest
 from penstock.frontends.patterns.any_text import PatternReader, is_pattern
@@ -64,6 +65,14 @@ class RuleTopic:
     def __init__(self, log: Log, name: str) -> None:
         self.log, self.name = log, name
 
+    noun: ClassVar[str] = "rule"
+    """What is in the topic, as errors call it."""
+    way_out: ClassVar[str] = "`penstock rules change` changes it"
+
+    def check(self, rule: str, text: str) -> None:
+        """Refuses a text that cannot be read."""
+        check_text(rule, text)
+
     def history(self, rule: str = "") -> list[StoredRule]:
         """Every version of the rules, oldest first; of one rule where it is named."""
         known: dict[str, StoredRule] = {}
@@ -86,8 +95,8 @@ class RuleTopic:
             ExpressionError: its text cannot be read.
         """
         if rule in self.rules():
-            raise NameTaken(f"rule {rule!r} is there already; `penstock rules change` changes it")
-        check_text(rule, text)
+            raise NameTaken(f"{self.noun} {rule!r} is there already; {self.way_out}")
+        self.check(rule, text)
         return self._append(rule, ADD, by, text, options)
 
     def change(
@@ -100,7 +109,7 @@ class RuleTopic:
             ExpressionError: its text cannot be read.
         """
         self._need(rule, written)
-        check_text(rule, text)
+        self.check(rule, text)
         return self._append(rule, CHANGE, by, text, options)
 
     def remove(self, rule: str, by: str, options: PatternOptions = PLAIN, *, written: bool = False) -> StoredRule:
@@ -131,14 +140,14 @@ class RuleTopic:
         known = self.rules()
         if rule not in known and not written:
             raise UnknownName(
-                f"rule {rule!r} is not in the topic {self.name!r}; {nearest(rule, known)}. For a rule that is written in the flow say --written"
+                f"{self.noun} {rule!r} is not in the topic {self.name!r}; {nearest(rule, known)}. For one that is written in the flow say --written"
             )
 
     def _append(
         self, rule: str, op: str, by: str, text: str | None = None, options: PatternOptions = PLAIN
     ) -> StoredRule:
         if not rule:
-            raise FlowError("a rule needs a name")
+            raise FlowError(f"a {self.noun} needs a name")
         if self.name not in self.log.topics():
             self.log.create_topic(self.name, 1)
         at = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

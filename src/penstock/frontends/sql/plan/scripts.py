@@ -11,6 +11,7 @@ from penstock.frontends.sql.plan.context import Session
 from penstock.frontends.sql.plan.projection import exact
 from penstock.frontends.sql.plan.query import plan_query
 from penstock.frontends.sql.plan.statements import Script, planned
+from penstock.frontends.sql.standing import groups as _groups  # noqa: F401 - standing queries add themselves to the statements
 from penstock.frontends.sql.text import statements as s
 from penstock.frontends.sql.text.reader import read_statements
 from penstock.frontends.sql.text.source import SqlText

@@ -39,6 +39,8 @@ class Script:
     """The flow that is built, as its front end has it."""
     open_set: int | None = field(default=None)
     """Where the statement set begins that is not ended yet."""
+    standing: list[s.CreateStandingQuery] = field(default_factory=list)
+    """Standing queries, which are planned when all statements are read."""
 
     def run(self, statements: list[s.Statement]) -> None:
         """Each statement in turn.
@@ -51,6 +53,9 @@ class Script:
                 self.run_one(statement)
         if self.open_set is not None:
             raise self.text.error(self.open_set, "expected END after the statements of a statement set, got the end")
+        for finish in FINISHING:
+            with planned(self.text, statements[0].at if statements else 0):
+                finish(self)
 
     def run_one(self, statement: s.Statement) -> None:
         """One statement."""
@@ -188,3 +193,5 @@ ACTIONS: dict[type, Callable[[Script, Any], None]] = {
     s.Explain: shown,
 }
 """What is done for each statement. A family of statements adds itself here."""
+FINISHING: list[Callable[[Script], None]] = []
+"""What is done when all statements of a text are read. A family of statements adds itself here."""

@@ -60,8 +60,10 @@ def _create(reader: TokenReader, span: Span) -> s.Statement:
         return _view(reader, span, replace)
     if reader.found("FUNCTION"):
         return _function(reader, span)
+    if reader.found("STANDING", "QUERY"):
+        return _standing(reader, span)
     if system or not reader.found("TABLE"):
-        raise reader.error("TABLE, VIEW or FUNCTION")
+        raise reader.error("TABLE, VIEW, FUNCTION or STANDING QUERY")
     return _table(reader, span)
 
 
@@ -76,6 +78,29 @@ def _view(reader: TokenReader, span: Span, replace: bool) -> s.Statement:
     _comment(reader)
     reader.expect("AS")
     return s.CreateView(*span, name, columns, reader.query(), exists, replace)
+
+
+_AFTER_QUERY = ("EVERY", "WHEN", "UNTIL", "INTO", "SNAPSHOT")
+
+
+def _standing(reader: TokenReader, span: Span) -> s.Statement:
+    from penstock.frontends.sql.standing.shapes import moment
+
+    name = reader.path("the name of a standing query")
+    reader.expect("AS")
+    inner = TokenReader(reader.text, reader.until(lambda word: word in _AFTER_QUERY))
+    if reader.word in ("EVERY", "WHEN", "SNAPSHOT"):
+        raise reader.error(
+            "UNTIL or INTO: EVERY, WHEN and WITH SNAPSHOT are not planned yet, results come as they change"
+        )
+    at, until = reader.offset, None
+    if reader.found("UNTIL"):
+        reader.found("TIMESTAMP")
+        until = moment(reader.text, reader.string("a moment in single quotes; conditions are not planned yet"), at)
+    if not reader.found("INTO"):
+        raise reader.error("INTO and the table for the results")
+    sink = reader.path("the name of a table")
+    return s.CreateStandingQuery(*span, name, inner.query(), sink, until)
 
 
 def _function(reader: TokenReader, span: Span) -> s.Statement:

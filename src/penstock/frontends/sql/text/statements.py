@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -77,6 +78,16 @@ class CreateFunction(Statement):
     name: str
     target: str
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateStandingQuery(Statement):
+    """CREATE STANDING QUERY name AS query [UNTIL moment] INTO table."""
+
+    name: str
+    query: Query
+    sink: str
+    until: datetime.datetime | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Standing queries: many queries of one shape as one plan, whose constants are rows."""

@@ -1,0 +1,68 @@
+"""Which queries a record is for: the constants of standing queries as rules, found by the values of the record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.graph.logic.broadcast import BroadcastProcess
+
+DROP = ("drop", "remove", "delete", "disable")
+"""What a change says of a query that is to end."""
+Constants = tuple[Any, ...]
+
+
+@dataclass
+class MatchQueries(BroadcastProcess):
+    """Each record with each query of a shape that may want it, and the query's constants.
+
+    Args:
+        shape: the number of the shape; queries of others are not kept.
+        event: the fields of the record.
+        equal: fields that must have the value of a constant, each with the number of the constant.
+        time: the field of the event time, by which queries end; empty where there is none.
+    """
+
+    shape: int
+    event: tuple[str, ...]
+    equal: tuple[tuple[str, int], ...] = ()
+    time: str = ""
+    _known: Any = field(default=None, repr=False, compare=False)
+    _index: dict[Constants, list[tuple[str, Constants, Any]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def on_rule(self, rule: Any) -> Any:
+        """The constants and the end of a query; nothing of one that was dropped, or has another shape now."""
+        if rule.op in DROP or rule.shape != self.shape:
+            return None
+        return (tuple(_value(text) for text in rule.constants), rule.until)
+
+    def on_event(self, row: Any, rules: Mapping[Any, Any]) -> Iterator[Any]:
+        """The record for each query whose equalities it meets, unless the query has ended."""
+        if self._known is not rules:
+            self._known, self._index = rules, self._indexed(rules)
+        values = tuple(getattr(row, name) for name in self.event)
+        for query, constants, until in self._index.get(tuple(getattr(row, name) for name, _ in self.equal), ()):
+            if until is None or self._is_before(row, until):
+                yield (*values, query, *constants)
+
+    def _indexed(self, rules: Mapping[Any, Any]) -> dict[Constants, list[tuple[str, Constants, Any]]]:
+        made: dict[Constants, list[tuple[str, Constants, Any]]] = {}
+        for query, (constants, until) in rules.items():
+            made.setdefault(tuple(constants[at] for _, at in self.equal), []).append((query, constants, until))
+        return made
+
+    def _is_before(self, row: Any, until: datetime.datetime) -> bool:
+        happened = getattr(row, self.time)
+        return happened is not None and happened < until
+
+
+def _value(text: str) -> Any:
+    """A constant from its text: a letter for its kind, and the value.
+
+    >>> _value("sx"), _value("i3"), _value("f1.5")
+    ('x', 3, 1.5)
+    """
+    kind, rest = text[0], text[1:]
+    return rest if kind == "s" else int(rest) if kind == "i" else float(rest)
