@@ -108,7 +108,6 @@ OTHER_NAMES: dict[str, str] = {
     "last_value": "last",
     "collect": "collect_list",
     "log": "ln",
-    "to_timestamp_ltz": "timestamp_millis",
     "element": "element_at",
     "array_size": "size",
 }

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from sqlglot import exp
 
 from penstock.errors import ExpressionError, SqlError
+from penstock.frontends.sql.expr import special as _special  # noqa: F401 - functions that are made of others
 from penstock.frontends.sql.expr.functions import FunctionContext, called
 from penstock.frontends.sql.expr.intervals import interval_of
 from penstock.frontends.sql.expr.scope import Scope

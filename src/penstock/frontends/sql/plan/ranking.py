@@ -11,7 +11,7 @@ from penstock.frontends.sql.expr.scope import PendingRank, Relation, VisibleColu
 from penstock.frontends.sql.expr.translate import Swap
 from penstock.frontends.sql.plan.conditions import conjuncts
 from penstock.frontends.sql.plan.context import Planning, fresh
-from penstock.frontends.sql.plan.projection import Item, items_of, name_of, projected, unique
+from penstock.frontends.sql.plan.projection import Item, items_of, name_of, projected, starred, unique
 from penstock.frontends.sql.text.source import Place
 from penstock.graph.compose import KeyedInput
 from penstock.graph.expr import Column, Expr, lit
@@ -85,10 +85,8 @@ def _pending(
 ) -> Relation:
     """The other columns of the select list, and a number that is still to be made."""
     translator, schema = planning.translator(relation, swap), planning.schema(relation.port)
-    rest = tree.copy()
     at = next((i for i, e in enumerate(tree.expressions) if _windows(e)), len(tree.expressions))
     plain = [e for e in tree.expressions if not _windows(e)]
-    rest.set("expressions", [])
     fake = exp.Select(expressions=plain) if plain else exp.Select(expressions=[exp.Star()])
     items = items_of(planning, fake, relation, lambda each: translator.checked(each, schema)[0])
     keys = [translator.checked(each, schema)[0] for each in window.args.get("partition_by") or ()]
@@ -100,7 +98,7 @@ def _pending(
     extra = [Item(n, window, e) for n, e in hidden.items()]
     made = projected(planning, relation, unique(items) + extra, window)
     visible = [c for c in made.columns if c.name not in hidden]
-    visible.insert(min(at, len(visible)), VisibleColumn("", name, name))
+    visible.insert(_position(planning, relation, tree, at), VisibleColumn("", name, name))
     bounds = relation.bounds
     clocks = frozenset(t.column for t in order if t.column.startswith("PROCTIME")) | made.clocks
     return replace(
@@ -110,6 +108,16 @@ def _pending(
         bounds=_followed(bounds, items, hidden),
         rank=PendingRank(name, partition, order, window),
     )
+
+
+def _position(planning: Planning, relation: Relation, tree: exp.Select, at: int) -> int:
+    """How many columns the select list has before an item, with `*` written out."""
+    stars = [e for e in tree.expressions[:at] if _is_star(e)]
+    return at - len(stars) + sum(len(starred(planning, relation, star)) for star in stars)
+
+
+def _is_star(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Star) or (isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star))
 
 
 def _followed(bounds: tuple[str, str] | None, items: list[Item], hidden: dict[str, Expr]) -> tuple[str, str] | None:

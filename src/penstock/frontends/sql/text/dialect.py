@@ -44,6 +44,7 @@ class Penstock(Dialect):
         """Every function stays a name with arguments: what it means is the planner's to say."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNC_TOKENS: ClassVar[set[TokenType]] = {*parsers.Parser.FUNC_TOKENS, TokenType.SESSION}
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
         FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             **{
