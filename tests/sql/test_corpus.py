@@ -59,6 +59,23 @@ SELECT id FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY 
 SELECT customer, s FROM (SELECT customer, s, row_number() OVER (ORDER BY s DESC, customer) AS rn FROM (SELECT customer, sum(price) AS s FROM orders GROUP BY customer) a) b WHERE rn <= 2
 SELECT id, ts FROM (SELECT *, row_number() OVER (PARTITION BY customer ORDER BY ts) AS rn FROM orders) t WHERE rn = 1
 SELECT 1 AS a, 'x' AS b
+SELECT id FROM orders WHERE customer NOT IN (SELECT name FROM people)
+SELECT name FROM people WHERE name NOT IN (SELECT customer FROM orders)
+SELECT id FROM orders WHERE amount NOT IN (SELECT paid FROM payments WHERE paid > 1000)
+SELECT customer FROM orders INTERSECT SELECT name FROM people
+SELECT customer FROM orders INTERSECT ALL SELECT name FROM people
+SELECT name FROM people EXCEPT SELECT customer FROM orders
+SELECT DISTINCT price FROM orders
+SELECT customer, amount, count(*) AS n FROM orders GROUP BY GROUPING SETS ((customer), (amount), ())
+SELECT customer, amount, sum(price) AS n FROM orders GROUP BY ROLLUP (customer, amount)
+SELECT customer, amount, sum(price) AS n, grouping(customer) AS g FROM orders GROUP BY CUBE (customer, amount)
+SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY ts) AS s FROM orders
+SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s, lag(amount) OVER (PARTITION BY customer ORDER BY ts) AS p FROM orders
+SELECT id, count(*) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) AS s FROM orders
+SELECT id, avg(price) OVER w AS a FROM orders WINDOW w AS (PARTITION BY amount ORDER BY ts)
+SELECT id, rank() OVER (PARTITION BY customer ORDER BY price) AS r FROM orders QUALIFY r = 1
+SELECT id, row_number() OVER (PARTITION BY customer ORDER BY price, id) AS n FROM orders
+SELECT id, n FROM (SELECT id, row_number() OVER (PARTITION BY customer ORDER BY price, id) AS n FROM orders) t
 SELECT a + 1 AS c, b FROM (VALUES (1, 'x'), (2, 'y')) AS v(a, b)
 SELECT o.id FROM orders o JOIN payments y ON o.id = y.order_id AND y.ts BETWEEN o.ts AND o.ts + INTERVAL '10' SECOND
 SELECT o.id, y.paid FROM orders o LEFT JOIN payments y ON o.id = y.order_id AND y.ts BETWEEN o.ts AND o.ts + INTERVAL '10' SECOND

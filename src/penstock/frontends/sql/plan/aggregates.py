@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,15 +19,19 @@ from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import RECIPES
 from penstock.graph.aggregates.calls import AggregateCall, is_aggregate
 from penstock.graph.compose import KeyedInput, add_total
-from penstock.graph.expr import AGGREGATES, Call, Column, Expr, columns_of, lit
+from penstock.graph.expr import AGGREGATES, Call, Cast, Column, Expr, columns_of, lit
 from penstock.graph.expr.rewrite import each_of, rewritten
 from penstock.graph.nodes import AggregateBy, Port, Select, Where, Window, Windows
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.relational.assigned import BOUNDS, WINDOW_TIME
 from penstock.graph.nodes.window import EVENT, PROCESSING, WINDOW_END, WINDOW_START
+from penstock.graph.relational.sets import GroupingSets, add_grouping_sets
 from penstock.graph.relational.windows import add_window_totals
 from penstock.graph.schema import Schema
 from penstock.graph.windows import SessionWindow
+
+GROUPING_ID = "grouping_id"
+"""The field that says which keys a row of several grouping sets is not grouped by."""
 
 
 def is_aggregate_name(name: str) -> bool:
@@ -99,9 +102,7 @@ class Grouping:
 
 def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> Relation:
     """A SELECT with GROUP BY or aggregates."""
-    groups = group_keys(planning, tree)
-    if any(isinstance(g, exp.GroupingSets | exp.Rollup | exp.Cube) for g in groups):
-        return GROUPING_SETS[0](planning, tree, relation)
+    groups, sets = grouping_sets(planning, tree, group_keys(planning, tree))
     windows = [each for each in groups if is_group_window(each)]
     if len(windows) > 1:
         raise planning.text.error(windows[1], "expected one window in GROUP BY")
@@ -111,7 +112,9 @@ def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> 
     swap = _window_parts(planning, windows, scalars)
     if relation.window is not None and not windows and not _groups_by_window(planning, relation, groups):
         relation = settled(planning, relation, tree)
-    return _Aggregate(planning, tree, relation, swap).planned([g for g in groups if not is_group_window(g)])
+    if sets and relation.window is not None:
+        raise planning.text.error(tree.args["group"], "GROUPING SETS, ROLLUP and CUBE do not go with windows")
+    return _Aggregate(planning, tree, relation, swap, sets).planned([g for g in groups if not is_group_window(g)])
 
 
 def _groups_by_window(planning: Planning, relation: Relation, groups: list[exp.Expr]) -> bool:
@@ -146,12 +149,16 @@ class _Aggregate:
     tree: exp.Select
     relation: Relation
     swap: Swap
+    sets: tuple[tuple[exp.Expr, ...], ...] = ()
+    """The sets of keys of GROUPING SETS, where there are several."""
 
     def planned(self, groups: list[exp.Expr]) -> Relation:
         """The steps: keys, aggregates, HAVING, and the select list."""
         planning, tree = self.planning, self.tree
         grouping = self.grouping(groups)
         translator = planning.translator(self.relation, self.swap)
+        if self.sets:
+            translator = planning.translator(self.relation, self._with_grouping(grouping))
         items = items_of(planning, tree, self.relation, translator.expr)
         having = tree.args.get("having")
         for item in items:
@@ -173,6 +180,28 @@ class _Aggregate:
             for item, made in zip(items, over, strict=True)
         ]
         return projected(planning, grouped, made_items, tree)
+
+    def _with_grouping(self, grouping: Grouping) -> Swap:
+        """GROUPING(a, b) and GROUPING_ID(a, b): a bit for each key that a row is not grouped by."""
+        keys = list(grouping.keys)
+        grouping.given[GROUPING_ID] = Column(GROUPING_ID)
+        plain = self.planning.translator(self.relation, self.swap)
+
+        def swap(tree: exp.Expr) -> Expr | None:
+            if not isinstance(tree, exp.Anonymous) or str(tree.this).upper() not in ("GROUPING", "GROUPING_ID"):
+                return self.swap(tree)
+            made: Expr = lit(0)
+            for each in tree.expressions:
+                name = grouping.key_named(plain.expr(each))
+                if name is None:
+                    raise self.planning.text.error(each, "expected a key of GROUP BY in GROUPING")
+                bit = Call(
+                    "%", (Call("div", (Column(GROUPING_ID), lit(1 << (len(keys) - 1 - keys.index(name))))), lit(2))
+                )
+                made = Call("+", (Call("*", (made, lit(2))), bit))
+            return Cast(made, t.BIGINT)
+
+        return swap
 
     def schema(self) -> Schema:
         """The fields that aggregates may read, those of windows among them."""
@@ -228,11 +257,25 @@ class _Aggregate:
             name = planning.step("total")
             return planning.adding(lambda: add_total(planning.builder, name, port, written), self.tree)
         port = _keyed(planning, port, grouping, calls, self.tree)
+        if self.sets:
+            return self._by_sets(port, grouping, written)
         if self.is_windowed(grouping):
             name, keyed = planning.step("group"), KeyedInput(port, tuple(grouping.keys))
             return planning.adding(lambda: add_window_totals(planning.builder, name, keyed, written), self.tree)
         return planning.add(
             AggregateBy(planning.step("group"), (port,), tuple(grouping.keys), calls=written), self.tree
+        )
+
+    def _by_sets(self, port: Port, grouping: Grouping, calls: tuple[AggregateCall, ...]) -> Port:
+        """Aggregates by several sets of keys at once."""
+        planning = self.planning
+        translator = planning.translator(self.relation, self.swap)
+        fields = tuple(grouping.keys)
+        named = tuple(tuple(grouping.key_named(translator.expr(e)) or "" for e in each) for each in self.sets)
+        name = planning.step("group")
+        groups = GroupingSets(fields, named)
+        return planning.adding(
+            lambda: add_grouping_sets(planning.builder, name, port, groups, calls, GROUPING_ID), self.tree
         )
 
     def _windowed(
@@ -290,6 +333,46 @@ def group_keys(planning: Planning, tree: exp.Select) -> list[exp.Expr]:
     return made
 
 
+def grouping_sets(
+    planning: Planning, tree: exp.Select, groups: list[exp.Expr]
+) -> tuple[list[exp.Expr], tuple[tuple[exp.Expr, ...], ...]]:
+    """All keys of GROUP BY, and the sets of them where there are GROUPING SETS, ROLLUP or CUBE."""
+    if not any(isinstance(g, exp.GroupingSets | exp.Rollup | exp.Cube) for g in groups):
+        return groups, ()
+    sets: list[tuple[exp.Expr, ...]] = [()]
+    for each in groups:
+        sets = [(*one, *other) for one in sets for other in _sets_of(each)]
+        if len(sets) > MOST_SETS:
+            raise planning.text.error(tree.args["group"], f"expected at most {MOST_SETS} grouping sets, got more")
+    keys: list[exp.Expr] = []
+    for one in sets:
+        keys += [key for key in one if not any(key == known for known in keys)]
+    return keys, tuple(sets)
+
+
+MOST_SETS = 128
+"""As many grouping sets as a query may have: every row is counted once for each."""
+
+
+def _sets_of(tree: exp.Expr) -> list[tuple[exp.Expr, ...]]:
+    """The sets that one item of GROUP BY stands for."""
+    if isinstance(tree, exp.GroupingSets):
+        return [one for each in tree.expressions for one in _sets_of(each)]
+    parts = [_members(each) for each in tree.expressions] if isinstance(tree, exp.Rollup | exp.Cube) else []
+    if isinstance(tree, exp.Rollup):
+        return [tuple(k for part in parts[:n] for k in part) for n in range(len(parts), -1, -1)]
+    if isinstance(tree, exp.Cube):
+        picks = range(2 ** min(len(parts), 8) - 1, -1, -1)
+        return [tuple(k for at, part in enumerate(parts) if pick >> at & 1 for k in part) for pick in picks]
+    return [_members(tree)]
+
+
+def _members(tree: exp.Expr) -> tuple[exp.Expr, ...]:
+    if isinstance(tree, exp.Tuple):
+        return tuple(tree.expressions)
+    return (tree.this,) if isinstance(tree, exp.Paren) else (tree,)
+
+
 def _at_position(planning: Planning, tree: exp.Select, each: exp.Literal) -> Any:
     try:
         found = tree.expressions[int(str(each.this)) - 1]
@@ -338,11 +421,3 @@ def _keyed(planning: Planning, port: Port, grouping: Grouping, calls: dict[str, 
                 place, f"{name!r} is both a key and a column that an aggregate reads; rename the key"
             )
     return planning.add(Select(planning.step("keys"), (port,), tuple(columns.items())), place)
-
-
-def _no_sets(planning: Planning, tree: exp.Select, relation: Relation) -> Relation:
-    raise planning.text.error(tree.args["group"], "GROUPING SETS, ROLLUP and CUBE are not planned yet")
-
-
-GROUPING_SETS: list[Callable[[Planning, exp.Select, Relation], Relation]] = [_no_sets]
-"""How GROUPING SETS, ROLLUP and CUBE are planned: the first counts. A family puts its own in front."""

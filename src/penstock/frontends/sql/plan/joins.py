@@ -58,9 +58,9 @@ def joined(planning: Planning, left: Relation, part: JoinPart, ttl: int | None) 
     """Two relations joined."""
     left, right = settled(planning, left, part.tree), settled(planning, part.right, part.tree)
     left, right, conditions = _filtered_sides(planning, left, right, part)
-    right = _apart(planning, left, right, part.tree)
+    right = apart(planning, left, right, part.tree)
     both = replace(left, columns=left.columns + right.columns, times=left.times | right.times)
-    pairs, rest = _pairs(planning, left, right, both, conditions)
+    pairs, rest = pairs_of(planning, left, right, both, conditions)
     return _Pairing(planning, part, left, right, both, pairs, rest, ttl).planned()
 
 
@@ -86,7 +86,7 @@ def narrowed(planning: Planning, relation: Relation, condition: exp.Expr) -> Rel
     return relation.at(planning.add(Where(planning.step("where"), (relation.port,), made), condition))
 
 
-def _apart(planning: Planning, left: Relation, right: Relation, place: exp.Expr) -> Relation:
+def apart(planning: Planning, left: Relation, right: Relation, place: exp.Expr) -> Relation:
     """The right side under names of fields that the left side does not have."""
     taken = list(planning.schema(left.port).names)
     have = planning.schema(right.port).names
@@ -99,7 +99,7 @@ def _apart(planning: Planning, left: Relation, right: Relation, place: exp.Expr)
     return right.renamed(planning.add(Select(planning.step("right"), (right.port,), columns), place), moved)
 
 
-def _pairs(
+def pairs_of(
     planning: Planning, left: Relation, right: Relation, both: Relation, conditions: list[exp.Expr]
 ) -> tuple[list[tuple[Expr, Expr]], list[tuple[exp.Expr, Expr]]]:
     """The keys of both sides that must be equal, and the conditions that are left."""
@@ -184,11 +184,7 @@ class _Pairing:
         return all(pair in found for pair in wanted)
 
     def _keys(self) -> tuple[JoinKeys, JoinKeys]:
-        pairs = self.pairs or [(lit(0), lit(0))]
-        name = self.planning.step("join")
-        ours = JoinKeys(name, "left-key", self.left.port, tuple(map(_written, (a for a, _ in pairs))))
-        theirs = JoinKeys(name, "right-key", self.right.port, tuple(map(_written, (b for _, b in pairs))))
-        return ours.resolved(self.planning.builder), theirs.resolved(self.planning.builder)
+        return keys_of(self.planning, self.left, self.right, self.pairs)
 
     def _condition(self, left_out: tuple[exp.Expr, ...] = ()) -> Expr | None:
         made = [e for tree, e in self.rest if not any(tree is each for each in left_out)]
@@ -256,6 +252,17 @@ class _Pairing:
         columns = tuple(c for c in self.both.columns if c.field in names)
         bounds = self.left.bounds if self.left.bounds and set(self.left.bounds) <= names else None
         return Relation(port, columns, times=frozenset(self.both.times & names), bounds=bounds)
+
+
+def keys_of(
+    planning: Planning, left: Relation, right: Relation, pairs: list[tuple[Expr, Expr]]
+) -> tuple[JoinKeys, JoinKeys]:
+    """The keys of both sides as fields; without any, all rows meet."""
+    wanted = pairs or [(lit(0), lit(0))]
+    name = planning.step("join")
+    ours = JoinKeys(name, "left-key", left.port, tuple(_written(a) for a, _ in wanted))
+    theirs = JoinKeys(name, "right-key", right.port, tuple(_written(b) for _, b in wanted))
+    return ours.resolved(planning.builder), theirs.resolved(planning.builder)
 
 
 def _written(key: Expr) -> str | Expr:

@@ -10,10 +10,10 @@ from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.projection import exact
 from penstock.graph import types as t
-from penstock.graph.expr import Cast, Column, Expr, lit
-from penstock.graph.nodes import Distinct, Port, Select, Sort, Top, Where
-from penstock.graph.nodes.base import is_plain
+from penstock.graph.expr import Column, Expr, lit
+from penstock.graph.nodes import Port, Select, Sort, Top, Where
 from penstock.graph.order import Term
+from penstock.graph.relational.sets import add_distinct_rows
 
 
 def plan_tail(planning: Planning, tree: exp.Expr, relation: Relation) -> Relation:
@@ -29,27 +29,11 @@ def plan_tail(planning: Planning, tree: exp.Expr, relation: Relation) -> Relatio
 
 
 def without_doubles(planning: Planning, relation: Relation, place: exp.Expr) -> Relation:
-    """Each row once. What is no plain value is compared as text."""
+    """Each row once."""
     relation = exact(planning, relation, place)
-    schema = planning.schema(relation.port)
-    keys: list[str] = []
-    added: list[tuple[str, Expr]] = []
-    for field in schema.fields:
-        if is_plain(field):
-            keys.append(field.name)
-        elif isinstance(field.type, t.Map | t.Array | t.Struct):
-            raise planning.text.error(
-                place, f"expected plain values in DISTINCT, got {field.name!r}, which is {field.type}"
-            )
-        else:
-            keys.append(fresh(f"{field.name}_text", [*schema.names, *keys]))
-            added.append((keys[-1], Cast(Column(field.name), t.STRING)))
-    port = relation.port
-    if added:
-        columns = (*((n, Column(n)) for n in schema.names), *added)
-        port = planning.add(Select(planning.step("texts"), (port,), columns), place)
-    made = relation.at(planning.add(Distinct(planning.step("distinct"), (port,), tuple(keys)), place))
-    return replace(made, bounds=relation.bounds, times=relation.times)
+    name = planning.step("distinct")
+    port = planning.adding(lambda: add_distinct_rows(planning.builder, name, relation.port), place)
+    return relation.at(port)
 
 
 def plan_order(planning: Planning, tree: exp.Expr, relation: Relation) -> Relation:

@@ -1,4 +1,4 @@
-"""UNION, and VALUES."""
+"""UNION, INTERSECT, EXCEPT, and VALUES."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from penstock.graph import types as t
 from penstock.graph.expr import Call, Cast, Column, GetField, lit
 from penstock.graph.expr.coerce import common_of
 from penstock.graph.nodes import Explode, Port, Select, Union
+from penstock.graph.relational.sets import add_set_operation
 
 
 def _union(planning: Planning, tree: exp.Union) -> Relation:
@@ -27,6 +28,19 @@ def _union(planning: Planning, tree: exp.Union) -> Relation:
     if tree.args.get("distinct"):
         made = without_doubles(planning, made, tree)
     return plan_order(planning, tree, made)
+
+
+def _compared(planning: Planning, tree: exp.Intersect | exp.Except) -> Relation:
+    """INTERSECT and EXCEPT, with and without ALL."""
+    places = [tree.this, tree.expression]
+    parts = [plan_query(planning.inside(f"{planning.prefix}.{at}"), each) for at, each in enumerate(places, 1)]
+    left, right = aligned(planning, parts, places)
+    operation = "intersect" if isinstance(tree, exp.Intersect) else "except"
+    name, every = planning.step(operation), not tree.args.get("distinct")
+    port = planning.adding(
+        lambda: add_set_operation(planning.builder, name, left.port, right.port, operation, every=every), tree
+    )
+    return plan_order(planning, tree, Relation(port, left.columns))
 
 
 def _branches(tree: exp.Union) -> list[exp.Expr]:
@@ -143,6 +157,8 @@ def _cast(typed: tuple[object, t.DataType], kind: t.DataType) -> Cast:
 
 
 QUERIES[exp.Union] = _union
+QUERIES[exp.Intersect] = _compared
+QUERIES[exp.Except] = _compared
 QUERIES[exp.Values] = _values
 RELATIONS[exp.Values] = _values
 

@@ -18,14 +18,3 @@ SPECIAL_JOINS: list[tuple[Callable[[exp.Join], bool], SpecialJoin]] = []
 def special_join(tree: exp.Join) -> SpecialJoin | None:
     """The plan of a join that has one of its own."""
     return next((plan for test, plan in SPECIAL_JOINS if test(tree)), None)
-
-
-def _is_temporal(tree: exp.Join) -> bool:
-    return isinstance(tree.this, exp.Table) and tree.this.args.get("version") is not None
-
-
-def _temporal(planning: Planning, left: Relation, tree: exp.Join) -> Relation:
-    raise planning.text.error(tree, "joins with FOR SYSTEM_TIME AS OF are not planned yet")
-
-
-SPECIAL_JOINS.append((_is_temporal, _temporal))

@@ -8,9 +8,7 @@ from typing import Any
 
 from penstock.errors import PenstockError, SqlError, nearest
 from penstock.frontends.sql.catalog.catalog import StreamTable, Table, View
-from penstock.frontends.sql.plan import match_recognize as _match  # noqa: F401 - each family says how it is planned
-from penstock.frontends.sql.plan import select as _select  # noqa: F401
-from penstock.frontends.sql.plan import set_operations as _sets  # noqa: F401 - the same
+from penstock.frontends.sql.plan import families as _families  # noqa: F401 - each family says how it is planned
 from penstock.frontends.sql.plan.context import Planning, Session
 from penstock.frontends.sql.plan.projection import exact
 from penstock.frontends.sql.plan.query import plan_query

@@ -9,10 +9,14 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.scope import Relation, Scope, VisibleColumn
 from penstock.frontends.sql.expr.translate import Swap
 from penstock.frontends.sql.plan.conditions import columns_in, conjuncts, holds_query
-from penstock.frontends.sql.plan.context import Planning
-from penstock.frontends.sql.plan.joins import JoinPart, joined, narrowed
+from penstock.frontends.sql.plan.context import Planning, fresh
+from penstock.frontends.sql.plan.joins import JoinPart, joined
+from penstock.frontends.sql.plan.projection import exact
 from penstock.frontends.sql.plan.query import plan_query
-from penstock.graph.expr import Call, Column, Expr, lit
+from penstock.graph.expr import Call, Cast, Column, Expr, lit
+from penstock.graph.expr.coerce import common_type
+from penstock.graph.nodes import Select, Where
+from penstock.graph.relational.sets import add_not_in
 
 _INNER = "$"
 """How the names of the tables of a subquery begin while its conditions are asked in the query around it."""
@@ -30,8 +34,6 @@ def plan_condition(planning: Planning, relation: Relation, tree: exp.Expr) -> Re
         return _member(planning, relation, inner, negated)
     relation, swap = with_scalars(planning, relation, [tree])
     made, _ = planning.translator(relation, swap).checked(tree, planning.schema(relation.port))
-    from penstock.graph.nodes import Where
-
     return relation.at(planning.add(Where(planning.step("where"), (relation.port,), made), tree))
 
 
@@ -41,6 +43,10 @@ def _member(planning: Planning, relation: Relation, tree: exp.In, negated: bool)
     while isinstance(query, exp.Subquery | exp.Paren):
         query = query.this
     given = tree.this.expressions if isinstance(tree.this, exp.Tuple) else [_bare(tree.this)]
+    if negated and len(given) == 1:
+        found = _not_in(planning, relation, given[0], query, tree)
+        if found is not None:
+            return found
     if _is_plain(query):
         wanted = query.expressions
         if len(wanted) == len(given) and not any(_is_star(each) for each in wanted):
@@ -57,6 +63,39 @@ def _member(planning: Planning, relation: Relation, tree: exp.In, negated: bool)
         for mine, c in zip(given, right.columns, strict=True)
     )
     return _semi(planning, relation, right, conditions, negated, tree)
+
+
+def _not_in(
+    planning: Planning, relation: Relation, value: exp.Expr, query: exp.Expr, place: exp.Expr
+) -> Relation | None:
+    """X NOT IN (subquery), with what SQL says of nulls; None where the subquery reads the query around it."""
+    if _is_plain(query) and _outside(planning, relation, query):
+        return None
+    inner = exact(planning, plan_query(planning.inside(f"{planning.prefix}.in"), query), place)
+    if len(inner.columns) != 1:
+        raise planning.text.error(place, f"expected one column in the subquery of NOT IN, got {len(inner.columns)}")
+    schema = planning.schema(relation.port)
+    made, kind = planning.translator(relation).checked(value, schema)
+    theirs = planning.schema(inner.port).fields[0]
+    common = kind if str(kind) == str(theirs.type) else common_type(kind, theirs.type)
+    if common is None:
+        raise planning.text.error(place, f"expected two values of one type, got {kind} and {theirs.type}; CAST one")
+    key, member = fresh("value", schema.names), theirs.name
+    columns = (*((n, Column(n)) for n in schema.names), (key, Cast(made, common)))
+    port = planning.add(Select(planning.step("value"), (relation.port,), columns), place)
+    values = planning.add(
+        Select(planning.step("member"), (inner.port,), ((member, Cast(Column(member), common)),)), place
+    )
+    name = planning.step("not-in")
+    found = planning.adding(lambda: add_not_in(planning.builder, name, port, key, values, member), place)
+    return relation.at(found)
+
+
+def _outside(planning: Planning, relation: Relation, query: exp.Expr) -> bool:
+    """Whether a subquery reads columns of the query around it."""
+    assert isinstance(query, exp.Select)
+    known, where = _tables(planning, query), query.args.get("where")
+    return any(_reads_outer(planning, known, relation, c) for c in conjuncts(where.this if where else None))
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
@@ -258,6 +297,3 @@ def _tables(planning: Planning, query: exp.Select) -> Relation:
         if isinstance(join.this, exp.Table | exp.Subquery):
             columns += plan_relation(planning, join.this).columns
     return replace(first, columns=columns)
-
-
-__all__ = ["narrowed", "plan_condition", "with_scalars"]
