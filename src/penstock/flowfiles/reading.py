@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.errors import FlowError, NameTaken, PenstockError, nearest
+from penstock.errors import NameTaken, PenstockError, nearest
 from penstock.flowfiles import vocabulary as v
 from penstock.flowfiles.references import is_reference, referenced
 from penstock.flowfiles.yaml_text import Place
@@ -294,13 +294,11 @@ def _function(name: str) -> Callable[..., Any]:
 
 @contextmanager
 def _placed(place: Place) -> Iterator[None]:
-    """An error of what is called gets the file, the line and the column; one that has them stays."""
+    """As `Place.naming`, for errors of Python's own too: a class of the user's may raise them."""
     try:
-        yield
-    except PenstockError as error:
-        if str(error).startswith(f"{place.file}: line "):
-            raise
-        kind = type(error) if isinstance(error, FlowError) else FlowError
-        raise place.error(str(error), kind) from error
+        with place.naming():
+            yield
     except (TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, PenstockError):
+            raise
         raise place.error(f"{type(error).__name__}: {error}") from error

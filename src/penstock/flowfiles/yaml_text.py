@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from penstock.errors import FlowError, nearest
+from penstock.errors import FlowError, PenstockError, nearest
 
 MOST_BYTES = 4 * 1024 * 1024
 MOST_DEPTH = 64
@@ -69,6 +70,16 @@ class Place:
     def shape(self) -> str:
         """What it is, for messages."""
         return repr(self.node.value) if isinstance(self.node, yaml.ScalarNode) else _SHAPES[type(self.node)]
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """An error of what is called inside gets the file, the line and the column; one that has them stays."""
+        try:
+            yield
+        except PenstockError as error:
+            if str(error).startswith(f"{self.file}: line "):
+                raise
+            raise self.error(str(error), type(error) if isinstance(error, FlowError) else FlowError) from error
 
     def at(self, node: yaml.Node) -> Place:
         """Another value of the same file."""
@@ -197,18 +208,22 @@ def read_yaml(text: str, file: str, *, lenient: bool = False) -> Place:
 
 def read_file(path: Path, *, lenient: bool = False) -> Place:
     """The root of a YAML file."""
+    return read_yaml(read_text(path), str(path), lenient=lenient)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that is not too large."""
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise FlowError(f"{path}: expected at most {MOST_BYTES:,} bytes, got {size:,}")
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise FlowError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise FlowError(
             f"{path}: expected UTF-8, got the byte {error.object[error.start]:#x} at {error.start}"
         ) from None
-    return read_yaml(text, str(path), lenient=lenient)
 
 
 def _check_depth(text: str, file: str) -> None:

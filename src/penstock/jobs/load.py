@@ -47,10 +47,10 @@ class LoadedFlow:
         return self.path.parent if self.path is not None else Path.cwd()
 
 
-def load_flow(target: str) -> LoadedFlow:
+def load_flow(target: str, properties: Mapping[str, str] | None = None) -> LoadedFlow:
     """The flow that `FILE.py[:name]`, `package.module[:name]`, `FILE.yaml` or `FILE.sql` stands for."""
     if target.endswith(SUFFIXES):
-        return _yaml_flow(Path(target))
+        return _yaml_flow(Path(target), properties)
     where, name = _split(target)
     if where.endswith(".sql"):
         return _sql_file(Path(where), name)
@@ -63,10 +63,10 @@ def load_flow(target: str) -> LoadedFlow:
     return LoadedFlow(graph, module.__name__, Path(file).absolute() if file else None, flow)
 
 
-def _yaml_flow(path: Path) -> LoadedFlow:
+def _yaml_flow(path: Path, properties: Mapping[str, str] | None) -> LoadedFlow:
     if not path.is_file():
         raise FlowError(f"there is no file {path}{_files_near(path, '*.y*ml')}")
-    flow = flow_file(path)
+    flow = flow_file(path, properties)
     return LoadedFlow(flow.graph, "", path.absolute(), flow)
 
 

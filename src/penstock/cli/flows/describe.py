@@ -14,6 +14,7 @@ from rich.text import Text
 from penstock.cli.output.failure import handled
 from penstock.compiler.describe import describe as described_flow
 from penstock.errors import SetupError
+from penstock.flowfiles.load import filtered
 from penstock.graph.picture.describe import Description
 from penstock.graph.picture.draw import as_svg
 from penstock.graph.picture.text import as_text
@@ -42,11 +43,14 @@ def describe(
         typer.Option("--svg", metavar="FILE", help="Draw it into a file; - is standard output.", show_default=False),
     ] = "",
     batch: Annotated[bool, typer.Option("--batch", help="As it runs over bounded data; without it, live.")] = False,
+    properties: Annotated[
+        str, typer.Option("--filter", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
+    ] = "",
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
     """Show what a flow will do: its steps and their schemas, what stays native, what runs in Python, what shuffles."""
     with handled(debug=debug):
-        made = described_flow(load_flow(target).graph, live=not batch)
+        made = described_flow(load_flow(target, filtered(properties)).graph, live=not batch)
         if svg:
             write(svg, as_svg(made))
         if as_json:

@@ -13,6 +13,7 @@ from penstock.cli.output.display import Display, Extra, Progress, display_for
 from penstock.cli.output.failure import handled
 from penstock.cli.output.progress import Tally
 from penstock.errors import OptionError, PenstockError
+from penstock.flowfiles.load import filtered
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.launch import Watchers
@@ -41,6 +42,9 @@ def run(
     ],
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
+    properties: Annotated[
+        str, option("--filter", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
+    ] = "",
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
     **options: object,
 ) -> None:
@@ -48,7 +52,7 @@ def run(
     with handled(debug=debug, as_json=bool(options["json_logs"])):
         screen = Screen("none" if quiet else checked_progress(progress))
         use_py_files(RunSpec.of(**options).py_files)
-        flow = load_flow(target)
+        flow = load_flow(target, filtered(properties))
         spec = RunSpec.of(**_with_own(flow, options))
         configure_logs(spec)
         watched(flow, spec, screen)
