@@ -116,7 +116,7 @@ def test_every_function_of_a_file_remembers_how_it_was_called() -> None:
 
 def test_methods_that_make_no_step_are_known() -> None:
     """A method that a file does not know of must be a view, a setting, or one of these."""
-    others = {"side", "key_by", "window", "over", "on_error", "parallelism", *v.UNNAMED}
+    others = {"side", *v.VIEWS, "on_error", "parallelism", *v.UNNAMED}
     for owner in v.OWNERS:
         methods = {
             n for n in dir(owner) if not n.startswith("_") and inspect.isfunction(inspect.getattr_static(owner, n))
@@ -267,6 +267,7 @@ def test_export_keeps_settings_and_rows() -> None:
     flow = ps.Flow("f", on_error=ps.retry(3, "1s", then="skip"), delivery="at_least_once")
     rows = flow.source("rows", ps.items([("a", 1.5, None), ("no", 2.0, "x: y")], "k string, x double, t string"))
     rows.map("same", upper, "word string").on_error("dead_letter").sink("out", ps.console(rows=2))
+    rows.key_by("k").over("x desc", rows=(1, 1)).aggregate("around", total="sum(x)").sink("seen", ps.console())
     rows.key_by("k", first="substring(k, 1, 1)").count("n").parallelism(8).sink("totals", ps.console())
     again = read_flow(read_yaml(write_flow(flow), "again.yaml"))
     assert again.graph.node("same").on_error == flow.graph.node("same").on_error

@@ -59,7 +59,7 @@ def flow_file(path: str | Path, properties: Mapping[str, str] | None = None) -> 
 
 
 def filtered(path: str) -> dict[str, str] | None:
-    """The properties of a file, as `--filter` names it."""
+    """The properties of a file, as `--properties` names it."""
     from penstock.flowfiles.substitution import properties_of
 
     return properties_of(Path(path)) if path else None

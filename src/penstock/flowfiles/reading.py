@@ -192,7 +192,8 @@ class _FlowReader:
         if place.is_mapping:
             return self._mapping(place, parameter)
         if place.is_list:
-            return [self._inner(each, words) for each in place.items()]
+            made = [self._inner(each, words) for each in place.items()]
+            return tuple(made) if words & {"Rows", "Around"} else made
         return self._scalar(place, parameter)
 
     def _inner(self, place: Place, words: frozenset[str]) -> Any:

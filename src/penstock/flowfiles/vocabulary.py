@@ -20,15 +20,16 @@ from penstock.errors import FlowError, nearest
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.naming import is_step
+from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.streams.windows import WindowedStream
 
-OWNERS = (Flow, Stream, KeyedStream, WindowedStream)
+OWNERS = (Flow, Stream, KeyedStream, WindowedStream, OverStream)
 UNNAMED = ("feed", "bootstrap")
 """Methods of a flow that say something without making a step."""
 SETTINGS = ("on_error", "parallelism")
 """What is said of a step after it."""
-VIEWS = ("key_by", "window")
+VIEWS = ("key_by", "window", "over")
 """How a step looks at the stream that it reads."""
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 PLAIN, EXPR, REFERENCE, STREAM = "plain", "expr", "reference", "stream"
@@ -36,7 +37,7 @@ _PATTERNS = ("Pattern", "OperatorPattern", "SelectedPattern")
 _EARLY = ("EveryInterval", "EveryRecords")
 _WINDOWS = ("TimeWindow", "CumulatingWindow", "SessionWindow", "CountWindow", "GlobalWindow")
 MEANINGS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(["str", "int", "bool", "float", "None", "Any", "V", "dict", "Span", "Duration", "TimeOption", "Within", "Path", "datetime", "Position", "Types"], (PLAIN,)),
+    **dict.fromkeys(["str", "int", "bool", "float", "None", "Any", "V", "dict", "Span", "Duration", "TimeOption", "Within", "Rows", "Around", "Path", "datetime", "Position", "Types"], (PLAIN,)),
     **dict.fromkeys(["tuple", "list", "Sequence", "Iterable", "Mapping"], (PLAIN,)),
     **dict.fromkeys(["Callable", "type", "ProcessLogic", "AsyncFunction", "BroadcastProcess"], (REFERENCE,)),
     **dict.fromkeys(["Expr"], (EXPR,)),

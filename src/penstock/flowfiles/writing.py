@@ -36,6 +36,7 @@ from penstock.frontends.streams.naming import StepCall
 from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.streams.windows import WindowedStream
+from penstock.graph.compose import KeyedInput
 from penstock.graph.duration import shown
 from penstock.graph.endpoints.secrets import Secret
 from penstock.graph.expr import Expr
@@ -123,12 +124,16 @@ class _FlowWriter:
         if isinstance(receiver, WindowedStream):
             return self._receiver(receiver.keyed) | {"window": self._windows(receiver.windows)}
         if isinstance(receiver, OverStream):
-            raise self._error(
-                "rows seen over their neighbours (over) cannot be written in a flow file; write the flow in Python or SQL"
-            )
+            keys = {"key_by": self._keys(receiver.keyed)} if receiver.keyed.keys else {}
+            return self._receiver(receiver.source) | keys | {"over": self._over(receiver)}
         return {}
 
-    def _keys(self, keyed: KeyedStream) -> Any:
+    def _over(self, over: OverStream) -> Any:
+        given = {"by": ", ".join(map(str, over.by)), "rows": over.rows, "within": over.within}
+        given["order"] = "arrival" if over.arrival else None
+        return {k: self.value(v, frozenset()) for k, v in given.items() if v not in (None, "")} or None
+
+    def _keys(self, keyed: KeyedStream | KeyedInput) -> Any:
         named = {name: self._expression(expr, _TEXT_IS_EXPRESSION) for name, expr in keyed.computed}
         fields = [k for k in keyed.keys if k not in named]
         if named:

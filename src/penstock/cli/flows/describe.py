@@ -44,7 +44,7 @@ def describe(
     ] = "",
     batch: Annotated[bool, typer.Option("--batch", help="As it runs over bounded data; without it, live.")] = False,
     properties: Annotated[
-        str, typer.Option("--filter", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
+        str, typer.Option("--properties", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
     ] = "",
     debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:

@@ -43,7 +43,7 @@ def run(
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
     properties: Annotated[
-        str, option("--filter", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
+        str, option("--properties", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
     ] = "",
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
     **options: object,
