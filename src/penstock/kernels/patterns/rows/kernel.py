@@ -158,11 +158,17 @@ class MatchRowsKernel(BufferKernel):
         elif self._timers.of(key):
             self._timers.delete(key, EVENT)
         left, dropped = self.search.left_of(progress)
-        kept = _listed(rows.batch.slice(span.start + dropped, len(span) - dropped))
+        kept = self._left(key, rows, span, dropped)
         if kept or left.before or left.matches:
             self.state.put(key, (kept, left.start, left.before, left.matches, left.matched))
         elif self.state.get(key) is not None:
             self.state.delete(key)
+
+    def _left(self, key: Key, rows: KeyedRows, span: range, dropped: int) -> list[dict[str, Any]]:
+        """The rows of a key that are kept on, those that were kept before as they are: event time has passed them, so they come first."""
+        before = (self.state.get(key) or ((),))[0] or []
+        begin = max(len(before), dropped)
+        return [*before[dropped:], *_listed(rows.batch.slice(span.start + begin, len(span) - begin))]
 
     def _due_at(self, start: int, now: Now) -> int:
         """When the time of a match that starts at some time is up, if that is to come."""
