@@ -1,5 +1,5 @@
 """All families of queries: each says, when it is imported, how its part of a query is planned. One more is a name here."""
 
-from penstock.frontends.sql.plan import match_recognize, over, select, set_operations, temporal
+from penstock.frontends.sql.plan import cql, match_recognize, over, select, set_operations, temporal
 
-__all__ = ["match_recognize", "over", "select", "set_operations", "temporal"]
+__all__ = ["cql", "match_recognize", "over", "select", "set_operations", "temporal"]

@@ -11,6 +11,7 @@ from sqlglot import tokens as tokenizers
 from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.tokenizer_core import TokenType
 
+from penstock.frontends.sql.text.cql import CqlParser
 from penstock.frontends.sql.text.match_recognize import MatchRecognizeParser
 
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
@@ -40,7 +41,7 @@ class Penstock(Dialect):
             "STRING": TokenType.TEXT,
         }
 
-    class Parser(MatchRecognizeParser, parsers.Parser):
+    class Parser(MatchRecognizeParser, CqlParser, parsers.Parser):
         """Every function stays a name with arguments: what it means is the planner's to say."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -65,9 +66,15 @@ class Penstock(Dialect):
         def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
             """An item of FROM, perhaps with a row pattern after it."""
             table = super()._parse_table(*args, **kwargs)
+            if table is not None and self._match(TokenType.L_BRACKET):
+                table = self.cql_window(table)
             while table is not None and self._match(TokenType.MATCH_RECOGNIZE):
                 table = self.match_recognize(table)
             return table
+
+        def _parse_bracket(self, this: Any = None) -> Any:
+            """An item of a value; what stands in brackets after a table is a window."""
+            return this if isinstance(this, exp.Table) else super()._parse_bracket(this)
 
         def _parse_unary(self) -> Any:
             """A value, in a measure perhaps with FINAL or RUNNING before it."""
