@@ -190,14 +190,18 @@ def _union(g: Generator) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _sets(g: Generator) -> str:
+def _union_distinct(g: Generator) -> str:
+    return _sets(g, (" UNION ",))
+
+
+def _sets(g: Generator, operators: Sequence[str] = (" INTERSECT ", " EXCEPT ")) -> str:
     kinds = [g.chance.choice(("int", "text", "bool")) for _ in range(g.chance.randint(1, 2))]
     parts = []
     for _ in range(2):
         table = g.chance.choice(list(SCHEMAS))
         items = ", ".join(f"{g.expr(kind, SCHEMAS[table], 1)} AS x{at}" for at, kind in enumerate(kinds))
         parts.append(f"SELECT {items} FROM {table}{g.where(SCHEMAS[table])}")
-    return g.chance.choice((" UNION ", " INTERSECT ", " EXCEPT ")).join(parts)
+    return g.chance.choice(operators).join(parts)
 
 
 def _joined(g: Generator) -> str:
@@ -237,6 +241,7 @@ SHAPES: dict[str, Callable[[Generator], str]] = {
     "group of groups": _group_of_groups,
     "with": _with,
     "union all": _union,
+    "union distinct": _union_distinct,
     "set operations": _sets,
     "join": _joined,
     "semi join": _semi,

@@ -153,10 +153,29 @@ def _result(found: pa.Table, field: StateField, used: set[str]) -> Column | None
     if len(parts) == 1 and name in found.column_names:
         parts = [name]
     if any(part not in found.column_names for part in parts):
-        return None
+        return _subtractable(found, field, call[1], used)
     used.update(parts)
     of = Aggregate(name, kind, call[1], number=float(call[3]) if call[3] else None)
     return name, kind, [finish(of, each) for each in zip(*(values_of(found.column(p)) for p in parts), strict=True)]
+
+
+def _subtractable(found: pa.Table, field: StateField, call: str, used: set[str]) -> Column | None:
+    """A count, a sum or a mean over a table that changes: what is kept of it can be subtracted. Others keep all values."""
+    names = {part: f"{field.name}.{part}" for part in ("n", "sum", "rest")}
+    parts = {part: values_of(found.column(name)) for part, name in names.items() if name in found.column_names}
+    kind = t.parse_type(field.type)
+    if call == "count" and set(parts) == {"n"}:
+        used.add(names["n"])
+        return field.name, kind, parts["n"]
+    if call not in ("sum", "avg") or not {"n", "sum"} <= set(parts):
+        return None
+    special = [f"{field.name}.{part}" for part in ("inf", "-inf", "nan")]
+    if any(any(values_of(found.column(name))) for name in special if name in found.column_names):
+        return None
+    used.update(name for name in (*names.values(), *special) if name in found.column_names)
+    rest = parts.get("rest", [0] * found.num_rows)
+    sums = [s + r if n else None for s, r, n in zip(parts["sum"], rest, parts["n"], strict=True)]
+    return field.name, kind, [s / n if call == "avg" and n else s for s, n in zip(sums, parts["n"], strict=True)]
 
 
 def _raw(found: pa.Table, name: str) -> Column:
