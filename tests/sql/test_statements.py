@@ -84,3 +84,25 @@ def test_a_stream_is_a_table_and_a_query_a_stream() -> None:
     upper = ps.sql_query("SELECT upper(word) AS word FROM words", {"words": words}, name="upper")
     upper.key_by("word").count("n").sink("out", ps.console())
     assert run_local(flow).table("out")["A"].n == 2
+
+
+def test_metadata_of_a_record_is_a_column() -> None:
+    text = """
+        CREATE TABLE s (id BIGINT, at TIMESTAMP(3) METADATA FROM 'timestamp' VIRTUAL, `offset` BIGINT METADATA, WATERMARK FOR at AS at)
+        WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json', 'properties.bootstrap.servers' = 'x:9092');
+        SELECT id, at, `offset` FROM s"""
+    assert rows(text, s=[(1, AT, 7)]) == [(1, AT, 7)]
+    with pytest.raises(SqlError, match="no metadata columns"):
+        rows(
+            "CREATE TABLE s (id BIGINT, a INT METADATA) WITH ('connector' = 'filesystem', 'path' = 'x', 'format' = 'json'); SELECT * FROM s"
+        )
+
+
+def test_fifty_queries_are_planned_at_once_and_share_their_source() -> None:
+    text = "CREATE TABLE s (id BIGINT, k STRING, v DOUBLE) WITH ('connector' = 'rate');" + "".join(
+        f"CREATE TABLE o{n} (k STRING, n BIGINT) WITH ('connector' = 'print'); INSERT INTO o{n} SELECT k, count(*) FROM s WHERE id % {n + 2} = 0 GROUP BY k;"
+        for n in range(50)
+    )
+    flow = ps.sql_flow(text)
+    assert [n.kind for n in flow.graph.nodes].count("source") == 1
+    assert len(flow.graph.sinks) == 50

@@ -12,8 +12,6 @@ from penstock.graph.endpoints import basic, kafka, log, servers
 from penstock.graph.nodes import Endpoint
 from penstock.graph.schema import Schema
 
-_FORMATS = {"filesystem": {}, "avro-confluent": "avro", "protobuf": "protobuf"}
-
 
 @dataclass
 class Given:
@@ -36,6 +34,8 @@ class Given:
     schema: Schema
     key: tuple[str, ...] = ()
     partitioned: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
+    """What is asked of a record beside its columns."""
     used: set[str] = field(default_factory=set)
 
     def get(self, *names: str, default: str = "") -> str:
@@ -154,6 +154,7 @@ def _kafka(given: Given) -> Endpoint:
     return kafka.kafka(
         topic.split(";"),
         given.schema,
+        also=given.metadata,
         pattern="topic-pattern" in given.options,
         registry=registry,
         options=options or None,

@@ -41,7 +41,11 @@ def _given(text: SqlText, definition: CreateTable, schema: Schema) -> tuple[Give
     kind, at = options.pop("connector")
     if kind.lower() not in CONNECTORS:
         raise text.error(at, f"no connector {kind!r}; {nearest(kind.lower(), CONNECTORS)}")
-    given = Given(text, definition.at, kind.lower(), options, schema, definition.key, definition.partitioned)
+    metadata = tuple(c.metadata for c in definition.columns if c.metadata)
+    if metadata and kind.lower() not in ("kafka", "upsert-kafka"):
+        raise text.error(definition.at, f"connector {kind!r} has no metadata columns; that of kafka has")
+    key, by = definition.key, definition.partitioned
+    given = Given(text, definition.at, kind.lower(), options, schema, key, by, metadata)
     return given, CONNECTORS[kind.lower()]
 
 

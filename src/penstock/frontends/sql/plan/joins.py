@@ -234,7 +234,12 @@ class _Pairing:
         return self.planning.adding(lambda: add_join(self.planning.builder, node), self.part.tree)
 
     def _window_pairs(self) -> Port:
-        ours, theirs = self._keys()
+        times = [self.planning.output(side.port).event_time for side in (self.left, self.right)]
+        pairs = list(self.pairs)
+        if times[0] is not None and times[1] is not None and times[0].shift == times[1].shift:
+            timed = (Column(times[0].column), Column(times[1].column))
+            pairs += [] if any(a.same(timed[0]) for a, _ in pairs) else [timed]
+        ours, theirs = keys_of(self.planning, self.left, self.right, pairs)
         node = IntervalJoin(
             ours.name,
             (ours.port, theirs.port),

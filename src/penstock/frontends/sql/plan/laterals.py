@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -11,6 +13,7 @@ from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.graph import types as t
 from penstock.graph.expr import Call, Column, Expr, GetField
 from penstock.graph.nodes import Explode, Select
+from penstock.graph.schema import Schema
 
 
 def is_lateral(tree: exp.Join) -> bool:
@@ -28,7 +31,9 @@ def plan_lateral(planning: Planning, left: Relation, tree: exp.Join, how: str) -
         )
     if isinstance(tree.this, exp.Unnest):
         return _unnested(planning, left, tree.this, how)
-    return LATERAL_FUNCTION(planning, left, tree.this, how)
+    from penstock.frontends.sql.plan.functions import plan_table_function
+
+    return plan_table_function(planning, left, tree.this, how)
 
 
 def _unnested(planning: Planning, left: Relation, tree: exp.Unnest, how: str) -> Relation:
@@ -37,21 +42,66 @@ def _unnested(planning: Planning, left: Relation, tree: exp.Unnest, how: str) ->
     schema = planning.schema(left.port)
     made, kind = planning.translator(left).checked(tree.expressions[0], schema)
     names, alias = _names(tree)
-    with_number = tree.args.get("offset") is not None
+    if tree.args.get("offset") or isinstance(kind, t.Map):
+        return _numbered(planning, left, tree, made, kind, how)
     made, item = _items(planning, made, kind, tree)
     if how == "left":
         made = Call(
             "if",
             (Call(">", (Call("nvl", (Call("size", (made,)), _zero())), _zero())), made, Call("array", (_null(item),))),
         )
-    if with_number:
-        raise planning.text.error(tree, "UNNEST WITH ORDINALITY is not planned yet")
     field = fresh("item", schema.names)
     port = planning.add(Explode(planning.step("unnest"), (left.port,), field, made), tree)
     columns = _columns(planning, left, field, item, names, alias, tree)
     if isinstance(item, t.Struct):
         return _flat(planning, left, port, field, item, columns, tree)
     return replace(left, port=port, columns=left.columns + columns)
+
+
+def _numbered(planning: Planning, left: Relation, tree: exp.Unnest, made: Expr, kind: t.DataType, how: str) -> Relation:
+    """UNNEST WITH ORDINALITY, and UNNEST of a map: by a Python step."""
+    from penstock.frontends.sql.plan.functions import flat_mapped
+
+    offset = tree.args.get("offset") or None
+    if isinstance(kind, t.Map):
+        fields: tuple[t.Field, ...] = (t.Field("key", kind.key), t.Field("value", kind.value))
+    else:
+        item = _items(planning, made, kind, tree)[1]
+        fields = item.fields if isinstance(item, t.Struct) else (t.Field("item", item),)
+    numbered = tree.copy()
+    if offset is not None:
+        fields = (*fields, t.Field("ordinality", t.INT))
+        _with_number(numbered, offset)
+    body = Unnesting(isinstance(kind, t.Map), offset is not None)
+    return flat_mapped(planning, left, numbered, body, [made], Schema(fields), how)
+
+
+def _with_number(tree: exp.Expr, offset: object) -> None:
+    """The name of the number stands last among the names of the columns."""
+    alias = tree.args.get("alias")
+    if alias is not None and alias.args.get("columns") and isinstance(offset, exp.Identifier):
+        alias.set("columns", [*alias.args["columns"], offset.copy()])
+
+
+@dataclass(frozen=True)
+class Unnesting:
+    """The items of an array or a map as rows, with their number from 1."""
+
+    is_map: bool
+    with_number: bool
+
+    def __call__(self, items: Any) -> Iterator[tuple[object, ...]]:
+        """A row for each item."""
+        listed = (items or {}).items() if self.is_map else items or ()
+        for number, each in enumerate(listed, 1):
+            row = (
+                tuple(each.values())
+                if isinstance(each, dict)
+                else tuple(each)
+                if isinstance(each, tuple | list)
+                else (each,)
+            )
+            yield (*row, number) if self.with_number else row
 
 
 def _zero() -> Expr:
@@ -112,10 +162,3 @@ def _flat(
     made = [(c.field, GetField(Column(field), f.name)) for c, f in zip(columns, item.fields, strict=True)]
     step = planning.add(Select(planning.step("fields"), (port,), (*have, *made)), tree)  # type: ignore[arg-type]
     return replace(left, port=step, columns=left.columns + columns)
-
-
-def _no_function(planning: Planning, left: Relation, tree: exp.Expr, how: str) -> Relation:
-    raise planning.text.error(tree, "expected UNNEST or a table function of yours after LATERAL")
-
-
-LATERAL_FUNCTION = _no_function

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.errors import FlowError
 from penstock.frontends.sql.catalog.catalog import Catalog, StreamTable, Table
+from penstock.frontends.sql.plan import functions as _functions  # noqa: F401 - it says what CREATE FUNCTION does
 from penstock.frontends.sql.plan.context import Session
 from penstock.frontends.sql.plan.projection import exact
 from penstock.frontends.sql.plan.query import plan_query

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.errors import PenstockError
+from penstock.errors import nearest
 from penstock.frontends.sql.catalog.catalog import Table
 from penstock.frontends.sql.catalog.options import source_of
 from penstock.frontends.sql.expr.intervals import micros_of
 from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.text.source import Place
-from penstock.frontends.sql.text.statements import CreateTable, WatermarkDefinition
+from penstock.frontends.sql.text.statements import ColumnDefinition, CreateTable, WatermarkDefinition
 from penstock.graph import types as t
 from penstock.graph.endpoints.basic import items
-from penstock.graph.expr import Column, Expr
+from penstock.graph.expr import Cast, Column, Expr
 from penstock.graph.ids import child
 from penstock.graph.nodes import EventTime, Node, Port, Select, Source
 from penstock.graph.schema import Schema
@@ -53,8 +53,8 @@ def one_row(planning: Planning, place: Place) -> Relation:
 
 def physical(definition: CreateTable) -> Schema:
     """The columns of a table that its connector reads and writes."""
-    fields = tuple(t.Field(c.name, c.type, c.nullable) for c in definition.columns if c.type is not None)
-    return Schema(fields)
+    typed = (c for c in definition.columns if not c.metadata)
+    return Schema(tuple(t.Field(c.name, c.type, c.nullable) for c in typed if c.type is not None))
 
 
 def _defined(planning: Planning, table: Table, definition: CreateTable) -> Relation:
@@ -62,12 +62,10 @@ def _defined(planning: Planning, table: Table, definition: CreateTable) -> Relat
         raise planning.text.error(
             definition.at, f"table {table.name!r} has no columns of a type, so nothing can be read"
         )
-    try:
-        endpoint = table.endpoint or source_of(planning.text, definition, physical(definition))
-    except PenstockError:
-        raise
+    endpoint = table.endpoint or source_of(planning.text, definition, physical(definition))
     name = planning.session.step(table.name)
-    node = Source(name, (), endpoint, physical(definition))
+    carried = any(c.metadata for c in definition.columns) and endpoint.schema is not None
+    node = Source(name, (), endpoint, None if carried else physical(definition))
     port = planning.add(node, definition.at)
     relation, clocks = _computed(planning, port, definition, name)
     if definition.watermark is not None:
@@ -85,16 +83,28 @@ def _computed(planning: Planning, port: Port, definition: CreateTable, name: str
     relation = planning.relation(port, definition.name)
     clocks = frozenset(c.name for c in definition.columns if c.computed is not None and is_clock(c.computed))
     made: dict[str, Expr] = {n: Column(n) for n in planning.schema(port).names}
-    computed = [c for c in definition.columns if c.computed is not None and c.name not in clocks]
+    computed = [c for c in definition.columns if (c.computed is not None or c.metadata) and c.name not in clocks]
     if not computed:
         return relation, clocks
     translator, schema = planning.translator(relation), planning.schema(port)
     for each in computed:
-        assert each.computed is not None
-        made[each.name] = translator.checked(each.computed, schema)[0]
+        if each.metadata and each.type is not None:
+            made[each.name] = _carried(planning, each, schema)
+        elif each.computed is not None:
+            made[each.name] = translator.checked(each.computed, schema)[0]
     ordered = tuple((c.name, made[c.name]) for c in definition.columns if c.name in made)
     node: Node = Select(child(name, "columns"), (port,), ordered)
     return planning.relation(planning.add(node, computed[0].at), definition.name), clocks
+
+
+def _carried(planning: Planning, column: ColumnDefinition, schema: Schema) -> Expr:
+    """A column of what the connector knows of a record, as the type that it is declared with."""
+    if column.metadata not in schema or column.type is None:
+        raise planning.text.error(
+            column.at, f"no metadata {column.metadata!r} of this connector; {nearest(column.metadata, schema.names)}"
+        )
+    kind = schema.field(column.metadata).type
+    return Column(column.metadata) if str(kind) == str(column.type) else Cast(Column(column.metadata), column.type)
 
 
 def is_clock(tree: exp.Expr) -> bool:

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from penstock.frontends.sql.text.cql import CqlParser
 from penstock.frontends.sql.text.match_recognize import MatchRecognizeParser
 
+_NEXT_ARGUMENT = ("DESCRIPTOR", "INTERVAL", "TIMECOL", "GAP", "SIZE")
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 TABLE_ARGUMENT, DESCRIPTOR, PARTITION = "table_argument", "descriptor", "partition_by"
 """Where the dialect notes, in `meta`, that an argument is `TABLE t` or `DESCRIPTOR(c)`, and how the table is partitioned."""
@@ -106,11 +107,20 @@ class Penstock(Dialect):
                 return None
             table.meta[TABLE_ARGUMENT] = True
             if self._match(TokenType.PARTITION_BY):
-                wrapped = self._match(TokenType.L_PAREN)
-                table.meta[PARTITION] = self._parse_csv(self._parse_column)
-                if wrapped:
-                    self._match_r_paren()
+                table.meta[PARTITION] = self.partition_columns()
             return table
+
+        def partition_columns(self) -> list[exp.Expr | None]:
+            """The columns after PARTITION BY, in parentheses or not, up to the next argument."""
+            if self._match(TokenType.L_PAREN):
+                wrapped = self._parse_csv(self._parse_column)
+                self._match_r_paren()
+                return list(wrapped)
+            made = [self._parse_column()]
+            while self._curr.token_type == TokenType.COMMA and self._next.text.upper() not in _NEXT_ARGUMENT:
+                self._advance()
+                made.append(self._parse_column())
+            return made
 
         def descriptor(self) -> exp.Anonymous:
             """`DESCRIPTOR(c)`."""

@@ -40,9 +40,26 @@ def tokens_of(text: SqlText) -> list[Token]:
         raise text.error(
             _open_quote(text.text), "expected the end of a text, a name or a comment, got the end"
         ) from None
+    _check_hints(text, found)
     if len(found) > MOST_TOKENS:
         raise text.error(found[MOST_TOKENS].start, f"expected at most {MOST_TOKENS:,} words, got {len(found):,}")
     return found
+
+
+_HINT = re.compile(r"/\*\+(.*?)\*/", re.DOTALL)
+
+
+def _check_hints(text: SqlText, tokens: list[Token]) -> None:
+    """Refuses hints that stand where none is read: they follow SELECT, and nothing else."""
+    ends = [0, *(int(token.end) + 1 for token in tokens)]
+    starts = [*(int(token.start) for token in tokens), len(text.text)]
+    for at, (begin, end) in enumerate(zip(ends, starts, strict=True)):
+        found = _HINT.search(text.text, begin, end)
+        if found is not None and (at == 0 or tokens[at - 1].token_type != TokenType.SELECT):
+            raise text.error(
+                found.start(),
+                f"no hint is read at this place, got {found[1].strip()}; hints such as STATE_TTL follow SELECT, options stand in WITH",
+            )
 
 
 def _open_quote(text: str) -> int:

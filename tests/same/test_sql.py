@@ -1,0 +1,90 @@
+"""SQL on every runtime: what a statement means is what its steps mean."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+import penstock as ps
+from tests.same.conftest import Case
+
+NOON = datetime.datetime(2026, 5, 1, 12, tzinfo=datetime.UTC)
+BIDS = "auction string, bidder int, price int, ts timestamp"
+AUCTIONS = "id string, category int, ts timestamp"
+
+
+def at(seconds: int) -> datetime.datetime:
+    return NOON + datetime.timedelta(seconds=seconds)
+
+
+GIVEN: dict[str, list[object]] = {
+    "bids": [("a", 1, 10, at(1)), ("b", 2, 5, at(2)), ("a", 3, 30, at(12)), ("b", 1, 30, at(14)), ("c", 1, 1, at(31))],
+    "auctions": [("a", 10, at(0)), ("b", 11, at(1)), ("d", 10, at(5))],
+}
+
+
+def flow_of(text: str) -> ps.Flow:
+    """A flow whose sink is `result`."""
+    flow = ps.Flow("sql")
+    bids = flow.source("bids", ps.items([], BIDS), event_time="ts", lateness="1m")
+    tables: dict[str, ps.Stream] = {"bids": bids}
+    if "auctions" in text:
+        tables["auctions"] = flow.source("auctions", ps.items([], AUCTIONS), event_time="ts", lateness="1m")
+    return ps.sql_flow(text, tables)
+
+
+def given(text: str) -> dict[str, list[object]]:
+    return {name: rows for name, rows in GIVEN.items() if name in text}
+
+
+@pytest.mark.live
+def test_a_query_over_a_join_over_a_filter(same: Case) -> None:
+    text = """
+        SELECT category, max(top) AS best, count(*) AS n
+        FROM (SELECT a.category, b.auction, max(b.price) AS top FROM bids b JOIN auctions a ON a.id = b.auction
+              WHERE b.price > 1 GROUP BY a.category, b.auction)
+        GROUP BY category"""
+    same.check(flow_of(text), given(text), {"result": [(10, 30, 1), (11, 30, 1)]})
+
+
+@pytest.mark.live
+def test_a_window_and_the_best_of_each(same: Case) -> None:
+    text = """
+        SELECT auction, n, window_start FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC, auction) AS rn
+            FROM (SELECT auction, count(*) AS n, window_start, window_end
+                  FROM TABLE(HOP(TABLE bids, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '20' SECOND))
+                  GROUP BY auction, window_start, window_end))
+        WHERE rn = 1"""
+    expected = [("a", 1, at(-10)), ("a", 2, at(0)), ("a", 1, at(10)), ("c", 1, at(20)), ("c", 1, at(30))]
+    same.check(flow_of(text), given(text), {"result": expected})
+
+
+def test_an_outer_join_within_a_time(same: Case) -> None:
+    text = """
+        SELECT a.id, b.price FROM auctions a LEFT JOIN bids b
+        ON a.id = b.auction AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '5' SECOND"""
+    same.check(flow_of(text), given(text), {"result": [("a", 10), ("b", 5), ("d", None)]})
+
+
+def test_subqueries(same: Case) -> None:
+    text = """
+        SELECT auction, price FROM bids b
+        WHERE price >= (SELECT avg(price) FROM bids) AND EXISTS (SELECT 1 FROM auctions a WHERE a.id = b.auction)
+        AND auction NOT IN (SELECT id FROM auctions WHERE category = 11)"""
+    same.check(flow_of(text), given(text), {"result": [("a", 30)]})
+
+
+def test_the_first_row_of_each(same: Case) -> None:
+    text = """
+        SELECT auction, bidder FROM bids
+        QUALIFY ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC, bidder) = 1"""
+    same.check(flow_of(text), given(text), {"result": [("a", 3), ("b", 1), ("c", 1)]})
+
+
+def test_sets(same: Case) -> None:
+    text = (
+        "SELECT auction FROM bids EXCEPT SELECT id FROM auctions UNION ALL SELECT id FROM auctions WHERE category = 10"
+    )
+    same.check(flow_of(text), given(text), {"result": ["c", "a", "d"]})
