@@ -39,7 +39,7 @@ _WINDOWS = ("TimeWindow", "CumulatingWindow", "SessionWindow", "CountWindow", "G
 MEANINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(["str", "int", "bool", "float", "None", "Any", "V", "dict", "Span", "Duration", "TimeOption", "Within", "Rows", "Around", "Path", "datetime", "Position", "Types"], (PLAIN,)),
     **dict.fromkeys(["tuple", "list", "Sequence", "Iterable", "Mapping"], (PLAIN,)),
-    **dict.fromkeys(["Callable", "type", "ProcessLogic", "AsyncFunction", "BroadcastProcess"], (REFERENCE,)),
+    **dict.fromkeys(["Callable", "type", "ProcessingElement", "PatternReader", "RunPattern", "ProcessLogic", "AsyncFunction", "BroadcastProcess"], (REFERENCE,)),
     **dict.fromkeys(["Expr"], (EXPR,)),
     **dict.fromkeys(["On", "Key", "Selected"], (PLAIN, EXPR)),
     **dict.fromkeys(["Written", "Condition"], (PLAIN, EXPR, REFERENCE)),

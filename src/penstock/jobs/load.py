@@ -307,7 +307,7 @@ def _graph(value: Any) -> Graph | None:
     """The graph of a value, if it is a flow. A flow that is wrong says so here."""
     if isinstance(value, Graph):
         return value
-    if isinstance(value, type | ModuleType) or not hasattr(type(value), "graph"):
+    if isinstance(value, ModuleType) or not hasattr(type(value), "graph"):
         return None
     try:
         graph = value.graph

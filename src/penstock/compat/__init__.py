@@ -1,0 +1,1 @@
+"""Topologies that were written for other systems, ported by changing an import."""

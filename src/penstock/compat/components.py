@@ -1,0 +1,318 @@
+"""Spouts and bolts as streamparse and heronpy have them, on those of Penstock: an adapter holds an instance of the user's class."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from collections import namedtuple
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+from penstock.errors import FlowError
+from penstock.graph.logic.acks import FailedException
+from penstock.graph.logic.components import Bolt, Spout
+from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.multilang.fields import OpenFields, opened, outputs_of
+from penstock.graph.multilang.handshake import context_of
+
+_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
+
+
+class Stream(NamedTuple):
+    """A stream that a component emits: its fields, its name, and whether its tuples name their task."""
+
+    fields: Any = None
+    name: str = DEFAULT
+    direct: bool = False
+
+
+class PortedTuple(NamedTuple):
+    """A tuple as a ported bolt gets it."""
+
+    id: Any
+    component: str
+    stream: str
+    task: Any
+    values: Any
+    origin: Any = None
+
+
+@lru_cache(maxsize=512)
+def _values_of(names: tuple[str, ...]) -> Any:
+    return namedtuple("Values", names, rename=True)
+
+
+def ported_tuple(tup: Any) -> PortedTuple:
+    """A tuple of Penstock as others know it."""
+    values = [opened(v) for v in tup]
+    named = [] if tup.is_tick else [_values_of(tuple(type(tup).names))(*values)]
+    task = -1 if tup.is_tick else None
+    return PortedTuple(id(tup), tup.component, tup.stream, task, named[0] if named else values, tup)
+
+
+class PortedComponent:
+    """What a user's class inherits: `emit` and the like reach its adapter."""
+
+    outputs: Any = None
+    config: ClassVar[Mapping[str, Any]] = {}
+    _adapter: Any = None
+
+    @property
+    def logger(self) -> logging.Logger:
+        """The log of the component."""
+        return logging.getLogger(f"penstock.{type(self).__module__}.{type(self).__qualname__}")
+
+    def log(self, message: object, level: Any = None) -> None:
+        """Writes to the log of the component."""
+        number = level if isinstance(level, int) and level > 9 else _LEVELS.get(str(level or "info").lower(), 20)
+        self.logger.log(number, "%s", message)
+
+    def initialize(self, config: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        """Called before the first tuple."""
+
+    def report_metric(self, name: str, value: Any) -> None:
+        """Counts under a name."""
+        self.logger.info("metric %s: %s", name, value)
+
+    def raise_exception(self, exception: BaseException, tup: Any = None) -> None:
+        """Reports an error without failing."""
+        self._adapter.report_error(exception)
+
+
+class Adapter:
+    """What the adapters of spouts and bolts share: the streams of the user's class, and the attributes that are its state."""
+
+    def take(self, cls: type[PortedComponent], outputs: Any) -> None:
+        """The class, and the streams that it or its place in the topology declares."""
+        self._cls = cls
+        self._streams = streams_of(cls if outputs is None else outputs)
+        self.outputs = {name: fields.schema for name, (fields, _) in self._streams.items()} or None
+        self.direct = tuple(name for name, (_, direct) in self._streams.items() if direct)
+        self.kept: dict[str, bytes] = {}
+
+    def begin(self, context: TaskContext) -> None:
+        """Makes the user's instance."""
+        self._made: Any = self._cls()
+        self._made._adapter = self
+        self.state: dict[Any, Any] = {}
+        if hasattr(self._made, "init_state"):
+            self._made.init_state(self.state)
+        self._made.initialize(dict(context.config), context_of(context) if context.layout.components else {})
+        self._given = {k: _pickled(v) for k, v in vars(self._made).items() if k != "_adapter"}
+
+    def save(self) -> None:
+        """What can be saved of the user's attributes; what cannot, such as a connection, is made anew by `initialize`."""
+        if hasattr(self._made, "pre_save"):
+            self._made.pre_save(None)
+        now = {k: _pickled(v) for k, v in vars(self._made).items() if k != "_adapter"}
+        self.kept = {k: v for k, v in now.items() if v is not None and v != self._given.get(k)}
+
+    def restored(self) -> None:
+        """Puts the user's attributes back."""
+        if hasattr(self._made, "init_state"):
+            self._made.init_state(self.state)
+        vars(self._made).update({k: pickle.loads(v) for k, v in self.kept.items()})
+
+    def record(self, values: Any, stream: str) -> tuple[Any, ...]:
+        """A record as it travels."""
+        if stream not in self._streams:
+            raise FlowError(f"{self._cls.__qualname__} emits to a stream {stream!r}, which its outputs do not have")
+        return self._streams[stream][0].record(list(values))
+
+    def __repr__(self) -> str:
+        return f"{self._cls.__module__}:{self._cls.__qualname__}"
+
+
+def _pickled(value: Any) -> bytes | None:
+    try:
+        return pickle.dumps(value)
+    except Exception:  # whatever a class of the user's raises: it is not saved
+        return None
+
+
+def streams_of(given: Any) -> dict[str, tuple[OpenFields, bool]]:
+    """The streams of a class or of a list: names of fields, or `Stream`s."""
+    listed = given.outputs if isinstance(given, type) else given
+    if not listed:
+        return {}
+    if isinstance(listed, str):
+        raise FlowError(f"expected a list of fields, such as ['word'], got {listed!r}")
+    made = [e for e in listed if isinstance(e, Stream)]
+    fields = [e for e in listed if not isinstance(e, Stream)]
+    plain = [Stream(fields)] if fields else []
+    return {s.name: (outputs_of(list(s.fields)), s.direct) for s in [*plain, *made]}
+
+
+class BoltAdapter(Adapter, Bolt):
+    """A ported bolt at work."""
+
+    auto_ack = False
+    auto_anchor = False
+
+    def __init__(self, cls: type[Any], outputs: Any = None) -> None:
+        self.take(cls, outputs)
+
+    def prepare(self, context: TaskContext) -> None:
+        """Makes the user's instance."""
+        self._now: PortedTuple | None = None
+        self.begin(context)
+
+    def process(self, tup: Any) -> None:
+        """Gives the tuple to the user's instance, and acks or fails it where the class leaves that to its base."""
+        made, given = self._made, ported_tuple(tup)
+        self._now = given
+        try:
+            if tup.is_tick:
+                made.process_tick(given)
+            else:
+                made.process(given)
+            if made.auto_ack:
+                self.ack(tup)
+        except FailedException:
+            self.fail(tup)
+        except Exception as error:
+            if not made.auto_fail or tup._roots is None:
+                raise
+            self.report_error(error)
+            self.fail(tup)
+        finally:
+            self._now = None
+
+    def end_batch(self, batch: int) -> None:
+        """Saves the user's attributes."""
+        self.save()
+
+    def send(self, values: Any, stream: str, anchors: Iterable[Any] | None, task: int | None) -> list[int]:
+        """Emits for the user's instance."""
+        if anchors is None:
+            anchors = [self._now] if self._made.auto_anchor and self._now is not None else []
+        roots = [a.origin for a in anchors]
+        record = self.record(values, stream)
+        if task is None:
+            self.emit(record, stream, anchors=roots)
+        else:
+            self.emit_direct(task, record, stream, anchors=roots)
+        return []
+
+
+class SpoutAdapter(Adapter, Spout):
+    """A ported spout at work."""
+
+    endless = True
+    reliable = True
+
+    def __init__(self, cls: type[Any], outputs: Any = None) -> None:
+        self.take(cls, outputs)
+
+    def open(self, context: TaskContext) -> None:
+        """Makes the user's instance."""
+        self.begin(context)
+
+    def next_tuple(self) -> None:
+        """Asks the user's instance."""
+        self._made.next_tuple()
+        self.save()
+
+    def ack(self, id: object) -> None:
+        """Tells the user's instance."""
+        self._made.ack(id)
+
+    def fail(self, id: object) -> None:
+        """Tells the user's instance."""
+        self._made.fail(id)
+
+    def activate(self) -> None:
+        """Tells the user's instance."""
+        self._made.activate()
+
+    def deactivate(self) -> None:
+        """Tells the user's instance."""
+        self._made.deactivate()
+
+    def close(self) -> None:
+        """Tells the user's instance."""
+        self._made.close()
+
+    def send(self, values: Any, stream: str, number: Any, task: int | None) -> list[int]:
+        """Emits for the user's instance."""
+        record = self.record(values, stream)
+        if task is None:
+            self.emit(record, stream, id=number)
+        else:
+            self.emit_direct(task, record, stream, id=number)
+        return []
+
+
+class PortedSpout(PortedComponent):
+    """A spout of the user's."""
+
+    def next_tuple(self) -> None:
+        """Called again and again."""
+        raise NotImplementedError
+
+    def ack(self, tup_id: Any) -> None:
+        """A message is done."""
+
+    def fail(self, tup_id: Any) -> None:
+        """A message failed."""
+
+    def activate(self) -> None:
+        """Tuples will be asked for."""
+
+    def deactivate(self) -> None:
+        """No tuples will be asked for, for a while."""
+
+    def close(self) -> None:
+        """The task ends."""
+
+    def emit(
+        self,
+        tup: Any,
+        tup_id: Any = None,
+        stream: str = DEFAULT,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> Any:
+        """Emits a tuple, with an id when it is to be acked or failed."""
+        return self._adapter.send(tup, stream or DEFAULT, tup_id, direct_task)
+
+
+class PortedBolt(PortedComponent):
+    """A bolt of the user's."""
+
+    auto_ack = True
+    auto_anchor = True
+    auto_fail = True
+
+    def process(self, tup: Any) -> None:
+        """Called for each tuple."""
+        raise NotImplementedError
+
+    def process_tick(self, tup: Any) -> None:
+        """Called for each tick."""
+
+    def emit(
+        self,
+        tup: Any,
+        stream: str = DEFAULT,
+        anchors: Any = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> Any:
+        """Emits a tuple, anchored to the one at hand unless `anchors` says otherwise."""
+        return self._adapter.send(tup, stream or DEFAULT, anchors, direct_task)
+
+    def ack(self, tup: Any) -> None:
+        """A tuple is done."""
+        self._adapter.ack(tup.origin)
+
+    def fail(self, tup: Any) -> None:
+        """A tuple failed."""
+        self._adapter.fail(tup.origin)
+
+    @staticmethod
+    def is_tick(tup: Any) -> bool:
+        """Whether a tuple is a tick."""
+        return bool(tup.stream == "__tick" and tup.component == "__system")

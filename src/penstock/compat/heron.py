@@ -1,0 +1,138 @@
+"""Topologies of heronpy: `from penstock.compat.heron import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder`.
+
+>>> class Words(Spout):
+...     outputs = ["word"]
+...     def initialize(self, config, context):
+...         self.left = ["a", "b"]
+...     def next_tuple(self):
+...         if self.left:
+...             self.emit([self.left.pop(0)], tup_id=len(self.left))
+>>> class Show(Bolt):
+...     outputs = ["word"]
+...     def process(self, tup):
+...         self.emit([tup.values[0]])
+>>> builder = TopologyBuilder("demo")
+>>> words = builder.add_spout("words", Words, par=1)
+>>> _ = builder.add_bolt("show", Show, par=2, inputs={words: Grouping.SHUFFLE})
+>>> builder.topology
+Topology('demo', 2 components)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.compat.components import PortedBolt, PortedSpout, PortedTuple, Stream
+from penstock.compat.topology import Grouping, Spec, Topology, built
+from penstock.errors import FlowError
+from penstock.frontends.topology.topology import Topology as PenstockTopology
+from penstock.graph.graph import Graph
+
+Tuple = PortedTuple
+__all__ = ["Bolt", "Grouping", "Spec", "Spout", "Stream", "Topology", "TopologyBuilder", "Tuple"]
+
+
+class Stateful:
+    """The state of a component: a dict that it gets before `initialize`, and that is saved with each batch."""
+
+    def init_state(self, stateful_state: dict[Any, Any]) -> None:
+        """Gets the state."""
+
+    def pre_save(self, checkpoint_id: Any) -> None:
+        """Called before the state is saved."""
+
+
+class Spout(PortedSpout, Stateful):
+    """A spout, as heronpy has it."""
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int = 1,
+        config: Mapping[str, Any] | None = None,
+        optional_outputs: Any = None,
+    ) -> Spec:
+        """Its place in a topology."""
+        return Spec(cls, name, None, par, config, _outputs(cls, optional_outputs))
+
+
+class Bolt(PortedBolt, Stateful):
+    """A bolt, as heronpy has it: it acks its tuples by itself, and anchors where it says so."""
+
+    auto_ack = False
+    auto_anchor = False
+    auto_fail = True
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        inputs: Any = None,
+        par: int = 1,
+        config: Mapping[str, Any] | None = None,
+        optional_outputs: Any = None,
+    ) -> Spec:
+        """Its place in a topology."""
+        return Spec(cls, name, inputs, par, config, _outputs(cls, optional_outputs))
+
+    def process_tick(self, tup: Any) -> None:
+        """Ticks come to `process`, which asks `is_tick`."""
+        self.process(tup)
+
+
+def _outputs(cls: type[Any], more: Any) -> Any:
+    return [*(cls.outputs or []), *more] if more else None
+
+
+class TopologyBuilder:
+    """A topology put together by calls."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.specs: dict[str, Spec] = {}
+        self.config: dict[str, Any] = {}
+
+    def add_spout(
+        self, name: str, spout_cls: type[Spout], par: int, config: Any = None, optional_outputs: Any = None
+    ) -> Spec:
+        """Adds a spout."""
+        return self.add_spec(spout_cls.spec(name, par, config, optional_outputs))
+
+    def add_bolt(
+        self, name: str, bolt_cls: type[Bolt], par: int, inputs: Any, config: Any = None, optional_outputs: Any = None
+    ) -> Spec:
+        """Adds a bolt."""
+        return self.add_spec(bolt_cls.spec(name, inputs, par, config, optional_outputs))
+
+    def add_spec(self, *specs: Spec) -> Spec:
+        """Adds components; returns the last.
+
+        Raises:
+            FlowError: one has no name, or a name that another has.
+        """
+        for spec in specs:
+            if not spec.name or spec.name in self.specs:
+                raise FlowError(
+                    f"topology {self.name!r}: expected a name of its own for {spec.component.__qualname__}, got {spec.name!r}"
+                )
+            self.specs[spec.name] = spec
+        return specs[-1]
+
+    def set_config(self, config: Mapping[str, Any]) -> None:
+        """The settings of the topology."""
+        self.config = dict(config)
+
+    @property
+    def topology(self) -> PenstockTopology:
+        """The topology."""
+        return built(self.name, self.specs, self.config)
+
+    @property
+    def graph(self) -> Graph:
+        """Its graph, by which `penstock run` and the test kit know it."""
+        return self.topology.graph
+
+    def build_and_submit(self) -> None:
+        """Does nothing: `penstock run` finds the builder in its file, and runs it."""

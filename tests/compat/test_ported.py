@@ -1,0 +1,199 @@
+"""Topologies of streamparse and heronpy, with another import."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import penstock as ps
+from penstock.compat import heron, streamparse
+from penstock.compat.topology import built
+from penstock.errors import FlowError
+from penstock.jobs.load import load_flow
+from penstock.testing import run_local
+
+SEEN: list[Any] = []
+
+
+class Words(streamparse.Spout):
+    outputs = ["word"]
+
+    def initialize(self, stormconf: Any, context: Any) -> None:
+        self.left = ["dog", "cat", "dog", "zebra"]
+
+    def next_tuple(self) -> None:
+        if self.left:
+            self.emit([self.left.pop(0)])
+
+
+class CountBolt(streamparse.Bolt):
+    outputs = ["word", "count", streamparse.Stream(fields=["word"], name="rare")]
+
+    def initialize(self, conf: Any, ctx: Any) -> None:
+        self.counter: Counter[str] = Counter()
+        self.total = 0
+
+    def process(self, tup: Any) -> None:
+        word = tup.values.word
+        self.counter[word] += 1
+        self.total += 1
+        self.emit([word, self.counter[word]])
+        if word == "zebra":
+            self.emit([word], stream="rare")
+
+
+class Look(streamparse.Bolt):
+    def process(self, tup: Any) -> None:
+        SEEN.append((tup.component, tup.stream, *tup.values))
+
+
+class WordCount(streamparse.Topology):
+    word_spout = Words.spec(config={"penstock.spout.limit": 4})
+    count_bolt = CountBolt.spec(inputs={word_spout: streamparse.Grouping.fields("word")}, par=2)
+    look = Look.spec(inputs=[count_bolt, count_bolt["rare"]])
+
+
+def test_a_topology_of_streamparse_runs() -> None:
+    SEEN.clear()
+    run_local(WordCount)
+    assert sorted(s for s in SEEN if s[1] == "default") == [
+        ("count_bolt", "default", "cat", 1), ("count_bolt", "default", "dog", 1), ("count_bolt", "default", "dog", 2), ("count_bolt", "default", "zebra", 1),
+    ]  # fmt: skip
+    assert [s for s in SEEN if s[1] == "rare"] == [("count_bolt", "rare", "zebra")]
+
+
+def test_a_class_is_found_in_its_file(tmp_path: Any) -> None:
+    file = tmp_path / "ported_topology.py"
+    file.write_text(
+        "from penstock.compat.streamparse import Topology\nfrom tests.compat.test_ported import Words, CountBolt, Grouping\n\n\nclass Found(Topology):\n    words = Words.spec()\n    count = CountBolt.spec(inputs={words: Grouping.SHUFFLE})\n".replace(
+            ", Grouping", ""
+        ).replace(
+            "from penstock.compat.streamparse import Topology",
+            "from penstock.compat.streamparse import Grouping, Topology",
+        )
+    )
+    assert load_flow(str(file)).graph.name == "Found"
+
+
+class Grouped(streamparse.BatchingBolt):
+    outputs = ["word", "n bigint"]
+
+    def group_key(self, tup: Any) -> Any:
+        return tup.values[0]
+
+    def process_batch(self, key: Any, tups: list[Any]) -> None:
+        self.emit([key, len(tups)])
+
+
+def test_a_batching_bolt_waits_for_its_tick() -> None:
+    bolt = Grouped.spec(inputs=[])
+    assert bolt.config["topology.tick.tuple.freq.secs"] == 1
+    made = Grouped()
+    sent: list[Any] = []
+
+    class Adapter:
+        def send(self, values: Any, stream: str, anchors: Any, task: Any) -> None:
+            sent.append((tuple(values), len(anchors)))
+
+        def ack(self, origin: Any) -> None:
+            sent.append("ack")
+
+    made._adapter = Adapter()
+    for word in ("a", "b", "a"):
+        made.process(streamparse.Tuple(1, "c", "default", 1, [word], object()))
+    assert not sent
+    made.process_tick(None)
+    assert sent == [(("a", 2), 2), "ack", "ack", (("b", 1), 1), "ack"]
+
+
+def test_a_reliable_spout_emits_again_what_failed() -> None:
+    class Numbers(streamparse.ReliableSpout):
+        outputs = ["n"]
+        max_fails = 1
+
+    sent: list[Any] = []
+    made = Numbers()
+    made._adapter = type(
+        "Adapter", (), {"send": lambda self, values, stream, number, task: sent.append((values, number))}
+    )()
+    made.emit([1], tup_id=7)
+    made.fail(7)
+    made.fail(7)
+    assert sent == [([1], 7), ([1], 7)]
+    with pytest.raises(FlowError, match="emits with an id"):
+        made.emit([1])
+
+
+def test_classes_of_java_are_refused() -> None:
+    with pytest.raises(FlowError, match=r"JavaBolt\.spec names a class of Java"):
+        streamparse.JavaBolt.spec(full_class_name="org.x.Y")
+    with pytest.raises(FlowError, match="neither a Spout nor a Bolt"):
+        built("x", {"a": heron.Spec(type("Odd", (), {"config": {}}))}, {})
+
+
+class HeronWords(heron.Spout):
+    outputs = ["word"]
+
+    def initialize(self, config: Any, context: Any) -> None:
+        self.left = ["a", "b", "a"]
+
+    def next_tuple(self) -> None:
+        if self.left:
+            self.emit([self.left.pop(0)])
+
+
+class HeronCount(heron.Bolt):
+    outputs = ["word", "n bigint"]
+
+    def init_state(self, stateful_state: dict[Any, Any]) -> None:
+        self.recovered = stateful_state
+
+    def process(self, tup: Any) -> None:
+        if self.is_tick(tup):
+            return
+        word = tup.values[0]
+        self.recovered[word] = self.recovered.get(word, 0) + 1
+        self.emit([word, self.recovered[word]], anchors=[tup])
+        self.ack(tup)
+
+
+def test_a_topology_of_heronpy_runs() -> None:
+    builder = heron.TopologyBuilder("counts")
+    words = builder.add_spout("words", HeronWords, par=1, config={"penstock.spout.limit": 3})
+    builder.add_bolt("count", HeronCount, par=2, inputs={words: heron.Grouping.fields("word")})
+    builder.set_config({"topology.message.timeout.secs": 60})
+    builder.build_and_submit()
+    top = builder.topology
+    top.sink("out", ps.console(), from_="count")
+    assert sorted(run_local(top)["out"]) == [("a", 1), ("a", 2), ("b", 1)]
+    with pytest.raises(FlowError, match="expected a name of its own"):
+        builder.add_spout("words", HeronWords, par=1)
+
+
+def test_state_of_a_ported_bolt_is_saved_and_put_back() -> None:
+    from copy import deepcopy
+
+    from penstock.compat.components import BoltAdapter
+    from penstock.graph.logic.collector import Collector
+    from penstock.graph.logic.task_context import TaskContext
+    from penstock.graph.logic.tuples import tuple_class
+
+    def adapter() -> Any:
+        made = deepcopy(BoltAdapter(CountBolt))
+        made._collector = Collector(["default", "rare"])
+        made._context = TaskContext("count")
+        made.prepare(made._context)
+        return made
+
+    first = adapter()
+    first.process(tuple.__new__(tuple_class(("word",), "words", "default", False), ("dog",)))
+    first._made.connection = lambda: None
+    first.end_batch(1)
+    again = adapter()
+    again.kept = first.kept
+    again.restored()
+    assert again._made.counter == Counter(dog=1)
+    assert again._made.total == 1
+    assert not hasattr(again._made, "connection")
