@@ -134,7 +134,7 @@ def _pickled(value: Any) -> bytes | None:
 
 def streams_of(given: Any) -> dict[str, tuple[OpenFields, bool]]:
     """The streams of a class or of a list: names of fields, or `Stream`s."""
-    listed = given.outputs if isinstance(given, type) else given
+    listed: Any = getattr(given, "outputs", None) if isinstance(given, type) else given
     if not listed:
         return {}
     if isinstance(listed, str):
