@@ -110,3 +110,10 @@ def to_batch_strictly(columns: list[list[Any]], schema: Schema) -> pa.RecordBatc
 def to_columns(batch: pa.RecordBatch) -> list[list[Any]]:
     """The columns of a record batch as Python values; maps become dicts."""
     return [values_of(column) for column in batch.columns]
+
+
+def with_columns(batch: pa.RecordBatch, columns: list[list[Any]], schema: Schema) -> pa.RecordBatch:
+    """A batch with further columns, those after its own; `schema` is that of all."""
+    whole = arrow_schema(schema)
+    new = [pa.array(columns[at], whole.field(at).type) for at in range(batch.num_columns, len(columns))]
+    return pa.RecordBatch.from_arrays([*batch.columns, *new], schema=whole)

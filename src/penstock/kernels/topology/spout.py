@@ -36,8 +36,8 @@ class SpoutRecord(tuple[Any, ...]):
 
 def reliable_spouts(graph: Graph) -> list[Source]:
     """The sources of a graph that are spouts with acks."""
-    spouts = [n for n in graph.sources if isinstance(n, Source) and n.endpoint.kind == "spout"]
-    return [n for n in spouts if n.endpoint.options["spout"].reliable]
+    spouts = [(n, n.endpoint.options.get("spout")) for n in graph.sources if n.endpoint.capabilities.emits_tuples]
+    return [n for n, spout in spouts if isinstance(spout, Spout) and spout.reliable]
 
 
 class EmittedTuples(NamedTuple):

@@ -22,6 +22,7 @@ from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import RecordFailed
+from penstock.kernels.records.arrow import with_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
 from penstock.kernels.topology.task_state import TaskState
@@ -318,13 +319,15 @@ class Task:
         self, given: EmittedStream, leaving: bool, records: list[Any], tasks: list[int], roots: list[bytes | None]
     ) -> Chunk:
         try:
-            made = Chunk.of(given.fields, records, leaving=leaving and not given.beside)
+            made = Chunk.of(given.fields, records, leaving=leaving)
         except BadRecord as error:
             raise RecordFailed(self.node, records[error.at], error.at, error) from error
         if leaving and not given.beside:
             return made
         beside: dict[str, list[Any]] = {TASK.name: tasks, ROOTS.name: roots}
-        return TaskChunk(given.schema, self.number, [*made.columns(), *(beside[n] for n in given.beside)])
+        columns = [*made.columns(), *(beside[n] for n in given.beside)]
+        batch = with_columns(made.batch(), columns, given.schema) if leaving and made.is_arrow else None
+        return TaskChunk(given.schema, self.number, columns, batch)
 
 
 class _CurrentTuple:
