@@ -33,7 +33,9 @@ INSERT INTO found SELECT k, at_a, at_b, at_c FROM {events} MATCH_RECOGNIZE (
 )
 """
 FILTERED = "(SELECT * FROM events WHERE kind IN ('a', 'b', 'c'))"
-READ = "INSERT INTO found SELECT k, ts, ts, ts FROM events WHERE kind = 'none'"
+READ = """
+INSERT INTO found SELECT k, CAST(ts AS TIMESTAMP(3)), CAST(ts AS TIMESTAMP(3)), CAST(ts AS TIMESTAMP(3)) FROM events WHERE kind = 'none'
+"""
 
 
 def main(events: str, result: str, way: str, rounds: str) -> None:
