@@ -106,3 +106,11 @@ def test_fifty_queries_are_planned_at_once_and_share_their_source() -> None:
     flow = ps.sql_flow(text)
     assert [n.kind for n in flow.graph.nodes].count("source") == 1
     assert len(flow.graph.sinks) == 50
+
+
+def test_a_table_like_another_has_its_columns_and_options() -> None:
+    text = """
+        CREATE TABLE s (id BIGINT, at TIMESTAMP(3)) WITH ('connector' = 'kafka', 'topic' = 't', 'format' = 'json');
+        CREATE TABLE u (twice AS id * 2, WATERMARK FOR at AS at) WITH ('topic' = 'u') LIKE s;
+        SELECT id, twice FROM u"""
+    assert rows(text, u=[(1, AT)]) == [(1, 2)]

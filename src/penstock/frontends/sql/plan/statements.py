@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.errors import PenstockError, SqlError, nearest
@@ -106,10 +106,29 @@ def create_table(script: Script, statement: s.CreateTable) -> None:
     given = known.endpoint if isinstance(known, Table) else None
     if isinstance(known, StreamTable):
         return
+    if statement.like:
+        statement = _like(script, statement)
     script.session.catalog.define(Table(statement.name, statement, given, script.text))
     if statement.query is not None:
         relation = plan_query(script.planning(statement.name), statement.query)
         write_table(script.planning(statement.name), statement.name, (), relation, statement.query)
+
+
+def _like(script: Script, statement: s.CreateTable) -> s.CreateTable:
+    """CREATE TABLE t (...) WITH (...) LIKE other: what the other has and this one does not say."""
+    base = script.session.catalog.table(script.text, statement.like, statement.at)
+    if not isinstance(base, Table) or base.definition is None:
+        raise script.text.error(
+            statement.at, f"expected a table that CREATE TABLE has made after LIKE, got {statement.like!r}"
+        )
+    own = {name for name, _, _ in statement.options}
+    return replace(
+        statement,
+        columns=base.definition.columns + statement.columns,
+        watermark=statement.watermark or base.definition.watermark,
+        key=statement.key or base.definition.key,
+        options=tuple(o for o in base.definition.options if o[0] not in own) + statement.options,
+    )
 
 
 def create_view(script: Script, statement: s.CreateView) -> None:
