@@ -16,6 +16,7 @@ from penstock.graph.compose import KeyedInput
 from penstock.graph.nodes import IntervalJoin
 from penstock.graph.order import terms_of
 from penstock.graph.relational.windows import add_session_rows, add_window_pairs, add_window_top, add_window_totals
+from penstock.testing import Driver
 from tests.same.conftest import Case, run_cut
 
 MILLISECOND = datetime.timedelta(milliseconds=1)
@@ -259,3 +260,21 @@ def test_refusals() -> None:
     rows = stream.assign_windows("w3", ps.tumbling("1m"))
     with pytest.raises(FlowError, match="end of the window"):
         add_window_totals(flow.builder, "n", KeyedInput(rows.port, ("k",)), calls_of({"n": "count(*)"}))
+
+
+@pytest.mark.parametrize("oracle", [True, False])
+def test_windows_of_processing_time_close_by_the_clock_when_nothing_comes(oracle: bool) -> None:
+    flow = ps.Flow("clock")
+    stream = flow.source("seen", ps.items([], "k string"))
+    fields = stream.assign_windows("windows", ps.tumbling("1m"), clock="processing")
+    assert fields.event_time_of is None
+    fields.sink("fields", ps.console())
+    stream.key_by("k").window(ps.tumbling("1m"), clock="processing").count("n").sink("out", ps.console())
+    driver = Driver(flow, oracle=oracle)
+    driver.push("seen", ("a",), ("a",))
+    assert driver.barrier()["out"] == []
+    driver.clock.advance(61)
+    results = driver.barrier()
+    driver.close()
+    assert [(row.k, row.n) for row in results["out"]] == [("a", 2)]
+    assert {row.window_end - row.window_start for row in results["fields"]} == {datetime.timedelta(minutes=1)}

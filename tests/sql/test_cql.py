@@ -90,6 +90,7 @@ def test_what_comes_and_what_goes() -> None:
         ("SELECT k FROM S [ROWS 0]", "number of rows above zero"),
         ("SELECT k FROM S [ROWS]", "number of rows"),
         ("SELECT k FROM S [PARTITION BY x ROWS 2]", "no column 'x'"),
+        ("SELECT k FROM S [PARTITION BY * ROWS 2]", "expected columns"),
         ("SELECT k FROM S [SOMETIMES]", "expected NOW, RANGE, ROWS"),
         ("SELECT * FROM DSTREAM(SELECT k FROM S [NOW])", "no row goes"),
         ("SELECT * FROM RSTREAM(SELECT k FROM S [ROWS 3])", "expected a window with SLIDE"),

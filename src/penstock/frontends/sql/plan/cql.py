@@ -74,6 +74,8 @@ def _last_rows(planning: Planning, tree: exp.Bracket, relation: Relation) -> Rel
     scope = planning.scope(relation)
     keys = []
     for each in tree.args.get("partition") or ():
+        if not isinstance(each, exp.Column) or not isinstance(each.this, exp.Identifier):
+            raise text.error(tree, "expected columns after PARTITION BY of a window")
         found = scope.find(each.table, each.name, each)
         if found is None:
             raise scope.unknown(each.table, each.name, each)
