@@ -238,7 +238,7 @@ def test_a_live_table_has_the_rows_that_stand(table: str) -> None:
     live.take([row(("a", 1)), row(("b", 1))], None)
     live.take([row(("a", 2))], None)
     assert sorted(live.net.rows()) == [("a", 2), ("b", 1)]
-    assert "2 rows, 3 changes" in str(live.table(20).title)
+    assert "2 rows, 3 changes" in str(live.table(20).renderables[0])
 
 
 def test_a_bounded_answer_keeps_to_its_time(table: str) -> None:

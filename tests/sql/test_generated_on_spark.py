@@ -26,7 +26,7 @@ def taking(found: list[Any]) -> Callable[[list[Any], object], None]:
 
 
 @pytest.mark.spark
-def test_generated_queries_answer_alike_on_spark(spark: SparkSession) -> None:
+def test_generated_queries_answer_alike_on_spark(penstock_spark: SparkSession) -> None:
     """One statement set, so that Spark plans and runs them together."""
     chance = random.Random(SEED)
     data = {table: rows(table, chance, 40) for table in SCHEMAS}
@@ -37,7 +37,7 @@ def test_generated_queries_answer_alike_on_spark(spark: SparkSession) -> None:
     sinks = {f"out{at}": ps.callback(taking(found[at])) for at in range(MANY)}
     text = ";".join(f"INSERT INTO out{at} {query}" for at, query in enumerate(queries))
     graph = ps.sql_flow(text, {t: ps.items(data[t], schemas[t]) for t in SCHEMAS} | sinks).graph
-    run_bounded(graph, spark)
+    run_bounded(graph, penstock_spark)
     for at, query in enumerate(queries):
         net = NetTable.of(graph, f"out{at}")
         net.take(found[at])

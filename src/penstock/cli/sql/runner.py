@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from penstock.cli.sql.show import change_line, json_line, table_of
 from penstock.connectors.local import LocalSink, write_locally
@@ -158,14 +159,13 @@ class LiveRows:
                 self.tell(row)
         self.changed.set()
 
-    def table(self, most: int) -> Any:
-        """The newest rows as a table."""
+    def table(self, most: int) -> Group:
+        """The newest rows as a table, below what they are."""
         with self.lock:
             rows, taken = self.net.rows(), self.net.taken
         kind = "records" if self.net.stream.changes is None else "rows"
-        return table_of(
-            self.names, rows[-max(most, 5) :], f"{len(rows):,} {kind}, {taken:,} changes; Ctrl-C stops the query"
-        )
+        title = Text(f"{len(rows):,} {kind}, {taken:,} changes; Ctrl-C stops the query", "dim")
+        return Group(title, table_of(self.names, rows[-max(most, 5) :]))
 
 
 def _with_sink(graph: Graph, take: Callable[..., None]) -> Graph:
