@@ -95,6 +95,10 @@ class planned:  # noqa: N801 - it is used as a statement
             raise self.text.error(
                 self.at, "expected a statement that is nested less deeply; put parts of it into views"
             ) from None
+        if isinstance(error, Exception):
+            raise self.text.error(
+                self.at, f"expected a statement that can be planned, got {type(error).__name__}: {error}"
+            ) from error
 
 
 def create_table(script: Script, statement: s.CreateTable) -> None:
