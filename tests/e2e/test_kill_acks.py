@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -77,7 +78,8 @@ def start(folder: Path, crash: str = "") -> int:
         done = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env, start_new_session=True)
         code = done.wait(timeout=200)
     if code == -signal.SIGKILL:
-        os.killpg(done.pid, signal.SIGKILL)  # the JVM of a driver that is gone
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(done.pid, signal.SIGKILL)  # the JVM of a driver that is gone
     return code
 
 
