@@ -6,10 +6,11 @@ A source that must stop at such a record (`SourceContext.keeps_malformed` is fal
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from penstock.connectors.base import SourceContext
-from penstock.connectors.parsing import PARSED, TextReading, literal
+from penstock.connectors.parsing import TextReading, literal
 from penstock.errors import Failure
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
@@ -57,7 +58,9 @@ def read_values(
     """
     cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})"
     malformed = f"(value is not null and ({reading.is_bad})) or {cause} is not null"
-    found = frame.selectExpr("*", f"{reading.parse} as {PARSED}").selectExpr("*", f"({malformed}) as __bad")
+    found = reduce(
+        lambda read, column: read.selectExpr("*", column), (*reading.columns, f"({malformed}) as __bad"), frame
+    )
     fields = [f"__value.{quote(n)}" for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
     if context.keeps_malformed:

@@ -3,6 +3,9 @@
 Spark's parser stops at the end of the first value and does not look at what follows. So a text is read as the first of two elements of an
 array, and the second is a mark that nobody can guess: unless exactly the text and the mark are in it, the text is more or less than one value.
 What Spark reads and Python cannot hold, or what Spark changes on the way, is found in the values afterwards.
+
+To read the mark with each record costs a quarter more than to read the record. Most records need none: in a text that begins with an opening
+brace, and whose only closing brace is its last character, nothing can follow the value. Such a text is read as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 from penstock.kernels.records.json_text import LARGE_EXPONENT, LONE_SURROGATE, MAX_DEPTH, has_decimal
 
-PARSED = "__parsed"
+PARSED, STRICT, SURE = "__parsed", "__strict", "__sure"
+"""What Spark has read; what it has read of a text with a mark behind it; whether a text is sure to be one value, and needs no mark."""
 TEXT = "__text"
 """Where Spark puts a text that it could not read."""
 _MARK = "m" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(7))
@@ -38,13 +42,15 @@ JSON = {
     "enableDateTimeParsingFallback": "false",
 }
 """Strict JSON, except for NaN and infinity."""
+_DEPTH = {"maxNestingDepth": str(MAX_DEPTH)}
+"""For a text that is read as it is."""
 
 
 @dataclass(frozen=True)
 class TextReading:
-    """How Spark reads a text, in SQL: the column `__parsed`, the struct of fields in it, and whether the text is no record."""
+    """How Spark reads a text, in SQL: columns that are added one after the other, the struct of fields in them, and whether the text is no record."""
 
-    parse: str
+    columns: tuple[str, ...]
     value: str
     is_bad: str
 
@@ -62,22 +68,58 @@ def literal(text: str) -> str:
 def json_reading(text: str, schema: Schema) -> TextReading:
     """How a text, given as SQL, is read as one JSON object of a schema."""
     wide = _with(t.Struct(schema.fields), {t.TINYINT: t.SMALLINT})
-    parse = _from_json(text, schema, wide)
-    again = f"get({_from_json(text, schema, _with(wide, {t.TIMESTAMP: t.STRING}))}.{_MARK}, 0)"
-    items = f"{PARSED}.{_MARK}"
-    value = f"get({items}, 0)"
+    read = _read_flat(text, schema, wide) if _is_flat(schema) else _read_marked(_marked(text, schema, wide), PARSED)
+    again = f"get({_marked(text, schema, _with(wide, {t.TIMESTAMP: t.STRING}))}.{_MARK}, 0)"
     bad = [
-        f"{PARSED}.{TEXT} is not null",
-        f"not coalesce(size({items}) = 2 and get({items}, 1).{_MARK}, false)",
-        f"{value} is null",
+        read.is_bad,
         *_changed(text),
-        *unfit(value, schema.fields),
-        *_overflowed(value, again, text, schema.fields),
+        *unfit(read.value, schema.fields),
+        *_overflowed(read.value, again, text, schema.fields),
     ]
-    return TextReading(parse, _narrow(value, schema, wide), " or ".join(bad))
+    return replace(read, value=_narrow(read.value, schema, wide), is_bad=" or ".join(bad))
 
 
-def _from_json(text: str, schema: Schema, kind: t.Struct) -> str:
+def _read_marked(parse: str, column: str) -> TextReading:
+    """The reading of a text with a mark behind it: both must be there, and nothing else."""
+    items = f"{column}.{_MARK}"
+    value = f"get({items}, 0)"
+    whole = f"coalesce(size({items}) = 2 and get({items}, 1).{_MARK}, false)"
+    bad = f"({column}.{TEXT} is not null or not {whole} or {value} is null)"
+    return TextReading((f"{parse} as {column}",), value, bad)
+
+
+def _read_flat(text: str, schema: Schema, wide: t.Struct) -> TextReading:
+    """The reading of a text without objects in the object: as it is where it is sure to be one value, and with a mark elsewhere."""
+    marked = _read_marked(f"if({SURE}, null, {_marked(text, schema, wide)})", STRICT)
+    ddl = ", ".join([*(f"{quote(f.name)} {f.type}" for f in wide.fields), f"{TEXT} string"])
+    plain = f"from_json({text}, {literal(ddl)}, {_options(JSON | _DEPTH)})"
+    fields = [f"{literal(f.name)}, {_part(marked.value, f)}" for f in wide.fields]
+    same = f"named_struct({', '.join(fields)}, {literal(TEXT)}, cast(null as string))"
+    return TextReading(
+        (f"{_sure(text, schema)} as {SURE}", f"if({SURE}, {plain}, null) as {PARSED}", *marked.columns),
+        f"if({SURE}, {PARSED}, {same})",
+        f"if({SURE}, {PARSED} is null or {PARSED}.{TEXT} is not null, {marked.is_bad})",
+    )
+
+
+def _is_flat(schema: Schema) -> bool:
+    """Whether records have no objects in them; where they have, most have more than one closing brace."""
+    return TEXT not in {n.lower() for n in schema.names} and not any(_has_object(f.type) for f in schema.fields)
+
+
+def _has_object(kind: t.DataType) -> bool:
+    return _has_object(kind.item) if isinstance(kind, t.Array) else isinstance(kind, t.Struct | t.Map)
+
+
+def _sure(text: str, schema: Schema) -> str:
+    """Whether a text begins with an opening brace and has its first closing one at its end. Spark finds that by bytes, without a regular expression."""
+    ends = f"octet_length(substring_index({text}, '}}', 1)) = octet_length({text}) - 1"
+    readable = f" and not {text} rlike {literal(LARGE_EXPONENT)}" if has_decimal(schema) else ""
+    return f"coalesce(startswith({text}, '{{') and {ends}{readable}, false)"
+
+
+def _marked(text: str, schema: Schema, kind: t.Struct) -> str:
+    """A text read as the first of two elements, of which the other is the mark."""
     ddl = f"{_MARK} array<{_struct((*kind.fields, t.Field(_MARK, t.BOOLEAN)))}>, {TEXT} string"
     safe = f"if({text} rlike {literal(LARGE_EXPONENT)}, '', {text})" if has_decimal(schema) else text
     return f"from_json(concat({literal(_BEFORE)}, {safe}, {literal(_AFTER)}), {literal(ddl)}, {_options(JSON)})"
@@ -109,7 +151,7 @@ def csv_reading(text: str, schema: Schema) -> TextReading:
     parse = f"from_csv({text}, {literal(ddl)}, {_options(CSV)})"
     cells = ", ".join(f"{sql} as {quote(name)}" for name, sql in csv_cells(PARSED, schema).items())
     bad = [f"{PARSED} is null", f"{PARSED}.{TEXT} is not null", *csv_unfit(PARSED, schema)]
-    return TextReading(parse, f"struct({cells})", " or ".join(bad))
+    return TextReading((f"{parse} as {PARSED}",), f"struct({cells})", " or ".join(bad))
 
 
 def csv_ddl(schema: Schema) -> str:

@@ -21,7 +21,7 @@ from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.records.records import BadRecord
 
 PIECE = 10_000
-"""Records that a step which makes many of one returns at a time."""
+"""Records that a step which makes many of one returns at a time: so few that the next step finds them in the processor's cache."""
 
 
 def applied(node: Node, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
@@ -127,15 +127,7 @@ class FlatMapKernel(Kernel):
     node: FlatMap
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
-        """The records of the function, by output."""
-        for records in self._records(chunk):
-            if len(self.node.outputs) == 1:
-                yield "out", shaped(self, "out", records)
-            else:
-                yield from by_output(self, records)
-
-    def _records(self, chunk: Chunk) -> Iterator[list[Any]]:
-        """What the function returns, in pieces that are still in the processor's cache when the next step takes them."""
+        """The records of the function, by output, in pieces. What is a chunk already is let go of before the next piece begins."""
         made: list[Any] = []
         function, walk = self.node.function, chunk.walk()
         row: Any = None
@@ -144,11 +136,20 @@ class FlatMapKernel(Kernel):
                 given = function(row)
                 made += given if given.__class__ is list else _several(given)
                 if len(made) > PIECE:
-                    yield made
-                    made = []
+                    pieces, made = self._pieces(made), []
+                    yield from pieces
         except Exception as error:
-            raise RecordFailed(self.node, row, walk.at, error) from error
-        yield made
+            raise self._failed(row, walk.at, error) from error
+        yield from self._pieces(made)
+
+    def _pieces(self, records: list[Any]) -> list[tuple[str, Chunk]]:
+        if len(self.node.outputs) == 1:
+            return [("out", shaped(self, "out", records))]
+        return [*by_output(self, records)]
+
+    def _failed(self, row: object, at: int, error: Exception) -> RecordFailed:
+        """What the function failed on; a record that does not fit the schema is blamed already."""
+        return error if isinstance(error, RecordFailed) else RecordFailed(self.node, row, at, error)
 
 
 def _several(given: Any) -> Iterable[Any]:

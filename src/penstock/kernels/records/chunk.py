@@ -56,10 +56,9 @@ class Chunk:
         """
         shape = shape_of(schema)
         if leaving and records:
-            columns = shape.split(records, quick=True)
-            batch = arrow.to_batch_strictly(columns, schema)
+            batch = arrow.to_batch_strictly(shape.split(records, quick=True), schema)
             if batch is not None:
-                return cls(schema, columns=columns, batch=batch)
+                return cls(schema, batch=batch)
         return cls(schema, columns=shape.columns(records))
 
     def walk(self) -> Walk:

@@ -8,7 +8,6 @@ a wrong value means the same error on every runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -44,7 +43,7 @@ class Shape:
     def _maker(self) -> Callable[[Iterable[Any]], Any]:
         record = self.schema.record
         if record is None:
-            return partial(tuple.__new__, self.row_class)
+            return self.row_class
         return lambda values: record(*values)
 
     def rows(self, columns: Sequence[Sequence[Any]]) -> list[Any]:
