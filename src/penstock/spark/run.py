@@ -134,7 +134,7 @@ def run_bounded(
         )
     with _bounded_folders(graph, spark, spec) as at:
         try:
-            return _Bounded(graph, spark, spec, at, observers).run()
+            return _BoundedRun(graph, spark, spec, at, observers).run()
         finally:
             if spec.dead_letters is not None:
                 DeadLetterStore(at.kept / DEAD_LETTERS).hand_over(spec.dead_letters)
@@ -154,7 +154,7 @@ def _bounded_folders(graph: Graph, spark: SparkSession, spec: RunSpec) -> Iterat
         yield RunFolders(work, work)
 
 
-class _Bounded:
+class _BoundedRun:
     """A bounded run. A flow with a loop goes round until nothing is fed back."""
 
     def __init__(

@@ -24,7 +24,7 @@ ALLOWED = {
 """Names that a pickle may use: classes whose values are plain, and that do nothing when they are made."""
 
 
-class _Refused(Exception):
+class _UnpicklingRefused(Exception):
     """A pickle asks for something that is not plain."""
 
 
@@ -32,13 +32,13 @@ class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type:
         """One of the allowed classes; anything else ends the reading before it is imported."""
         if name not in ALLOWED.get(module, ()):
-            raise _Refused(f"{module}.{name}")
+            raise _UnpicklingRefused(f"{module}.{name}")
         found: type = super().find_class(module, name)
         return found
 
     def persistent_load(self, pid: object) -> NoReturn:
         """Nothing is looked up elsewhere."""
-        raise _Refused("a persistent id")
+        raise _UnpicklingRefused("a persistent id")
 
 
 def look_at(pickled: bytes) -> object:

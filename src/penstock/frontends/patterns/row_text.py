@@ -24,6 +24,7 @@ from penstock.graph.patterns.tree import (
     Repeat,
     Sequence,
     Stage,
+    children,
 )
 
 DEEPEST = 200
@@ -274,6 +275,4 @@ def _sequence(parts: list[Part]) -> Part:
 
 
 def _inside(part: Part) -> tuple[Part, ...]:
-    from penstock.graph.patterns.tree import children
-
     return children(part)

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from penstock.errors import ExpressionError, FlowError, UnknownName, nearest
 from penstock.graph import types as t
 from penstock.graph.duration import shown
-from penstock.graph.expr import Expr, to_text
+from penstock.graph.expr import Expr, columns_of, to_text
 from penstock.graph.order import Term
 from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigated, Navigation, navigated
 from penstock.graph.patterns.pattern import AfterMatch, Skip
@@ -263,8 +263,6 @@ class RowExpressions:
 
 def reads_classifier(look: Navigation) -> bool:
     """Whether a look asks which variable a row is classified as."""
-    from penstock.graph.expr import columns_of
-
     if look.aggregate is not None:
         return CLASSIFIER in look.aggregate.reads
     return look.value is not None and CLASSIFIER in columns_of(look.value)

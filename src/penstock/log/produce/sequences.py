@@ -17,7 +17,7 @@ _MOST_NAMED = 10_000
 _MOST_UNNAMED = 100
 
 
-class Written(NamedTuple):
+class SequenceRange(NamedTuple):
     """A batch of a producer: its sequence numbers and its first offset."""
 
     sequence: int
@@ -31,7 +31,7 @@ class Line:
 
     epoch: int
     last: int = -1
-    recent: tuple[Written, ...] = ()
+    recent: tuple[SequenceRange, ...] = ()
 
 
 class Sequences:
@@ -48,7 +48,7 @@ class Sequences:
         """What is known of a producer."""
         return self._lines.get(producer)
 
-    def check(self, stamp: Stamp, count: int) -> Written | None:
+    def check(self, stamp: Stamp, count: int) -> SequenceRange | None:
         """None for a batch that is next; what was written for one that is here already; else an error."""
         line = self._lines.get(stamp.producer)
         if line is None or stamp.producer < 0:
@@ -68,11 +68,11 @@ class Sequences:
         )
 
     @staticmethod
-    def _known(line: Line, sequence: int, count: int) -> Written:
+    def _known(line: Line, sequence: int, count: int) -> SequenceRange:
         for written in line.recent:
             if written.sequence <= sequence and sequence + count <= written.sequence + written.records:
-                return Written(sequence, count, written.offset + sequence - written.sequence)
-        return Written(sequence, count, -1)
+                return SequenceRange(sequence, count, written.offset + sequence - written.sequence)
+        return SequenceRange(sequence, count, -1)
 
     def note(self, header: Header) -> None:
         """Take notice of a batch that is in the log."""
@@ -81,7 +81,7 @@ class Sequences:
         line = self._lines.pop(header.producer, Line(header.epoch))
         epoch = max(line.epoch, header.epoch)
         if header.sequence >= 0 and header.produced:
-            recent = (*line.recent, Written(header.sequence, header.produced, header.base))[-_RECENT:]
+            recent = (*line.recent, SequenceRange(header.sequence, header.produced, header.base))[-_RECENT:]
             line = Line(epoch, header.sequence + header.produced - 1, recent)
         self._lines[header.producer] = Line(epoch, line.last, line.recent)
         self._forget(header.producer)
@@ -105,7 +105,7 @@ class Sequences:
         """What `as_json` gave."""
         found = cls()
         for producer, epoch, last, recent in data:
-            found._lines[producer] = Line(epoch, last, tuple(Written(*w) for w in recent))
+            found._lines[producer] = Line(epoch, last, tuple(SequenceRange(*w) for w in recent))
             if producer >= UNNAMED:
                 found._unnamed[producer] = None
         return found

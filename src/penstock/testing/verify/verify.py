@@ -80,7 +80,7 @@ def verify(plan: Plan) -> Tally:
     """Runs the plan and returns the tally."""
     with tempfile.TemporaryDirectory(prefix="penstock-verify-") as made, ExitStack() as running:
         folder = Path(made)
-        sinks = [Verified(name, target_of(name)) for name in plan.sinks]
+        sinks = [VerifiedSink(name, target_of(name)) for name in plan.sinks]
         for at, sink in enumerate(sinks):
             (own := folder / f"sink-{at}").mkdir()
             sink.address = running.enter_context(sink.target.running(own, plan.url))
@@ -88,7 +88,7 @@ def verify(plan: Plan) -> Tally:
 
 
 @dataclass
-class Verified:
+class VerifiedSink:
     """A sink of the flow: its name, what it is, where it is, and what its reader has seen."""
 
     name: str
@@ -100,7 +100,7 @@ class Verified:
 class Verification:
     """A verification at work, in a folder of its own."""
 
-    def __init__(self, plan: Plan, sinks: list[Verified], folder: Path) -> None:
+    def __init__(self, plan: Plan, sinks: list[VerifiedSink], folder: Path) -> None:
         self.plan, self.sinks, self.folder = plan, sinks, folder
         named = [{"sink": sink.name, "address": sink.address} for sink in sinks]
         (folder / "spec.json").write_text(json.dumps({"sinks": named, "per_batch": plan.per_batch, "flow": plan.flow}))
@@ -132,7 +132,7 @@ class Verification:
             self._life("", None)
         return replace(merge([self._judge(sink) for sink in self.sinks]), kills=dict(hits))
 
-    def _judge(self, sink: Verified) -> Tally:
+    def _judge(self, sink: VerifiedSink) -> Tally:
         reader = sink.target.reader(sink.address)
         try:
             rows, is_numbered = _sent_only(reader.rows()), self.plan.flow == NUMBERS
@@ -187,7 +187,7 @@ class Verification:
         return [[int(each.get(str(p), 0)) for p in range(SOURCES)] for each in found]
 
     @contextmanager
-    def _reading(self, sink: Verified) -> Iterator[None]:
+    def _reading(self, sink: VerifiedSink) -> Iterator[None]:
         """A reader of a sink that looks on in a thread of its own."""
         failures: list[BaseException] = []
         done = threading.Event()

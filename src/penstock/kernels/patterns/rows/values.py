@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.graph import types as t
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.expr import Column, Expr, columns_of
+from penstock.graph.expr import Column, Expr, columns_of, type_of_expr
 from penstock.graph.nodes import Node
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import values_of
@@ -102,8 +102,6 @@ def _picked(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
 
 
 def _by_row(node: Node, expr: Expr, schema: Schema) -> ColumnMaker:
-    from penstock.graph.expr import type_of_expr
-
     run, kind = compile_expr(expr, schema), arrow_type(type_of_expr(expr, schema))
 
     def made(batch: pa.RecordBatch) -> pa.Array:
