@@ -69,6 +69,10 @@ def test_a_cause_names_what_is_wrong(text: str, cause: str) -> None:
     assert cause in why_malformed("json", text.encode(), schema_of(hostile.SCHEMA))
 
 
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, int) or (isinstance(value, str) and not value.startswith(("{", "[")))
+
+
 class Outcome:
     """What a flow made of its records, on any runtime."""
 
@@ -94,10 +98,8 @@ class Outcome:
 
     @property
     def good(self) -> Counter[str]:
-        """The good records, by their numbers, texts and nulls; times and decimals have more than one form."""
-        return Counter(
-            repr([v if v is None or isinstance(v, int | str) else ... for v in row]) for row in self.rows["out"]
-        )
+        """The good records, by their numbers, words and nulls; times, decimals, and JSON in a text have more than one form."""
+        return Counter(repr([v if _is_plain(v) else ... for v in row]) for row in self.rows["out"])
 
     @property
     def bad(self) -> Counter[tuple[str, str]]:
