@@ -13,6 +13,9 @@ from penstock.graph.nodes.partitions import check_partitions
 from penstock.graph.nodes.policy import DEAD
 from penstock.graph.schema import Schema
 
+UNSEEN = ("layout",)
+"""Options that say what the rest of the graph says."""
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -37,7 +40,8 @@ class Endpoint:
 
     def shown(self) -> Settings:
         """The options as people may see them: callables by name, long lists by length, secrets not at all."""
-        return {k: _shown(k, v) for k, v in self.options.items() if v is not None}
+        shown = {k: v for k, v in self.options.items() if v is not None and k not in UNSEEN and v != {}}
+        return {k: _shown(k, v) for k, v in shown.items()}
 
 
 def _shown(name: str, value: object) -> Shown:
