@@ -93,9 +93,9 @@ def test_an_option_can_come_from_the_environment(name: str, monkeypatch: pytest.
 
 
 def test_an_option_is_named_in_the_environment_as_on_the_command_line() -> None:
-    """Only `--json`, `--open` and `--log` are not: many commands share them."""
+    """Only `--json`, `--open`, `--log` and `--server` are not: many commands share them."""
     odd = {wanted for wanted, name in _environment(typer.main.get_command(make_app()), "PENSTOCK") if name != wanted}
-    assert {name.rsplit("_", 1)[-1] for name in odd} == {"JSON", "LOG", "OPEN", "VERSION"}
+    assert {name.rsplit("_", 1)[-1] for name in odd} == {"JSON", "LOG", "OPEN", "SERVER", "VERSION"}
 
 
 def _environment(command: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -51,7 +51,9 @@ def run(
     """Run a flow: live until you stop it, or --once, or --batch. Ctrl-C ends it after the current batch."""
     with handled(debug=debug, as_json=bool(options["json_logs"])):
         screen = Screen("none" if quiet else checked_progress(progress))
-        use_py_files(RunSpec.of(**options).py_files)
+        asked = RunSpec.of(**options)
+        configure_logs(asked)
+        use_py_files(asked.py_files)
         flow = load_flow(target, filtered(properties))
         spec = RunSpec.of(**_with_own(flow, options))
         configure_logs(spec)
