@@ -19,6 +19,7 @@ FREE = {
     "testing/": "the test kit",
     "demo/": "examples",
     "bridge/": "certificates and the like",
+    "graph/multilang/process.py": "the directory in which a program notes its pid, which goes with the program",
     "live/hold.py": "the lock by which one driver at a time has a checkpoint directory open",
     "spark/checkpoint/directory.py": "directories that a start that failed has made",
     "live/work.py": "the working directory of a checkpoint that is a URL, which goes with the process",

@@ -24,6 +24,7 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 def status_of(error: PenstockError) -> int:
     """The status that goes with an error of ours.
 
+    >>> from penstock.errors import OptionError
     >>> status_of(UnknownName("there is no job")), status_of(NameTaken("there is one")), status_of(OptionError("wrong"))
     (404, 409, 422)
     """

@@ -39,7 +39,7 @@ def read_lines(source: LocalSource) -> Iterator[Record]:
 
 def read_spout(source: LocalSource) -> Iterator[Record]:
     """What a spout emits until it says that it has ended."""
-    node = Source(repr(source.options["spout"]), (), source.endpoint, source.schema, outputs=(Output(source.schema),))
+    node = Source(source.step, (), source.endpoint, source.schema, outputs=(Output(source.schema),))
     try:
         yield from SpoutTasks(node).drained()
     except RecordFailed as failed:
