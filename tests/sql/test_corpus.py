@@ -41,6 +41,11 @@ SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer = b.custome
 SELECT city, count(*) AS n FROM orders o JOIN people p ON o.customer = p.name GROUP BY city
 SELECT t.customer, p.city, t.total FROM (SELECT customer, sum(amount) AS total FROM orders GROUP BY customer) t LEFT JOIN people p ON p.name = t.customer
 SELECT id FROM orders WHERE customer IN (SELECT name FROM people WHERE city = 'Rome')
+SELECT id FROM orders WHERE customer IN (SELECT customer FROM orders WHERE amount > 10)
+SELECT id FROM orders WHERE id IN (SELECT id FROM orders GROUP BY id HAVING count(*) = 1)
+SELECT id FROM orders WHERE amount = (SELECT max(amount) FROM orders) AND id > 0
+SELECT id, amount FROM orders o WHERE amount >= (SELECT avg(amount) FROM orders i WHERE i.customer = o.customer)
+SELECT id FROM orders o WHERE EXISTS (SELECT id FROM orders i WHERE i.customer = o.customer AND i.id <> o.id) AND id > 1
 SELECT id FROM orders WHERE customer IS NOT NULL AND customer NOT IN (SELECT name FROM people)
 SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM payments y WHERE y.order_id = o.id)
 SELECT id FROM orders o WHERE NOT EXISTS (SELECT 1 FROM payments y WHERE y.order_id = o.id AND y.paid > 5)

@@ -19,7 +19,7 @@ from penstock.graph.nodes import Select, Where
 from penstock.graph.relational.sets import add_not_in
 
 _INNER = "$"
-"""How the names of the tables of a subquery begin while its conditions are asked in the query around it."""
+"""How the names of the tables and columns of a subquery begin while its conditions are asked in the query around it."""
 
 
 def plan_condition(planning: Planning, relation: Relation, tree: exp.Expr) -> Relation:
@@ -57,7 +57,7 @@ def _member(planning: Planning, relation: Relation, tree: exp.In, negated: bool)
         raise planning.text.error(
             tree, f"expected {len(given)} columns in the subquery of IN, got {len(inner.columns)}"
         )
-    right = inner.named(_INNER)
+    right = _marked(inner.named(""))
     conditions = tuple(
         exp.EQ(this=mine.copy(), expression=exp.column(c.name, _INNER))
         for mine, c in zip(given, right.columns, strict=True)
@@ -171,8 +171,9 @@ def _is_in(planning: Planning, relation: Relation, column: exp.Column) -> bool:
 
 
 def _marked(relation: Relation) -> Relation:
-    """The tables of a subquery under names that the query around it does not have."""
-    return replace(relation, columns=tuple(replace(c, qualifier=f"{_INNER}{c.qualifier}") for c in relation.columns))
+    """The tables and columns of a subquery under names that the query around it does not have."""
+    columns = (replace(c, qualifier=f"{_INNER}{c.qualifier}", name=f"{_INNER}{c.name}") for c in relation.columns)
+    return replace(relation, columns=tuple(columns))
 
 
 def _qualified(planning: Planning, inner: Relation, tree: exp.Expr) -> exp.Expr:
@@ -186,7 +187,7 @@ def _qualified(planning: Planning, inner: Relation, tree: exp.Expr) -> exp.Expr:
                 names[0] if len(names) > 1 else "", names[min(1, len(names) - 1)], column
             )
             assert found is not None
-            named = exp.column(found.name, f"{_INNER}{found.qualifier}")
+            named = exp.column(f"{_INNER}{found.name}", f"{_INNER}{found.qualifier}")
             named.this.meta.update(column.this.meta)
             column.replace(named)
     replaced: exp.Expr = holder.this
@@ -236,7 +237,7 @@ def _scalar(planning: Planning, relation: Relation, tree: exp.Subquery) -> tuple
     if not is_aggregated(query):
         raise planning.text.error(tree, "expected an aggregate in a subquery of one value, such as MAX(x)")
     bare, pairs = _decorrelated(planning, relation, query)
-    inner = plan_query(planning.inside(f"{planning.prefix}.value"), bare).named(_INNER)
+    inner = _marked(plan_query(planning.inside(f"{planning.prefix}.value"), bare).named(""))
     conditions = tuple(
         exp.EQ(this=mine.copy(), expression=exp.column(c.name, _INNER))
         for mine, c in zip(pairs, inner.columns[1:], strict=True)
