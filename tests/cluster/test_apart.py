@@ -29,7 +29,7 @@ from tests.storage.proxy import FAULTS, at_random, fault_proxy
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(500)]
 
 FLOW = """
-import datetime, os
+import datetime, os, time
 from pathlib import Path
 import penstock as ps
 from penstock.graph.graph import Graph
@@ -49,6 +49,7 @@ class Numbered(ps.Process):
         yield row.word, self.nth
 
 def look(row):
+    time.sleep(0.2)  # while one worker is at it, the other takes the next task
     return row.word, os.environ.get("TMPDIR", ""), sorted(p.name for p in HERE.glob("*"))
 
 def number(row):
