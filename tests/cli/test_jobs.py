@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import make_app
 from penstock.errors import OptionError
+from penstock.jobs.load import load_flow
+from penstock.jobs.manager.directory import JobDirectory
+from penstock.jobs.manager.driver import spec_of
+from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import Manager
 from penstock.server.serve import ADDRESS, Listening, _admin_token, _write
 from tests.jobs.manager.conftest import DRIVER, ending
@@ -54,6 +58,15 @@ def test_a_flow_is_submitted_with_its_modules_and_shown_stopped_and_removed(comm
     wait_until(lambda: json.loads(command("jobs", "show", "ticks", "--json").stdout)["phase"] == "stopped")
     wait_until(lambda: command("jobs", "remove", "ticks").exit_code == 0)
     assert "no jobs" in command("jobs", "list").output
+
+
+def test_a_file_of_sql_is_submitted_as_it_is(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "one.sql").write_text("SET 'interval' = '7s'; SELECT 1 AS x;")
+    made = json.loads(command("submit", "one.sql", "--name", "one", "--json").stdout)
+    assert made["target"] == "one.sql"
+    job = Job("one", "ada", made["bundle"], made["target"], {"parallelism": 2})
+    spec = spec_of(JobDirectory(tmp_path / "job"), job, load_flow("one.sql"))
+    assert (spec.interval, spec.parallelism, spec.checkpoint) == (7.0, 2, tmp_path / "job" / "checkpoint")
 
 
 def test_what_is_wrong_is_said_before_anything_is_sent(command: Command, tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ from penstock.jobs.ship import user_modules
 
 @run_options("submit")
 def submit(
-    target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
+    target: Annotated[
+        str, typer.Argument(help="FILE.py[:flow], package.module[:flow], FILE.sql or FILE.yaml", show_default=False)
+    ],
     name: Annotated[str, option(metavar="NAME", help="The name of the job.", show_default="the flow's")] = "",
     include: Annotated[
         list[str] | None, option(metavar="GLOB", help="Further files for the bundle, such as 'data/*.csv'.")
@@ -58,8 +60,8 @@ def _given(spec: RunSpec) -> dict[str, object]:
 
 def _inside(flow: LoadedFlow, target: str) -> str:
     """The flow by its path in the bundle; a module keeps its name."""
-    where, colon, name = target.partition(":")
-    if flow.path is None or flow.module.count(".") or not where.endswith(".py"):
+    _, colon, name = target.partition(":")
+    if flow.path is None or "." in flow.module:
         return f"{flow.module}{colon}{name}"
     return f"{flow.path.name}{colon}{name}"
 

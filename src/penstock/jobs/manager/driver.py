@@ -60,17 +60,25 @@ def run_job(directory: JobDirectory, job: Job, bundle: Path) -> None:
     """Runs the flow of a job; returns when it has ended well."""
     flow = _flow_of(job, bundle)
     progress = ProgressFile(directory, job.generation)
-    options = {**job.options, "json_logs": True}
-    if job.options.get("mode") != "batch" and not job.options.get("batch"):
-        options["checkpoint"] = directory.checkpoint
     observers = (log_batches(flow.graph.name), progress.observe)
-    run = start(RunSpec.of(**options), flow, Watchers(observers))
+    run = start(spec_of(directory, job, flow), flow, Watchers(observers))
     with stop_signals(run.stop):
         try:
             while not run.wait(0.5).has_ended:
                 progress.write(run)
         finally:
             progress.write(run, is_last=True)
+
+
+def spec_of(directory: JobDirectory, job: Job, flow: LoadedFlow) -> RunSpec:
+    """The options of a run: those that the file of the flow sets, those of the job, and the manager's own."""
+    given = {**flow.options, **job.options, "json_logs": True}
+    is_bounded = given.get("mode") == "batch"
+    return RunSpec.of(**({} if is_bounded else {"checkpoint": directory.checkpoint}) | _without(given, "checkpoint"))
+
+
+def _without(options: dict[str, object], name: str) -> dict[str, object]:
+    return {key: value for key, value in options.items() if key != name}
 
 
 def _flow_of(job: Job, bundle: Path) -> LoadedFlow:
