@@ -12,8 +12,8 @@ help: ## show these lines
 setup: ## make .venv from requirements.lock (at once when it is up to date)
 	@scripts/setup
 
-run: setup ## run the demo in this terminal; ARGS="--for 20s" goes to penstock demo
-	@$(BIN)/penstock demo $(ARGS)
+run: setup ## run the demo and its console; ARGS="--plain" runs it in this terminal, ARGS="--for 20s" ends it
+	@$(BIN)/penstock demo --console $(ARGS)
 
 test: setup ## lint, types and every test but the slow ones; ARGS="-k window" goes to pytest
 	@scripts/test $(ARGS)
@@ -33,8 +33,9 @@ test-slow: setup ## the tests that take minutes
 bench: setup ## run every benchmark and compare with the recorded figures
 	@$(BIN)/penstock bench --all --check $(ARGS)
 
-reference: setup ## write docs/reference/api from the docstrings
+reference: setup ## write docs/reference/api from the docstrings, and the client from the OpenAPI of the server
 	@$(BIN)/python scripts/reference.py
+	@$(BIN)/python scripts/client.py
 
 doctor: setup ## look at this machine, and start Spark once
 	@$(BIN)/penstock doctor --spark $(ARGS)

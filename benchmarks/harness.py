@@ -120,6 +120,26 @@ def jvm_seconds(spark: SparkSession) -> Callable[[], float]:
     return lambda: sum(map(int, stat.read_text().rpartition(")")[2].split()[11:13])) / ticks
 
 
+def tree_seconds(root: int, without: int = 0) -> float:
+    """The processor time of a process and all below it so far, but for one of them: what others do on the machine does not count."""
+    parents: dict[int, int] = {}
+    spent: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(file.parent.name)] = int(fields[1])
+        spent[int(file.parent.name)] = sum(map(int, fields[11:15]))
+    return sum(many for pid, many in spent.items() if _is_below(pid, root, without, parents)) / os.sysconf("SC_CLK_TCK")
+
+
+def _is_below(pid: int, root: int, without: int, parents: Mapping[int, int]) -> bool:
+    while pid not in (root, without, 0):
+        pid = parents.get(pid, 0)
+    return pid == root
+
+
 @contextmanager
 def folder() -> Iterator[Path]:
     """A temporary folder."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import penstock as ps
 from benchmarks.harness import Bar, Result
-from penstock.graph.logic.collector import Collector
-from penstock.graph.logic.task_context import TaskContext
-from penstock.graph.logic.tuples import DEFAULT, tuple_class
+from penstock.graph.logic.topology.collector import Collector
+from penstock.graph.logic.topology.task_context import TaskContext
+from penstock.graph.logic.topology.tuples import DEFAULT, tuple_class
 
 NAME = "shell-bolt"
 ABOUT = "tuples through a Python multilang process: at least 50,000 a second"

@@ -91,22 +91,22 @@ def run(quick: bool) -> Result:
 
 def penstock(directory: Path, at: int) -> float:
     """`penstock run` on the flow."""
-    program, marker = _program(FLOW, directory, f"flow{at}")
-    command = [sys.executable, "-m", "penstock.cli.main", "run", "--progress", "none", str(program)]
-    return first_output(command, program.parent, marker)
+    file, marker = program(FLOW, directory, f"flow{at}")
+    command = [sys.executable, "-m", "penstock.cli.main", "run", "--progress", "none", str(file)]
+    return first_output(command, file.parent, marker)
 
 
 def by_hand(directory: Path, at: int) -> float:
     """The script."""
-    program, marker = _program(SCRIPT, directory, f"hand{at}")
-    return first_output([sys.executable, str(program)], program.parent, marker)
+    file, marker = program(SCRIPT, directory, f"hand{at}")
+    return first_output([sys.executable, str(file)], file.parent, marker)
 
 
-def _program(text: str, directory: Path, name: str) -> tuple[Path, Path]:
+def program(text: str, directory: Path, name: str) -> tuple[Path, Path]:
     """A program in a directory of its own, with input beside it; and the file that its first output makes."""
     own = directory / name
     (own / "lines").mkdir(parents=True)
     (own / "lines" / "a.txt").write_text("to be or not to be\n" * 10)
-    program, marker = own / f"{name}.py", own / "marker"
-    program.write_text(text.format(marker=str(marker), lines=str(own / "lines"), checkpoint=str(own / "checkpoint")))
-    return program, marker
+    file, marker = own / f"{name}.py", own / "marker"
+    file.write_text(text.format(marker=str(marker), lines=str(own / "lines"), checkpoint=str(own / "checkpoint")))
+    return file, marker

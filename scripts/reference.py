@@ -14,12 +14,13 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import penstock
 import penstock.testing
+import penstock.trident
 from penstock.frontends.drpc.linear import LinearBolt
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.over import OverStream
@@ -32,6 +33,7 @@ from penstock.frontends.trident.state import TridentState
 from penstock.frontends.trident.stream import TridentStream
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
+MODULES = {"penstock.testing": penstock.testing, "penstock.trident": penstock.trident}
 SECTIONS = ("Args", "Returns", "Yields", "Raises")
 RETURNED = {
     "KeyedStream": KeyedStream,
@@ -129,15 +131,19 @@ PAGES = (
     Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",
          ("rule", "rules", "action", "rule_topic")),
     Page("expressions.md", "Expressions", "[Guide](../../guide/expressions.md), [all functions](../expressions.md)",
-         ("Expr", "col", "lit", "expr", "fn", "function", "when", "sql")),
+         ("Expr", "col", "lit", "expr", "fn", "function", "aggregate_function", "when", "sql")),
     Page("sql.md", "SQL", "[Guide](../../guide/sql.md), [all statements](../sql.md)",
          ("sql_flow", "sql_query", "ask")),
     Page("topologies.md", "Topologies", "[Guide](../../guide/topologies.md)",
-         ("Topology", "BoltDeclaration", "Spout", "Bolt", "ShellSpout", "ShellBolt", "BasicBolt", "FailedException", "ReportedFailedException",
+         ("Topology", "BoltDeclaration", "Spout", "PartitionedSpout", "Bolt", "ShellSpout", "ShellBolt", "BasicBolt", "FailedException", "ReportedFailedException",
           "StatefulBolt", "WindowedBolt", "StatefulWindowedBolt", "Tuple",
           "Metric", "CountMetric", "TaskHook", "END")),
     Page("trident.md", "Trident", "Operations, aggregators, states and queries are in `penstock.trident`. [Guide](../../guide/trident.md)",
          ("TridentTopology", "TridentStream", "GroupedStream", "ChainedAggregation", "TridentState")),
+    Page("trident-operations.md", "Trident: operations, aggregators, states", "`from penstock import trident`. [Streams](trident.md), [guide](../../guide/trident.md)",
+         ("Function", "Filter", "OperationContext", "Collector", "Split", "ExpandList", "FilterNull", "Aggregator", "CombinerAggregator", "ReducerAggregator", "Count", "Sum",
+          "StateFactory", "State", "MapState", "TransactionalMap", "OpaqueMap", "NonTransactionalMap", "TransactionalValue", "OpaqueValue", "MemoryStore",
+          "QueryFunction", "MapGet", "SnapshotGet", "TupleCollectionGet", "StateUpdater"), "penstock.trident"),
     Page("functions.md", "Functions", "Calls are made with `penstock.drpc`. [Guide](../../guide/drpc.md)",
          ("LinearDRPCTopologyBuilder", "LinearBolt")),
     Page("testing.md", "Test kit", "`from penstock.testing import ...`. [Guide](../../guide/testing.md)",
@@ -182,6 +188,11 @@ def _named(text: str) -> dict[str, str]:
     return {name: " ".join(meaning.split()) for name, meaning in entries}
 
 
+def _of(parameters: list[inspect.Parameter], said: dict[str, str]) -> dict[str, str]:
+    """What is said of these parameters."""
+    return {p.name: said[p.name] for p in parameters if p.name in said}
+
+
 @dataclass(frozen=True)
 class Name:
     """A public function, method or class, as a reader calls it."""
@@ -192,8 +203,26 @@ class Name:
 
     @property
     def doc(self) -> Doc:
-        """What its docstring says."""
-        return parsed(inspect.getdoc(self.of) or "")
+        """What its docstring says; what that of a method leaves out is as the method says that it stands in for."""
+        own = parsed(inspect.getdoc(self.of) or "")
+        for base in self._replaced():
+            above = parsed(inspect.getdoc(base) or "")
+            own = replace(
+                own,
+                args=_of(self.parameters, above.args) | own.args,
+                returns=own.returns or above.returns,
+                raises=above.raises | own.raises,
+            )
+        return own
+
+    def _replaced(self) -> Iterator[object]:
+        """The methods of classes above that a method stands in for, nearest first."""
+        name = self.called.rpartition(".")[2]
+        above = self.owner.__mro__ if self.owner is not None and not self.is_class else ()
+        for cls in above:
+            found = vars(cls).get(name)
+            if inspect.isfunction(found) and found is not self.of:
+                yield found
 
     @property
     def is_class(self) -> bool:
@@ -222,7 +251,7 @@ class Name:
 
 def object_of(page: Page, name: str) -> object:
     """What a name on a page stands for."""
-    module = penstock.testing if page.module == "penstock.testing" else penstock
+    module = MODULES.get(page.module, penstock)
     return RETURNED[name] if name in RETURNED else getattr(module, name)
 
 
@@ -247,9 +276,10 @@ def callables() -> Iterator[Name]:
     for page in PAGES:
         for name in page.names:
             of = object_of(page, name)
+            called = f"trident.{name}" if page.module == "penstock.trident" else name
             if inspect.isclass(of):
-                yield Name(name, of, of)
-                yield from methods(of, name)
+                yield Name(called, of, of)
+                yield from methods(of, called)
             elif inspect.isfunction(of):
                 yield Name(f"{page.module}.{name}" if page.module == "ps" else name, of)
 

@@ -27,6 +27,8 @@ DEAREST = Path(__file__).parent / "dearest.txt"
 """The files that take longest, longest first: started first, they leave no worker alone with a long one at the end."""
 TOGETHER = ("tests/kafka", "tests/cluster")
 """Folders whose tests share a server that takes long to start: one worker runs them all."""
+SHOWN_ELSEWHERE = "test_a_live_read_gives_what_is_there"
+"""Of the contract of sources: what those tests show too that start a source again. Files take it in every run, servers in the slow tier."""
 CPU = "processor time"
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -40,10 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Accounts(config.stash[COSTS]))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the dearest files first; within a file, and among the others, the order stays."""
+    for item in items:
+        if item.name == SHOWN_ELSEWHERE and item.nodeid.startswith(("tests/postgres", "tests/redis", "tests/kafka")):
+            item.add_marker(pytest.mark.slow)
     order = {name: at for at, name in enumerate(DEAREST.read_text().split())}
-    items.sort(key=lambda item: order.get(item.location[0], len(order)))
+    items.sort(key=lambda item: order.get(item.nodeid.partition("::")[0], len(order)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,9 +8,9 @@ import sys
 import penstock
 
 PUBLIC = """
-END Aggregator AsyncFunction BasicBolt Bolt BroadcastProcess CountMetric Expr FailedException Flow LinearDRPCTopologyBuilder Metric PE Process ProcessingElement
+END Aggregator AsyncFunction BasicBolt Bolt BroadcastProcess CountMetric Expr FailedException Flow LinearDRPCTopologyBuilder Metric PE PartitionedSpout Process ProcessingElement
 ReportedFailedException Row RunSpec Schema ShellBolt ShellSpout Spout StatefulBolt StatefulWindowedBolt Stream TaskHook Timer Topology TridentTopology Tuple
-WindowedBolt __version__ action ask callback col connector console count_window cumulating every_interval every_records expr files files_schema flow_file fn
+WindowedBolt __version__ action aggregate_function ask callback col connector console count_window cumulating every_interval every_records expr files files_schema flow_file fn
 function generate global_window items kafka list_of lit map_of one_of pattern pattern_json pattern_reader pattern_text postgres postgres_changes postgres_schema
 rate redis_stream retry row_pattern rule rule_topic rules run sase_text session shed sliding socket_lines sql sql_flow sql_query stdin to topic tumbling value
 when write_files write_http write_kafka write_postgres write_redis write_topic

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 60) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = 300) -> None:
     """Waits for something that another thread or process does; fails after a time that a busy machine does not need."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -40,17 +40,18 @@ from penstock.graph.endpoints.servers import (
     write_redis,
 )
 from penstock.graph.endpoints.shedding import shed
-from penstock.graph.expr import Expr, col, expr, fn, function, lit, sql, when
-from penstock.graph.logic.acks import FailedException, ReportedFailedException
-from penstock.graph.logic.bolts import BasicBolt, StatefulBolt, StatefulWindowedBolt, WindowedBolt
+from penstock.graph.expr import Expr, aggregate_function, col, expr, fn, function, lit, sql, when
 from penstock.graph.logic.broadcast import BroadcastProcess
 from penstock.graph.logic.calls import AsyncFunction
-from penstock.graph.logic.components import END, Bolt, Spout
-from penstock.graph.logic.elements import ProcessingElement
-from penstock.graph.logic.metrics import CountMetric, Metric, TaskHook
 from penstock.graph.logic.process import Process, Timer, list_of, map_of, value
 from penstock.graph.logic.tagged import to
-from penstock.graph.logic.tuples import Tuple
+from penstock.graph.logic.topology.acks import FailedException, ReportedFailedException
+from penstock.graph.logic.topology.bolts import BasicBolt, StatefulBolt, StatefulWindowedBolt, WindowedBolt
+from penstock.graph.logic.topology.components import END, Bolt, Spout
+from penstock.graph.logic.topology.elements import ProcessingElement
+from penstock.graph.logic.topology.metrics import CountMetric, Metric, TaskHook
+from penstock.graph.logic.topology.partitioned import PartitionedSpout
+from penstock.graph.logic.topology.tuples import Tuple
 from penstock.graph.multilang.shell import ShellBolt, ShellSpout
 from penstock.graph.nodes.policy import retry
 from penstock.graph.row import Row
@@ -87,6 +88,7 @@ __all__ = [
     "LinearDRPCTopologyBuilder",
     "Metric",
     "PE",
+    "PartitionedSpout",
     "Process",
     "ProcessingElement",
     "ReportedFailedException",
@@ -107,6 +109,7 @@ __all__ = [
     "WindowedBolt",
     "__version__",
     "action",
+    "aggregate_function",
     "ask",
     "callback",
     "col",

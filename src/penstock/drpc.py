@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
 from penstock.errors import CallError
+from penstock.graph.endpoints.log import log_path
 
 __all__ = ["CallError", "Client", "LogClient"]
 
@@ -53,15 +55,17 @@ class Client:
             CallError: the call failed or was not taken, or the server cannot be reached.
         """
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        request = urllib.request.Request(
-            f"{self.url}/drpc/{quote(function, safe='')}", args.encode(), headers, method="POST"
-        )
         try:
+            request = urllib.request.Request(
+                f"{self.url}/drpc/{quote(function, safe='')}", args.encode(), headers, method="POST"
+            )
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 return str(answer.read().decode())
         except urllib.error.HTTPError as error:
             raise CallError(error.read().decode(errors="replace") or f"status {error.code}") from None
-        except (OSError, ValueError) as error:
+        except UnicodeEncodeError:
+            raise CallError("expected a function and arguments as text, got half of a character") from None
+        except (OSError, ValueError, HTTPException) as error:
             raise CallError(f"no answer from {self.url}: {error}") from None
 
 
@@ -83,7 +87,6 @@ class LogClient:
 
     def __init__(self, path: str | Path | None = None, *, timeout: float = 600.0) -> None:
         from penstock.bridge.drpc.calls import CallLimits, Calls
-        from penstock.graph.endpoints.log import log_path
 
         self._calls = Calls(log_path(path), CallLimits(timeout=timeout), create=True)
 

@@ -72,6 +72,10 @@ class SqlError(FlowError):
     column: int = 0
     reason: str = ""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows below its cell: the statement and the place; the frames of the planner say nothing more."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class LoopError(FlowError):
     """Steps feed each other in a circle and no feedback edge says where a round ends."""
@@ -168,17 +172,17 @@ class StepError(RunError):
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
-    """A hint that lists the closest known names, or all of them when none is close.
+    """A hint that lists the closest known names, or all of them when none is close. Names that begin with two underscores are Penstock's own.
 
-    >>> nearest("wrod", ["word", "count"])
+    >>> nearest("wrod", ["word", "count", "__seq"])
     "did you mean 'word'? (there are: 'word', 'count')"
     """
-    names = list(known)
+    names = [name for name in known if not name.startswith("__")]
     if not names:
         return "there are none"
     close = difflib.get_close_matches(name, names, limit, 0.6) or [n for n in names if n.lower() == name.lower()]
-    listed = ", ".join(repr(n) for n in names[:20])
+    listed = ", ".join(repr(n) for n in names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     if not close:
         return f"there are: {listed}"
     guess = " or ".join(repr(n) for n in close)
-    return f"did you mean {guess}? (there are: {listed})"
+    return f"did you mean {guess}?" + (f" (there are: {listed})" if len(names) <= 20 else "")

@@ -30,6 +30,7 @@ from penstock.graph.logic.trident.states import (
     StateFactory,
     StateUpdater,
     TransactionalMap,
+    TupleCollectionGet,
 )
 from penstock.graph.logic.trident.values import OpaqueValue, TransactionalValue
 
@@ -63,4 +64,5 @@ __all__ = [
     "TransactionalValue",
     "TridentState",
     "TridentStream",
+    "TupleCollectionGet",
 ]

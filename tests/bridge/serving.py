@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.bridge.server import Server
+from penstock.bridge import HttpBridge, SocketBridge
 from penstock.log import Log
 from penstock.log.storage import files
 
@@ -28,7 +28,7 @@ class Running:
     """A bridge that runs in a thread."""
 
     def __init__(self) -> None:
-        self.server: Server
+        self.server: Any  # a bridge
         self.loop: asyncio.AbstractEventLoop
         self.ready = threading.Event()
         self.stop = threading.Event()
@@ -37,9 +37,9 @@ class Running:
 
     @property
     def port(self) -> int:
-        return self.server.address[1]
+        return int(self.server.address[1])
 
-    async def serve(self, made: Callable[[], Server], seconds: float) -> None:
+    async def serve(self, made: Callable[[], HttpBridge | SocketBridge], seconds: float) -> None:
         self.loop = asyncio.get_running_loop()
         self.server = made()
         await self.server.start("127.0.0.1", 0)
@@ -47,7 +47,7 @@ class Running:
         await asyncio.to_thread(self.stop.wait)
         self.done = await self.server.stop(seconds)
 
-    def run(self, made: Callable[[], Server], seconds: float) -> None:
+    def run(self, made: Callable[[], HttpBridge | SocketBridge], seconds: float) -> None:
         try:
             asyncio.run(self.serve(made, seconds))
         except BaseException as error:
@@ -57,19 +57,19 @@ class Running:
 
 
 @contextmanager
-def serving(made: Callable[[], Server], seconds: float = 9.0) -> Iterator[Running]:
+def serving(made: Callable[[], HttpBridge | SocketBridge], seconds: float = 9.0) -> Iterator[Running]:
     """A bridge for the time of a block; it ends in good order."""
     running = Running()
     thread = threading.Thread(target=running.run, args=(made, seconds))
     thread.start()
     try:
-        assert running.ready.wait(60)
+        assert running.ready.wait(300)
         if running.failed is not None:
             raise running.failed
         yield running
     finally:
         running.stop.set()
-        thread.join(60)
+        thread.join(300)
     assert running.failed is None, running.failed
 
 
@@ -89,7 +89,7 @@ class Answer(NamedTuple):
 class Client:
     """An HTTP client that keeps its connection."""
 
-    def __init__(self, port: int, timeout: float = 30) -> None:
+    def __init__(self, port: int, timeout: float = 300) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
 
     def post(self, body: bytes, path: str = "/topics/t", kind: str = "", **headers: str) -> Answer:
@@ -113,7 +113,7 @@ class Client:
         self.close()
 
 
-def raw(port: int, data: bytes, timeout: float = 30) -> bytes:
+def raw(port: int, data: bytes, timeout: float = 300) -> bytes:
     """Send bytes as they are; all that comes back until the bridge closes the connection."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as made:
         made.sendall(data)
@@ -138,7 +138,7 @@ class HeldDisk:
         if call.op == "sync" and call.path.endswith(".log"):
             self.syncs += 1
             self.reached.set()
-            assert self.go.wait(60)
+            assert self.go.wait(300)
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def held_disk() -> Iterator[HeldDisk]:
         files.watch(None)
 
 
-def until(holds: Callable[[], object], seconds: float = 60) -> None:
+def until(holds: Callable[[], object], seconds: float = 300) -> None:
     """Wait for something that happens elsewhere."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.jobs.ports import free_port
 from penstock.log import Log
 from tests.bridge.serving import Client, bridge_process, stored, until
 
@@ -25,11 +26,6 @@ def directory(tmp_path: Path) -> Path:
     with Log(tmp_path / "log") as log:
         log.create_topic("t", 2, segment_bytes=20_000)
     return tmp_path / "log"
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        return int(made.getsockname()[1])
 
 
 class Sender(threading.Thread):
@@ -53,7 +49,7 @@ class Sender(threading.Thread):
     def send(self, value: bytes) -> bool:
         self.tries[value] += 1
         try:
-            with Client(self.port, timeout=10) as client:
+            with Client(self.port, timeout=300) as client:
                 for _ in range(1 if self.tries[value] > 1 else 3):
                     answer = client.post(value, Idempotency_Key=value.decode())
                 if answer.status == 200:
@@ -79,9 +75,9 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_doubled_when_the_bridge_is_
             for sender in senders:
                 sender.stop.set()
             for sender in senders:
-                sender.join(60)
+                sender.join(300)
             process.terminate()
-            assert process.wait(60) == 0
+            assert process.wait(300) == 0
     finally:
         for sender in senders:
             sender.stop.set()
@@ -99,7 +95,7 @@ def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: P
     reported: dict[Position, bytes] = {}
     with (
         bridge_process("socket", "--topic", "t", log=directory, PENSTOCK_LOG_CRASH_AT=str(call)) as (process, port),
-        socket.create_connection(("127.0.0.1", port), timeout=30) as made,
+        socket.create_connection(("127.0.0.1", port), timeout=300) as made,
         suppress(OSError),
     ):
         answers = made.makefile("rb")
@@ -109,7 +105,7 @@ def test_a_kill_at_any_call_of_an_append_loses_nothing_acknowledged(directory: P
             if word != b"ok":
                 break
             reported[int(numbers[0]), int(numbers[1])] = b"value %d" % n
-    assert process.wait(60) == -signal.SIGKILL
+    assert process.wait(300) == -signal.SIGKILL
     found = stored(directory)
     assert 0 < len(reported) < 100
     assert reported.items() <= found.items()
@@ -121,7 +117,7 @@ def test_sigterm_answers_what_was_taken_and_ends_with_0(directory: Path) -> None
         assert client.post(b"x").status == 200
         began = time.monotonic()
         process.terminate()
-        assert process.wait(60) == 0
-        assert time.monotonic() - began < 30
+        assert process.wait(300) == 0
+        assert time.monotonic() - began < 120
         assert process.stderr is not None
         assert process.stderr.read() == "t: 1 record on disk\n"

@@ -1,4 +1,4 @@
-"""Bodies and heads of requests, read strictly."""
+"""Bodies and lines, read strictly."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.bridge.answers import Refusal
 from penstock.bridge.records import BadInput, pieces
-from penstock.bridge.request import Head, read_head
 from penstock.bridge.seen import Known, KnownKeys
 from penstock.bridge.socket import Lines
 from penstock.log import Log
@@ -48,19 +46,6 @@ def test_any_bytes_are_json_to_the_end_or_refused(body: bytes) -> None:
     if body.strip(b" \t\r\n"):
         whole = json.loads(body)
         assert found == (whole if isinstance(whole, list) else [whole])
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
-    found = _head_or_status(data + b"\r\n\r\n")
-    assert isinstance(found, Head) or found in (400, 431, 505)
-
-
-def _head_or_status(data: bytes) -> Head | int:
-    try:
-        return read_head(data)
-    except Refusal as error:
-        return error.status
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 20), min_size=1, max_size=60))

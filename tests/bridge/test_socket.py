@@ -30,7 +30,7 @@ def lines(log: Log, topic: str = "t", **options: Any) -> Any:
 
 @contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as made:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as made:
         yield made
 
 
@@ -70,7 +70,7 @@ def test_a_line_without_an_end_is_not_stored(log: Log) -> None:
 def test_no_acknowledgement_before_the_line_is_on_disk(log: Log) -> None:
     with lines(log) as bridge, connected(bridge.port) as made, held_disk() as disk:
         made.sendall(b"x\n")
-        assert disk.reached.wait(30)
+        assert disk.reached.wait(300)
         made.settimeout(0.2)
         with pytest.raises(TimeoutError):
             made.recv(1)
@@ -137,25 +137,25 @@ def test_a_sender_that_is_too_fast_has_to_wait_and_memory_is_bounded(log: Log) -
     with lines(log, limits=limits) as bridge, held_disk() as disk, connected(bridge.port) as made:
         made.settimeout(0.5)
         sent = flood(made, 200 << 20)
-        assert disk.reached.is_set()
+        assert disk.reached.wait(300)
         assert bridge.server.intake.room.size < 4 << 20
         disk.go.set()
     assert sent < 100 << 20
 
 
 def test_slow_and_idle_senders_are_cut_off(log: Log) -> None:
-    limits = Limits(head_seconds=0.3, idle_seconds=0.3)
+    limits = Limits(head_seconds=0.3, idle_seconds=0.3, write_seconds=600.0)
     with lines(log, limits=limits) as bridge:
         began = time.monotonic()
         assert raw(bridge.port, b"half a li") == b""
         assert raw(bridge.port, b"") == b""
         assert raw(bridge.port, b"x\n") == b"ok 0 0\n"
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 300
 
 
 def test_a_line_that_comes_drop_by_drop_is_cut_off(log: Log) -> None:
     """The time is that of the line, not of its last drop."""
-    slow = Limits(head_seconds=0.5)
+    slow = Limits(head_seconds=0.5, idle_seconds=600.0)
     with (
         lines(log, limits=slow) as bridge,
         connected(bridge.port) as made,
@@ -165,7 +165,7 @@ def test_a_line_that_comes_drop_by_drop_is_cut_off(log: Log) -> None:
 
 
 def drip(connection: socket.socket) -> None:
-    for _ in range(50):
+    for _ in range(3_000):
         connection.sendall(b"x")
         time.sleep(0.1)
 
@@ -176,7 +176,7 @@ def test_a_sender_that_does_not_read_is_cut_off(log: Log) -> None:
         made.settimeout(30)
         assert flood(made, 100 << 20, b"\n" * 100_000) < 100 << 20
         until(lambda: not bridge.server._talks)
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 300
 
 
 def test_a_token_comes_first(log: Log) -> None:
@@ -204,7 +204,7 @@ def test_a_disk_that_fails_ends_the_connection_and_acknowledges_nothing(log: Log
 def test_a_stop_acknowledges_what_was_taken(log: Log) -> None:
     with lines(log) as bridge, connected(bridge.port) as idle, connected(bridge.port) as made, held_disk() as disk:
         made.sendall(b"one\n")
-        assert disk.reached.wait(30)
+        assert disk.reached.wait(300)
         bridge.stop.set()
         until(lambda: bridge.server.stopping)
         assert everything(idle) == b""

@@ -13,8 +13,8 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from penstock.cli.main import make_app
 from penstock.log import Log
+from tests.command_line import make_app
 
 COMMAND = [sys.executable, "-m", "penstock.cli.main"]
 
@@ -57,7 +57,7 @@ class Commands:
     def run(self, *arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
         """A command in a process of its own, to its end."""
         with self.started(*arguments) as process:
-            out, err = process.communicate(given, timeout=60)
+            out, err = process.communicate(given, timeout=300)
             return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def fill(self, topic: str, values: list[str], **options: Any) -> None:

@@ -13,8 +13,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.main import COMMANDS, make_app
+from penstock.cli.main import COMMANDS
 from penstock.version import __version__
+from tests.command_line import make_app
 
 ROOT = Path(__file__).resolve().parents[2]
 WORD_COUNT = str(ROOT / "examples" / "word_count.py")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
 from penstock.graph.schema import schema_of
 from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.payload import payload_of, raw_payload
 from penstock.live.dead_letters.replay import RAW, Replays
 from penstock.live.dead_letters.store import DeadLetterStore
+from tests.command_line import make_app
 
 runner = CliRunner()
 TEXT = schema_of("text string, n bigint")

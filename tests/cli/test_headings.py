@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import make_app
 from penstock.cli.output.progress import Tally, _headline, summary
 from penstock.cli.tools.verify import shown
 from penstock.live.report import BatchReport
 from penstock.spark.jvm.noise import quiet
 from penstock.testing.verify import Tally as Verified
+from tests.command_line import make_app
 from tests.spark.checkpoints import batch, begin
 
 runner = CliRunner()
@@ -97,3 +97,12 @@ def test_a_worker_whose_jvm_went_away_says_nothing_of_it() -> None:
     chain = ["\n", "During handling of the above exception, another exception occurred:\n", "\n"]
     assert list(quiet(["a\n", *first, *chain, *then, "done\n", "\n"])) == ["a\n", "done\n", "\n"]
     assert list(quiet([*main.splitlines(True), *chain])) == [*main.splitlines(True), *chain]
+
+
+@pytest.mark.parametrize("command", [("server", "--port", "0"), ("jobs", "list"), ("tokens", "list")])
+def test_a_command_that_runs_no_flow_does_not_speak_of_a_run(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "file").write_text("no directory")
+    found = CliRunner().invoke(make_app([command[0]]), [*command, "--data", str(tmp_path / "file")])
+    assert found.exit_code == 1
+    assert "This cannot be done" in found.output
+    assert "Unexpected error" not in found.output

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
 from penstock.errors import OptionError
 from penstock.jobs.load import load_flow
-from penstock.jobs.manager.directory import JobDirectory
-from penstock.jobs.manager.driver import spec_of
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import Manager
-from penstock.server.serve import ADDRESS, Listening, _admin_token, _write
+from penstock.jobs.manager.processes.directory import JobDirectory
+from penstock.jobs.manager.processes.driver import spec_of
+from penstock.server.serve import ADDRESS, Listening, serving
+from tests.command_line import make_app
 from tests.jobs.manager.conftest import DRIVER, ending
-from tests.server.conftest import serving
 from tests.waiting import wait_until
 
 FLOW = """
@@ -37,10 +38,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
     (tmp_path / "near.py").write_text("SCHEMA = 'n bigint'\n")
     monkeypatch.chdir(tmp_path)
     manager = Manager(tmp_path / "data", DRIVER)
-    app = make_app(["submit", "jobs", "tokens"])
-    with manager.opened(), ending(manager), serving(manager) as url:
-        _admin_token(manager)
-        _write(manager.root / ADDRESS, json.dumps({"url": url, "token_file": "admin.token"}))
+    app = make_app(["submit", "jobs", "tokens", "console", "pools"])
+    with serving(manager, Listening(port=0)), ending(manager):
         yield lambda *given: CliRunner().invoke(app, [*given, "--data", str(manager.root)])
 
 
@@ -58,6 +57,49 @@ def test_a_flow_is_submitted_with_its_modules_and_shown_stopped_and_removed(comm
     wait_until(lambda: json.loads(command("jobs", "show", "ticks", "--json").stdout)["phase"] == "stopped")
     wait_until(lambda: command("jobs", "remove", "ticks").exit_code == 0)
     assert "no jobs" in command("jobs", "list").output
+
+
+def test_a_job_is_upgraded_to_another_file_and_keeps_its_options(command: Command, tmp_path: Path) -> None:
+    command("submit", "ticks.py", "--interval", "5s")
+    (tmp_path / "later.py").write_text(FLOW)
+    made = json.loads(
+        command("jobs", "upgrade", "ticks", "later.py", "--max-rows", "7", "--trial", "1m", "--json").stdout
+    )
+    assert (made["target"], made["options"]) == ("later.py", {"interval": 5.0, "max_rows": 7})
+
+    def settled() -> bool:
+        return bool(json.loads(command("jobs", "show", "ticks", "--json").stdout)["upgrade"] == "settled")
+
+    wait_until(settled)
+
+
+def test_a_job_waits_in_its_pool_and_says_why(command: Command) -> None:
+    assert json.loads(command("pools", "set", "small", "--cores", "1", "--owner-memory", "1g", "--json").stdout) == {
+        "name": "small",
+        "cores": 1,
+        "memory": None,
+        "owner_cores": None,
+        "owner_memory": 1024,
+    }
+    needs = ("--needs", "pool=small", "--needs", "cores=1", "--needs", "memory=512m")
+    command("submit", "ticks.py", *needs)
+    made = json.loads(
+        command("submit", "ticks.py", "--name", "second", *needs, "--needs", "priority=3", "--json").stdout
+    )
+    assert (made["phase"], made["reason"], made["priority"]) == (
+        "queued",
+        "it asks for 1 cores, the pool has 1, of which 1 are taken",
+        3,
+    )
+    assert "the pool has 1" in command("jobs", "list").output
+    assert "has jobs" in command("pools", "remove", "small").output
+    assert (
+        "can never run"
+        in command("submit", "ticks.py", "--name", "x", "--needs", "pool=small", "--needs", "cores=2").output
+    )
+    assert "expected pool=NAME" in command("submit", "ticks.py", "--needs", "disk=1g").output
+    assert "expected a size" in command("pools", "set", "small", "--memory", "lots").output
+    assert "small" in command("pools", "list").output
 
 
 def test_a_file_of_sql_is_submitted_as_it_is(command: Command, tmp_path: Path) -> None:
@@ -78,6 +120,81 @@ def test_what_is_wrong_is_said_before_anything_is_sent(command: Command, tmp_pat
     assert "there is no job 'tocks'" in command("jobs", "pause", "tocks").output
 
 
+READS = """
+import penstock as ps
+flow = ps.Flow("reads")
+orders = flow.source("in", ps.items([(1,)], "id bigint"))
+orders.join("names", ps.files({path}, "csv", "id bigint, name string"), on="id").sink("out", ps.console())
+"""
+
+
+def test_a_file_of_a_join_travels_or_is_missed_before_the_job_runs(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "reads.py").write_text(READS.format(path="'tables/names.csv'"))
+    done = command("submit", "reads.py")
+    assert done.exit_code == 1
+    assert "'names' reads tables/names.csv, which is not in the bundle" in " ".join(done.output.split())
+    assert not (tmp_path / "data" / "bundles").exists()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "names.csv").write_text("id,name\n")
+    assert "note: 'names' reads tables/names.csv" in command("submit", "reads.py", "--name", "noted").stderr
+    done = command("submit", "reads.py", "--include", "tables/names.csv")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "expected a path below" in command("submit", "reads.py", "--include", "/etc/hosts").output
+
+
+def test_a_file_beside_the_flow_is_found_by_both_of_its_paths(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "names.csv").write_text("id,name\n")
+    (tmp_path / "flows" / "beside.py").write_text(
+        "from pathlib import Path\n" + READS.format(path="Path(__file__).parent / 'names.csv'")
+    )
+    assert "send it along: --include flows/names.csv" in command("submit", "flows/beside.py").stderr
+    done = command("submit", "flows/beside.py", "--name", "two", "--include", "flows/names.csv", "--json")
+    assert done.stderr == ""
+    bundle = tmp_path / "data" / "bundles" / f"{json.loads(done.stdout)['bundle']}.zip"
+    assert {"beside.py", "names.csv", "flows/names.csv"} <= set(zipfile.ZipFile(bundle).namelist())
+
+
+def test_a_topic_of_a_relative_log_is_said(command: Command, tmp_path: Path) -> None:
+    flow = "import penstock as ps\nflow = ps.Flow('topics')\nflow.source('in', ps.topic('orders', 'n bigint', path='log')){}.sink('out', ps.console())\n"
+    (tmp_path / "topics.py").write_text(flow.format(""))
+    said = command("submit", "topics.py").stderr
+    assert "'in' reads the topic 'orders' of the log log" in said
+    assert f"path='{tmp_path}/log'" in said
+
+
+def test_a_package_that_the_server_does_not_have_is_refused(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what is imported whatever happens."""
+    site = tmp_path / "site-packages"
+    for name in ("sure_package", "other_package"):
+        (site / name).mkdir(parents=True)
+        (site / name / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(str(site))
+    optional = "try:\n    import other_package\nexcept ImportError:\n    pass\n"
+    (tmp_path / "optional.py").write_text(optional + FLOW)
+    (tmp_path / "sure.py").write_text(optional + "import json, sure_package.part as p\n" + FLOW)
+    (site / "sure_package" / "part.py").write_text("")
+    monkeypatch.setattr("penstock.server.packages.find_spec", lambda name: None if "package" in name else object())
+    assert command("submit", "optional.py").exit_code == 0
+    done = command("submit", "sure.py", "--name", "sure")
+    assert done.exit_code != 0
+    assert "install it there: pip install sure_package" in " ".join(done.output.split())
+
+
+def test_the_last_error_of_a_job_that_waits_is_shown(command: Command, tmp_path: Path) -> None:
+    command("submit", "ticks.py")
+    directory = JobDirectory(tmp_path / "data" / "jobs" / "ticks")
+    (directory.path / "plan.txt").write_text("1")
+    directory.write_failure({"generation": 1, "message": "Make it: penstock topics create orders --log /log"})
+    command("jobs", "restart", "ticks")
+    wait_until(lambda: json.loads(command("jobs", "show", "ticks", "--json").stdout)["failures"] > 0)
+    generation = json.loads(command("jobs", "show", "ticks", "--json").stdout)["generation"]
+    directory.write_failure({"generation": generation, "message": "Make it: penstock topics create orders --log /log"})
+    wait_until(lambda: "penstock topics create orders" in command("jobs", "show", "ticks").stdout)
+
+
 def test_a_token_is_made_used_and_revoked(command: Command, tmp_path: Path) -> None:
     made = command("tokens", "make", "bob", "--expires", "30d")
     (tmp_path / "bob.token").write_text(made.stdout)
@@ -88,7 +205,7 @@ def test_a_token_is_made_used_and_revoked(command: Command, tmp_path: Path) -> N
     (found,) = [t for t in json.loads(command("tokens", "list", "--json").stdout) if t["owner"] == "bob"]
     assert made.stdout.strip() not in command("tokens", "list").output
     assert command("tokens", "revoke", found["id"]).exit_code == 0
-    assert "a token is needed" in command("jobs", "list", *elsewhere).output
+    assert "was revoked" in command("jobs", "list", *elsewhere).output
     assert "--role is viewer" in command("tokens", "make", "eve", "--role", "root").output
 
 
@@ -104,3 +221,12 @@ def test_a_server_that_others_can_reach_needs_tls_or_a_word() -> None:
     with pytest.raises(OptionError, match="both --cert FILE and --key FILE"):
         Listening(certificate=Path("x"))
     assert Listening("0.0.0.0", is_open=True).scheme == "http"
+
+
+def test_a_link_to_the_console_is_printed_and_signs_in(command: Command, tmp_path: Path) -> None:
+    url, _, code = command("console").stdout.strip().partition("/#/sign-in/")
+    request = urllib.request.Request(
+        f"{url}/api/v1/session", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert answer.status == 204

@@ -81,6 +81,17 @@ def test_patterns_are_kept_beside_rules_and_a_flow_takes_them_up(penstock: Comma
     assert run_local(flow)["out"] == [("a", 2)]
 
 
+def test_patterns_of_operators_are_kept_beside_rules(penstock: Commands) -> None:
+    penstock("rules", "add", "fraud", "paid", "every a=order -> b=paid where timer:within(1 hour)")
+    flow = ps.Flow("fraud")
+    changes = flow.source("changes", ps.rule_topic("fraud", path=penstock.path))
+    events = flow.source("events", ps.items([("a", "order"), ("a", "paid")], "id string, kind string"))
+    found = events.key_by("id").patterns("found", changes=changes, reader=ps.pattern_reader("kind"))
+    found.select("short", "id", "pattern").sink("out", ps.console())
+    assert run_local(flow)["out"] == [("a", "paid")]
+    assert "expected" in said(penstock("rules", "add", "fraud", "p", "every a=order -> ->", code=2).output)
+
+
 def test_a_pattern_that_cannot_be_read_is_refused(penstock: Commands, tmp_path: Path) -> None:
     assert "expected" in said(penstock("rules", "add", "fraud", "p", "PATTERN SEQ(order a", code=2).output)
     assert "nodes" in said(penstock("rules", "add", "fraud", "p", "{}", code=2).output)

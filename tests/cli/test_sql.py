@@ -19,7 +19,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import make_app
 from penstock.cli.sql.completion import SqlCompleter
 from penstock.cli.sql.runner import LiveRows, Runner
 from penstock.cli.sql.shell import Shell, prompt_session
@@ -28,6 +27,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.row import row_class
 from penstock.jobs.sql.answers import AskLimits
 from penstock.jobs.sql.session import Asked, SqlSession
+from tests.command_line import make_app
 from tests.state.kept import KeptStep, keep
 
 COUNTS = KeptStep("counts", ("word string",), ("n bigint count(*)",))

@@ -17,13 +17,13 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock.state as ps_state
-from penstock.cli.main import make_app
 from penstock.errors import StateError
 from penstock.graph.state.layout import Column, Layout
 from penstock.state.reader import OpenState, as_array
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.command_line import make_app
 from tests.spark.checkpoints import batch, begin, hash_of
 
 runner = CliRunner()

@@ -71,7 +71,7 @@ class Cluster:
             self.kill(name)
 
 
-def wait_for(output: Path, pattern: str, seconds: float = 180) -> str:
+def wait_for(output: Path, pattern: str, seconds: float = 300) -> str:
     """The first match of a pattern in a growing file."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

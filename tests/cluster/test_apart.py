@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
 from penstock.faults import SETTING
 from penstock.storage import storage_at
 from penstock.testing.stores import StoreServer, s3_environment, s3_server
 from tests.cluster.conftest import BOTH, WORKERS, Cluster, running_cluster, why_not_apart
+from tests.command_line import make_app
 from tests.storage.proxy import FAULTS, at_random, fault_proxy
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(500)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 
 import penstock as ps
 from penstock.compat import heron, streamparse
-from penstock.compat.topology import built
+from penstock.compat.topology import TopologyType, built
 from penstock.errors import FlowError
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.jobs.load import load_flow
-from penstock.testing import run_local
+from penstock.testing import TrackedTopology, complete_topology, run_local
 
 SEEN: list[Any] = []
 
@@ -176,9 +178,9 @@ def test_state_of_a_ported_bolt_is_saved_and_put_back() -> None:
     from copy import deepcopy
 
     from penstock.compat.components import BoltAdapter
-    from penstock.graph.logic.collector import Collector
-    from penstock.graph.logic.task_context import TaskContext
-    from penstock.graph.logic.tuples import tuple_class
+    from penstock.graph.logic.topology.collector import Collector
+    from penstock.graph.logic.topology.task_context import TaskContext
+    from penstock.graph.logic.topology.tuples import tuple_class
 
     def adapter() -> Any:
         made = deepcopy(BoltAdapter(CountBolt))
@@ -197,3 +199,82 @@ def test_state_of_a_ported_bolt_is_saved_and_put_back() -> None:
     assert again._made.counter == Counter(dog=1)
     assert again._made.total == 1
     assert not hasattr(again._made, "connection")
+
+
+class HeronMeasured(heron.Bolt):
+    outputs: list[str] = []
+
+    def initialize(self, config: Any, context: Any) -> None:
+        self.context = context
+        self.count, self.kinds, self.mean = heron.CountMetric(), heron.MultiCountMetric(), heron.MeanReducedMetric()
+        for name, metric in (("count", self.count), ("kinds", self.kinds), ("mean", self.mean)):
+            context.register_metric(name, metric, 10)
+
+    def process(self, tup: Any) -> None:
+        context = self.context
+        SEEN.append((context.get_component_id(), context.get_task_id() in context.get_component_tasks("measured")))
+        SEEN.append((context.get_topology_name(), list(context.get_this_sources()), context["componentid"]))
+        self.count.incr()
+        self.count.incr(to_add=2)
+        self.kinds.incr(tup.values[0])
+        self.mean.update(len(tup.values[0]))
+        self.ack(tup)
+
+
+def test_a_bolt_of_heronpy_knows_its_context_and_counts_there() -> None:
+    SEEN.clear()
+    builder = heron.TopologyBuilder("measuring")
+    words = builder.add_spout("words", HeronWords, par=1, config={"penstock.spout.limit": 2})
+    builder.add_bolt("measured", HeronMeasured, par=1, inputs={words: heron.Grouping.SHUFFLE})
+    tracked = TrackedTopology(builder)
+    tracked.run()
+    (metrics,) = [v for (name, _), v in tracked.metrics.items() if name == "measured"]
+    assert metrics["count"] == 3 * sum(metrics["kinds"].values())
+    assert 0 < metrics["mean"] < 100
+    assert set(map(repr, SEEN[:2])) == {
+        "('measured', True)",
+        "('measuring', [('words', 'default')], 'measured')",
+    }
+
+
+def test_metrics_and_contexts_are_no_state() -> None:
+    """They would come back as copies, which nobody reads."""
+    for made in (heron.CountMetric(), heron.TopologyContext(TaskContext("a"))):
+        with pytest.raises(TypeError, match="is made anew by initialize"):
+            pickle.dumps(made)
+
+
+class Reports(streamparse.Bolt):
+    outputs = ["any"]
+
+    def process(self, tup: Any) -> None:
+        self.report_metric("size", 2.5)
+        self.report_metric("seen", {"odd": 1})
+        self.emit([{"n": tup.values[0]}])
+
+
+class Reported(streamparse.Topology):
+    words = Words.spec(config={"penstock.spout.limit": 4})
+    reports = Reports.spec(inputs=[words])
+
+
+def test_a_class_is_completed_and_its_open_fields_have_their_values() -> None:
+    assert complete_topology(Reported, {"words": ["a", "b"]}).tuples("reports") == [({"n": "a"},), ({"n": "b"},)]
+    tracked = TrackedTopology(Reported)
+    tracked.run()
+    assert tracked.metrics["reports", 0] == {"size": 10.0, "seen": 4}
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda: {"a": Words.spec(name="x"), "b": Look.spec(name="x")}, "got 'x' twice"),
+        (lambda: {"a": Words.spec(), "b": Look.spec(inputs=["a"])}, "expected inputs of its topology (a, b), got 'a'"),
+        (lambda: {"a": (a := Words.spec()), "b": Look.spec(inputs={a: "shuffle"})}, "expected a grouping such as"),
+        (lambda: {"a": Words.spec(par="2"), "b": Look.spec()}, "got parallelism='2'"),
+    ],
+)
+def test_a_class_that_cannot_be_meant_is_refused(build: Any, text: str) -> None:
+    with pytest.raises(FlowError) as caught:
+        TopologyType("Wrong", (streamparse.Topology,), build()).graph  # noqa: B018 - it is made when it is asked for
+    assert text in str(caught.value)

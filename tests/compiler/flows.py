@@ -302,6 +302,57 @@ def tables() -> ps.Flow:
 
 
 @kept
+def views() -> ps.Flow:
+    """Parts of one source, of which two are read: the rows and fields of the others are not kept for them."""
+    flow = ps.Flow("views")
+    events = flow.source("events", ps.items([], "kind int, user string, price int, note string, at timestamp"))
+    buyers = events.where("is-buyer", "kind = 0").select("buyers", "user")
+    bids = events.where("is-bid", "kind = 1").select("bids", "user", "price")
+    bids.join("joined", buyers, on="user").sink("out", ps.console())
+    return flow
+
+
+@kept
+def inside() -> ps.Flow:
+    """Records with objects in them, of which two views are read, with times: only the values that are asked for go on."""
+    flow = ps.Flow("inside")
+    kinds = "kind int, person struct<id: int, name: string, at: timestamp>, bid struct<bidder: int, price: int, at: timestamp>"
+    events = flow.source("events", ps.items([], kinds)).with_columns("timed", at="coalesce(person.at, bid.at)")
+    timed = events.event_time("time", "at")
+    people = timed.where("is-person", "kind = 0").select("people", id="person.id", name="person.name", at="at")
+    bids = timed.where("is-bid", "kind = 1").select("bids", id="bid.bidder", price="bid.price", at="at")
+    best = bids.key_by("id").window(ps.tumbling("10s")).aggregate("best", best="max(price)")
+    people.select("ids", "id").join("joined", best.select("prices", "id", "best"), on="id").sink("out", ps.console())
+    return flow
+
+
+@kept
+def equal() -> ps.Flow:
+    """The same windows counted twice, as two subqueries of a statement do: in a bounded run once."""
+    flow = ps.Flow("equal")
+    bids = flow.source("bids", ps.items([], "auction int, at timestamp"), event_time="at")
+    one, other = (
+        bids.key_by("auction").window(ps.tumbling("10s")).aggregate(name, n="count(*)") for name in ("one", "other")
+    )
+    one.where("many", "n > 10").sink("first", ps.console())
+    other.where("few", "n < 10").sink("second", ps.console())
+    return flow
+
+
+@kept
+def whole() -> ps.Flow:
+    """Tables of which all rows are there in a bounded run: Spark joins, ranks and counts them."""
+    flow = ps.Flow("whole")
+    bids = flow.source("bids", ps.items([], "auction int, price int"))
+    totals = bids.key_by("auction").aggregate("totals", n="count(*)")
+    joined = bids.join("joined", totals, on="auction", how="left")
+    joined.key_by("n").aggregate("groups", dearest="max(price)").sink("counted", ps.console())
+    totals.key_by("n").top("best", 3, by="auction").sink("ranked", ps.console())
+    joined.sink("rows", ps.console())
+    return flow
+
+
+@kept
 def by_one_key() -> ps.Flow:
     """Steps over tables that share their key: one pass, in which their rows stay where they are."""
     flow = ps.Flow("by_one_key")
@@ -346,3 +397,36 @@ def functions() -> ps.Flow:
         "totals", ps.console()
     )
     return flow
+
+
+class Lines(ps.Spout):
+    outputs = "line string"
+    reliable = True
+
+    def next_tuple(self) -> Any:
+        return ps.END
+
+
+class Split(ps.BasicBolt):
+    outputs = "word string"
+
+    def process(self, tup: Any) -> Any:
+        return tup.line.split()
+
+
+class Upper(ps.BasicBolt):
+    outputs = "word string"
+
+    def process(self, tup: Any) -> Any:
+        return [tup.word.upper()]
+
+
+def acked() -> ps.Topology:
+    """A topology with acks: root ids travel as far as bolts read them."""
+    top = ps.Topology("acked")
+    top.spout("lines", Lines())
+    top.bolt("split", Split(), parallelism=2).shuffle("lines")
+    top.bolt("upper", Upper(), parallelism=2).fields("split", "word")
+    top.sink("words", ps.console(), from_="split")
+    top.sink("out", ps.console(), from_="upper")
+    return top

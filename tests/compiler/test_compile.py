@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from penstock.compiler.rewrites.assign_hosts import assign_hosts
 from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carried, carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
+from penstock.compiler.rewrites.drop_roots import drop_roots
 from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
@@ -23,18 +25,26 @@ from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.match_columns import match_columns
+from penstock.compiler.rewrites.merge_equal import merge_equal
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
+from penstock.compiler.rewrites.narrow_shared import narrow_shared
 from penstock.compiler.rewrites.prune_unused import prune_unused, unused
 from penstock.compiler.rewrites.share_streams import CHEAP, share_behind_union, share_streams
+from penstock.compiler.rewrites.whole_tables import whole_tables
 from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.graph.nodes import AsRecords, Node, Port, Union
-from tests.compiler.flows import FLOWS, Meter, first, many, positive, same, start
+from penstock.graph.nodes.topology import ROOTS
+from tests.compiler.flows import FLOWS, Meter, acked, first, many, positive, same, start
 
 RULES: dict[Callable[[Plan], Plan], str] = {
+    drop_roots: "acked",
     finish_aggregates: "computed",
     match_columns: "patterns",
     call_functions: "functions",
     carry_changes: "tables",
+    whole_tables: "whole",
+    merge_equal: "equal",
+    narrow_shared: "inside",
     merge_with_state: "word_count",
     expand_sources: "generated",
     window_parts: "windows",
@@ -53,10 +63,15 @@ RULES: dict[Callable[[Plan], Plan], str] = {
 def shown(plan: Plan) -> str:
     """A plan in a few lines: the steps before any stage is made, the stages after that."""
     if not plan.stages:
-        return "".join(
-            f"  {n.name}: {n.kind} <- {', '.join(map(str, n.inputs)) or 'outside'}\n" for n in plan.graph.nodes
-        )
+        return "".join(f"  {n.name}: {n.kind} <- {_inputs(plan, n)}\n" for n in plan.graph.nodes)
     return "".join(map(_stage, plan.stages)) + "".join(f"  shared: {p}\n" for p in sorted(map(str, plan.shared)))
+
+
+def _inputs(plan: Plan, node: Node) -> str:
+    """What a step reads, and which root ids come with it."""
+    rooted = [ROOTS.name in plan.graph.output(port).schema for port in node.inputs]
+    shown = [f"{port}{' with roots' if has else ''}" for port, has in zip(node.inputs, rooted, strict=True)]
+    return ", ".join(shown) or "outside"
 
 
 def _stage(stage: Stage) -> str:
@@ -68,7 +83,7 @@ def _stage(stage: Stage) -> str:
 def test_each_rewrite_does_what_its_golden_text_shows(rule: Callable[[Plan], Plan]) -> None:
     from tests.compiler.test_describe import check_golden
 
-    before = Plan(FLOWS[RULES[rule]]().graph, ())
+    before = Plan(acked().graph if rule is drop_roots else FLOWS[RULES[rule]]().graph, ())
     for earlier in LIVE if rule in LIVE else BOUNDED:
         if earlier is rule:
             break
@@ -105,6 +120,7 @@ def test_a_flow_of_records_pays_nothing_for_tables() -> None:
         ("repartition", 2, 2),
         ("join", 0, 0),
         ("native_branch", 0, 0),
+        ("whole", 4, 0),
     ],
 )
 def test_how_often_records_pass_through_python(flow: str, live: int, bounded: int) -> None:
@@ -363,3 +379,28 @@ def test_a_stage_that_would_wait_for_itself_is_not_made() -> None:
         "b + c@needed + c@early",
         "c + j + out@rows",
     ]
+
+
+@dataclass
+class Wrapped:
+    """A record of the user's own."""
+
+    a: int
+
+
+def wrapped(row: ps.Row) -> Wrapped:
+    return Wrapped(row.a)
+
+
+@ps.function
+def double(a: int) -> int:
+    return 2 * a
+
+
+def test_steps_with_functions_over_records_of_a_class_compile_for_a_bounded_run() -> None:
+    flow = ps.Flow("records", functions=[double])
+    rows = flow.source("rows", ps.items([], "a int")).map("wrap", wrapped)
+    for name in ("one", "other"):
+        rows.where(name, "double(a) > 2").sink(f"{name}-out", ps.console())
+    names = {node.name for node in compile_graph(flow.graph, live=False).graph.nodes}
+    assert {"one", "other"} <= names

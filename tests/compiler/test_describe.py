@@ -63,8 +63,9 @@ def test_no_line_of_the_text_is_wider_than_asked(name: str) -> None:
 
 def test_every_golden_text_belongs_to_a_test() -> None:
     from tests.compiler.test_compile import RULES
+    from tests.sql.test_plans import PLANS
 
-    known = {*FLOWS, *(f"rewrite-{rule.__name__}" for rule in RULES), "sql"}
+    known = {*FLOWS, *(f"rewrite-{rule.__name__}" for rule in RULES), "sql", *(f"sql-{name}" for name in PLANS)}
     assert {p.stem for p in GOLDEN.glob("*.txt")} == known
 
 

@@ -53,7 +53,7 @@ class Silent(SinkConnector):
         """Waits until it is broken off."""
         self.asked += 1
         if self.asked <= self.times:
-            assert self.broken.wait(60)
+            assert self.broken.wait(300)
             self.broken.clear()
             raise ConnectionError("the connection is gone")
 
@@ -176,7 +176,7 @@ def break_off(silence: Silence, work: Callable[[], object], interrupt: Callable[
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert silence.was_asked.wait(30)
+    assert silence.was_asked.wait(300)
     assert thread.is_alive()
     assert interrupt()
     thread.join(LONG / 2)

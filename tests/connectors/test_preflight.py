@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import make_app
 from penstock.connectors import preflight
 from penstock.connectors.preflight import check_outside
 from penstock.errors import SetupError
+from penstock.jobs.ports import free_port
 from penstock.log import Log
+from tests.command_line import make_app
 
 
 def reading(endpoint: Any) -> ps.Flow:
@@ -32,9 +32,7 @@ def writing(endpoint: Any) -> ps.Flow:
 
 @pytest.fixture
 def closed_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(autouse=True)
@@ -179,6 +177,6 @@ def test_a_start_that_fails_starts_no_spark_and_leaves_nothing(tmp_path: Path, m
     done = CliRunner().invoke(make_app(), ["run", "flow.py", "--progress", "plain"], env={"COLUMNS": "300"})
     assert done.exit_code == 1, done.output
     assert "The run could not start" in done.output
-    assert "penstock topics create orders --log log" in done.output
+    assert f"penstock topics create orders --log {tmp_path}/log" in done.output
     assert "starting Spark" not in done.output
     assert sorted(p.name for p in tmp_path.iterdir()) in (["flow.py"], ["__pycache__", "flow.py"])

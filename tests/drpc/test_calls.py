@@ -19,11 +19,12 @@ from typer.testing import CliRunner
 from penstock.bridge.drpc.app import application
 from penstock.bridge.drpc.calls import CallLimits, Calls, Refused
 from penstock.bridge.guard import Guard
-from penstock.cli.main import make_app
+from penstock.bridge.listening import listening_socket
 from penstock.drpc import CallError, Client, LogClient
 from penstock.errors import SetupError
 from penstock.log import Log
 from penstock.testing import LocalDRPC
+from tests.command_line import make_app
 from tests.drpc.test_functions import doubling
 from tests.waiting import wait_until
 
@@ -79,7 +80,7 @@ def got(url: str, **headers: str) -> tuple[int, str]:
 
 
 def test_calls_through_the_log_are_answered_each_with_its_own(tmp_path: Path) -> None:
-    with served(tmp_path), LogClient(tmp_path, timeout=30) as client, ThreadPoolExecutor(20) as pool:
+    with served(tmp_path), LogClient(tmp_path, timeout=300) as client, ThreadPoolExecutor(20) as pool:
         found = list(pool.map(lambda n: client.execute("double", str(n)), range(100)))
     assert found == [str(2 * n + 1) for n in range(100)]
 
@@ -87,7 +88,7 @@ def test_calls_through_the_log_are_answered_each_with_its_own(tmp_path: Path) ->
 def test_a_call_that_fails_and_one_that_nobody_answers(tmp_path: Path) -> None:
     with (
         served(tmp_path),
-        LogClient(tmp_path, timeout=30) as client,
+        LogClient(tmp_path, timeout=300) as client,
         pytest.raises(CallError, match="ValueError: invalid"),
     ):
         client.execute("double", "x")
@@ -96,14 +97,14 @@ def test_a_call_that_fails_and_one_that_nobody_answers(tmp_path: Path) -> None:
 
 
 def test_a_request_that_waits_is_answered_when_its_flow_starts(tmp_path: Path) -> None:
-    with Calls(tmp_path, CallLimits(timeout=30), create=True) as calls:
+    with Calls(tmp_path, CallLimits(timeout=300), create=True) as calls:
         _, answer = calls.start("double", "5")
         with served(tmp_path):
-            assert answer.result(60) == "11"
+            assert answer.result(300) == "11"
 
 
 def test_the_server_takes_get_and_post_and_refuses_what_is_too_much(tmp_path: Path) -> None:
-    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=30, args=20)) as calls, listening(calls, Guard()) as url:
+    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=300, args=20)) as calls, listening(calls, Guard()) as url:
         assert got(f"{url}/health") == (200, "ok")
         assert got(f"{url}/drpc/double/21") == (200, "43")
         assert got(f"{url}/drpc/double/%20%34") == (200, "9")
@@ -136,7 +137,7 @@ def test_a_full_queue_and_a_late_answer_are_said_and_leave_room_again(tmp_path: 
 
 def test_a_token_is_asked_for(tmp_path: Path) -> None:
     guard = Guard.of("127.0.0.1", "secret")
-    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=30)) as calls, listening(calls, guard) as url:
+    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=300)) as calls, listening(calls, guard) as url:
         assert got(f"{url}/drpc/double/1")[0] == 401
         assert got(f"{url}/drpc/double/1", Authorization="Bearer wrong")[0] == 401
         assert Client(url, token="secret").execute("double", "1") == "3"
@@ -167,7 +168,7 @@ def run(*words: str) -> Any:
 
 
 def test_the_command_calls_through_the_log_and_by_a_server(tmp_path: Path) -> None:
-    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=30)) as calls, listening(calls, Guard()) as url:
+    with served(tmp_path), Calls(tmp_path, CallLimits(timeout=300)) as calls, listening(calls, Guard()) as url:
         assert run("call", "double", "4", "--log", str(tmp_path)).output == "9\n"
         assert run("call", "double", "5", "--url", url).output == "11\n"
         failed = run("call", "double", "x", "--url", url)
@@ -176,3 +177,65 @@ def test_the_command_calls_through_the_log_and_by_a_server(tmp_path: Path) -> No
     assert away.exit_code == 1
     assert run("serve", "--host", "0.0.0.0").exit_code == 2
     assert run("serve", "--token-env", "NO_SUCH_TOKEN").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"nonsense",
+        b"[" * 100_000,
+        b"1",
+        b'{"drpc_request":[1],"result":"1","error":null}',
+        b'{"drpc_request":"x"}',
+        None,
+    ],
+)
+def test_what_is_no_answer_is_passed_over(tmp_path: Path, hostile: bytes | None) -> None:
+    with served(tmp_path), LogClient(tmp_path, timeout=300) as client, Log(tmp_path) as log:
+        assert client.execute("double", "1") == "3"
+        log.producer().send("drpc.double.answers", hostile).result()
+        assert client.execute("double", "2") == "5"
+
+
+def test_those_who_wait_are_told_when_answers_cannot_be_read(tmp_path: Path) -> None:
+    with Calls(tmp_path, CallLimits(timeout=300), create=True) as calls:
+        _, answer = calls.start("slow", "1")
+        calls._give_up("slow", OSError("the disk is gone"))
+        with pytest.raises(CallError, match="cannot be read: the disk is gone"):
+            answer.result(1)
+        calls.start("slow", "2")
+        assert len(calls._waiting["slow"]) == 1
+
+
+def test_half_a_character_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    with Calls(tmp_path, create=True) as calls:
+        with pytest.raises(Refused, match="half of a character") as caught:
+            calls.start("double", "\ud800")
+        assert caught.value.status == 400
+    with pytest.raises(CallError, match="half of a character"):
+        Client("http://127.0.0.1:1").execute("double", "\ud800")
+
+
+def test_a_port_that_is_taken_is_told_in_words(tmp_path: Path) -> None:
+    with listening_socket("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        found = run("serve", "--port", str(port), "--log", str(tmp_path))
+    assert found.exit_code == 1
+    assert f"cannot listen at 127.0.0.1:{port}: address already in use" in found.output
+    assert "Traceback" not in found.output
+
+
+def test_what_answers_and_is_no_server_is_told(tmp_path: Path) -> None:
+    with listening_socket("127.0.0.1", 0) as other:
+        other.listen()
+
+        def babble() -> None:
+            with other.accept()[0] as peer:
+                peer.sendall(b"220 mail\r\n")
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        with pytest.raises(CallError, match="no answer from"):
+            Client(f"http://127.0.0.1:{other.getsockname()[1]}").execute("double", "1")
+        thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import penstock as ps
 from examples import reach, trident_word_count
 from penstock import trident
 from penstock.errors import CallError, FlowError, SchemaError, UnknownName
-from penstock.testing import LocalDRPC
+from penstock.log import Log
+from penstock.testing import LocalDRPC, run_local
 
 
 def test_the_reach_of_a_url_counts_each_follower_once_and_that_of_an_unknown_one_is_zero() -> None:
@@ -159,3 +161,50 @@ def test_bolts_that_cannot_answer_are_refused(bolt: type[ps.Bolt], error: type[E
     builder.add_bolt(bolt)
     with pytest.raises(error, match=text):
         _ = builder.graph
+
+
+def test_a_request_that_cannot_be_read_stops_no_function(tmp_path: Path) -> None:
+    """Anybody may write to the topic of requests: what is none is put aside, and the others are answered."""
+    builder = ps.LinearDRPCTopologyBuilder("double", path=tmp_path)
+    builder.add_bolt(Doubles, 2)
+    builder.add_bolt(Adds).fields_grouping("request")
+    with Log(tmp_path) as log:
+        log.create_topic("drpc.double.requests")
+        with log.producer() as producer:
+            for value in (
+                b"nonsense",
+                b"[" * 100_000,
+                b'{"drpc_request":"1","args":"\\ud800"}',
+                b'{"drpc_request":"2","args":"4"}',
+            ):
+                producer.send("drpc.double.requests", value)
+    found = run_local(builder)
+    assert [(r.drpc_request, r.result) for r in found["drpc-double-answers"] if r.drpc_request] == [("2", "9")]
+
+
+class Mistaken(ps.Bolt):
+    """Emits what does not fit its stream, for some requests as the tuple comes and for others at the end."""
+
+    outputs = "request string, n bigint"
+    stateful = False
+
+    def process(self, tup: Any) -> None:
+        self.emit((tup[0], 1))
+        if tup.args == "early":
+            self.emit((tup[0], "two"))
+
+    def finished_id(self, request: str) -> Any:
+        return [(request, "late")] if self.fails_late else []
+
+    fails_late = False
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_value_of_the_wrong_type_fails_its_call_at_once(late: bool) -> None:
+    builder = ps.LinearDRPCTopologyBuilder("mistaken")
+    builder.add_bolt(type("Mistaken", (Mistaken,), {"fails_late": late}))
+    drpc = LocalDRPC(builder)
+    with pytest.raises(CallError, match="field 'n': bigint needs"):
+        drpc.execute("mistaken", "" if late else "early")
+    if not late:
+        assert drpc.execute("mistaken", "fine") == "1"

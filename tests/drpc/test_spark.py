@@ -36,7 +36,7 @@ def live(graph: Graph, spark: Any, checkpoint: Path) -> Iterator[None]:
         yield
     finally:
         run.ask_to_stop()
-        waits.join(60)
+        waits.join(300)
 
 
 def with_topics(folder: Path, function: str) -> None:
@@ -54,7 +54,7 @@ def test_calls_are_answered_live_at_once_and_those_of_a_stopped_flow_when_it_run
     builder = ps.LinearDRPCTopologyBuilder("double", path=folder)
     builder.add_bolt(Doubles, 2)
     builder.add_bolt(Adds).fields_grouping("request")
-    with live(builder.graph, penstock_spark, tmp_path / "flow"), LogClient(folder, timeout=80) as client:
+    with live(builder.graph, penstock_spark, tmp_path / "flow"), LogClient(folder, timeout=300) as client:
         assert client.execute("double", "4") == "9"
         with pytest.raises(CallError, match="ValueError: invalid literal"):
             client.execute("double", "x")
@@ -62,10 +62,10 @@ def test_calls_are_answered_live_at_once_and_those_of_a_stopped_flow_when_it_run
             assert list(pool.map(lambda n: client.execute("double", str(n)), range(12))) == [
                 str(2 * n + 1) for n in range(12)
             ]
-    with Calls(folder, CallLimits(timeout=80)) as calls:
+    with Calls(folder, CallLimits(timeout=300)) as calls:
         _, waiting = calls.start("double", "50")
         with live(builder.graph, penstock_spark, tmp_path / "flow"):
-            assert waiting.result(80) == "101"
+            assert waiting.result(300) == "101"
 
 
 def test_the_reach_of_a_url_bounded(penstock_spark: Any) -> None:

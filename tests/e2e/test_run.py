@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
+from tests.command_line import make_app
 
 pytestmark = pytest.mark.spark
 
@@ -94,7 +94,7 @@ def start(*command: str, cwd: Path) -> subprocess.Popen[str]:
         return subprocess.Popen(command, cwd=cwd, env=environment(), stdout=out, stderr=errors, text=True)
 
 
-def until(check: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 180) -> Any:
+def until(check: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 300) -> Any:
     """Waits until something holds, while a process lives."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -147,7 +147,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory, penstock_spark: Any) -> Wa
             _put(folder / "in", f"{at}.txt", "a c\n" * at)
         address = re.search(r'"address": "(.+?)"', (folder / "stderr.txt").read_text())
         assert address is not None
-        metrics = urllib.request.urlopen(address[1], timeout=10).read().decode()
+        metrics = urllib.request.urlopen(address[1], timeout=300).read().decode()
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         code = process.wait(timeout=200)

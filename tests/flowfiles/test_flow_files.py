@@ -259,8 +259,8 @@ def test_export_refuses_what_a_file_cannot_hold() -> None:
     with pytest.raises(FlowError, match="has an address with a password") as caught:
         write_flow(secret)
     assert "hush" not in str(caught.value)
-    with pytest.raises(FlowError, match=r"export writes a ps\.Flow, got Topology"):
-        write_flow(ps.Topology("t"))
+    with pytest.raises(FlowError, match=r"export writes a ps\.Flow or a ps\.Topology, got TridentTopology"):
+        write_flow(ps.TridentTopology("t"))
 
 
 def test_export_keeps_settings_and_rows() -> None:

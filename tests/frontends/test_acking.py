@@ -8,7 +8,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, Impossible, UnknownName
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.testing import BARRIER, CRASH, Driver, TrackedTopology, complete_topology, run_local
 
 

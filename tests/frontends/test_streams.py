@@ -356,7 +356,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     ),
     (FlowError, rf"{STEP}: with_columns needs at least one field", lambda f, s: s.with_columns("step")),
     (FlowError, r"where \(test_streams\.py:\d+\) takes a name and a condition", lambda f, s: s.where("step")),
-    (ExpressionError, rf"{STEP}: where needs a boolean; n is not", lambda f, s: s.where("step", "n")),
+    (ExpressionError, rf"{STEP}: where needs a boolean; n is bigint", lambda f, s: s.where("step", "n")),
     (ExpressionError, rf"{STEP}: cannot read the expression", lambda f, s: s.where("step", "n >")),
     (ExpressionError, rf"{STEP}: explode needs a list; word is string", lambda f, s: s.explode("step", "tag", "word")),
     (ExpressionError, rf"{STEP}: no column 'tag'; did you mean 'tags'\?", lambda f, s: s.explode("step", "tag", "tag")),
@@ -374,7 +374,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         rf"{STEP}: branch takes conditions by name, and 'otherwise' is always there",
         lambda f, s: s.branch("step", otherwise="n > 1"),
     ),
-    (ExpressionError, rf"{STEP}: a branch needs a boolean; n is not", lambda f, s: s.branch("step", a="n")),
+    (ExpressionError, rf"{STEP}: a branch needs a boolean; n is bigint", lambda f, s: s.branch("step", a="n")),
     (ExpressionError, rf"{STEP}: cannot read the expression", lambda f, s: s.branch("step", a="n >")),
     (UnknownName, r"no branch 'smal'; did you mean 'small'\?", lambda f, s: s.branch("step", small="n < 1").smal),
     (
@@ -410,8 +410,8 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     ),
     (
         ExpressionError,
-        rf"{STEP}: .*distinct goes with count",
-        lambda f, s: s.key_by("word").aggregate("step", a="sum(distinct n)"),
+        rf"{STEP}: .*top goes without distinct; it goes with: .*sum",
+        lambda f, s: s.key_by("word").aggregate("step", a="top(distinct 2, n)"),
     ),
     (
         ExpressionError,

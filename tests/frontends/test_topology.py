@@ -19,8 +19,8 @@ from penstock.errors import (
 )
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.logic.components import END, Bolt, Spout
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.components import END, Bolt, Spout
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.nodes import Bolt as BoltNode
 from penstock.graph.nodes import Feedback, Route, Select, Sink
 from penstock.testing import run_local

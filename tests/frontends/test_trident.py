@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from typing import Any
 
 import pytest
 
 import penstock as ps
 from penstock import trident
+from penstock.compiler.compile import compile_graph
 from penstock.errors import FlowError, NameTaken, SchemaError, StateError, StepError
+from penstock.graph.nodes.batch import CombineBatch
+from penstock.kernels.build import kernel_of
+from penstock.kernels.records.chunk import Chunk
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 
 KINDS = ("transactional", "opaque", "non_transactional")
@@ -206,6 +211,20 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda s: s.each("k", trident.FilterNull, "x int"), FlowError, "got the filter FilterNull"),
     (lambda s: s.each("k", 7, "x int"), FlowError, "expected a Function"),
     (lambda s: s.each("q", trident.Split, "x string"), SchemaError, "'q'"),
+    (
+        lambda s: s.each("q", trident.Split, "x string"),
+        SchemaError,
+        r"stream 'numbers' \(test_trident.py:\d+\): no field 'q'",
+    ),
+    (
+        lambda s: s.each("k", trident.Split, "n int"),
+        SchemaError,
+        r"stream 'numbers' \(test_trident.py:\d+\): field 'n' ",
+    ),
+    (lambda s: s.group_by("k, q"), SchemaError, r"stream 'numbers' \(test_trident.py:\d+\): no field 'q'"),
+    (lambda s: s.shuffle().parallelism_hint(0), FlowError, r"parallelism_hint .*: it runs as 1 to 32,768 tasks, got"),
+    (lambda s: s.state_query(7, "k", trident.MapGet, "x int"), FlowError, "expected a state, such as"),
+    (lambda s: s.topology.merge(s, s.project("k")), SchemaError, "all streams of a union have the same fields"),
     (lambda s: s.group_by(), FlowError, "at least one field"),
     (lambda s: s.aggregate((), 7, "n int"), FlowError, r"expected a trident.Aggregator"),
     (lambda s: s.aggregate((), trident.Count), FlowError, "fields of the result"),
@@ -248,6 +267,31 @@ def test_what_does_not_fit_is_refused(build: Any, error: type[Exception], text: 
         build(stream_of(ps.TridentTopology("wrong")))
 
 
+def test_input_fields_may_be_left_out_and_states_take_a_hint() -> None:
+    """As in Storm's own example: `persistentAggregate(state, new Count(), new Fields("count")).parallelismHint(6)`."""
+    top = ps.TridentTopology("left-out")
+    numbers = top.new_stream("numbers", ps.items([("a", 1), ("b", 2), ("a", 3)], "k string, n bigint"))
+    numbers.aggregate(trident.Count, "all bigint").sink("all", ps.console())
+    numbers.partition_aggregate(trident.Count(), "all bigint").sink("parts", ps.console())
+    chain = numbers.chained_agg().aggregate(trident.Count, "all bigint").aggregate("n", trident.Sum, "sum bigint")
+    chain.chain_end().sink("chain", ps.console())
+    groups = numbers.group_by("k")
+    groups.aggregate(trident.Count, "many bigint").sink("groups", ps.console())
+    groups.persistent_aggregate(None, trident.Count(), "many bigint").parallelism_hint(6).new_values_stream().sink(
+        "kept", ps.console()
+    )
+    store = trident.MemoryStore()
+    factory = trident.StateFactory(lambda conf, partition, partitions: store, "opaque")
+    written = groups.persistent_aggregate(factory, trident.Count, "many bigint", name="written").parallelism_hint(3)
+    top.join([numbers, numbers], ["k", "k"], "key, one, other").sink("joined", ps.console())
+    results = run_local(top)
+    assert top.graph.node("written").parallelism == 3
+    assert written.exactly_once
+    assert [results[name] for name in ("all", "parts", "chain")] == [[(3,)], [(3,)], [(3, 6)]]
+    assert sorted(results["groups"]) == sorted(results["kept"]) == [("a", 2), ("b", 1)]
+    assert results["joined"][0].names == ("key", "one", "other")
+
+
 def test_a_function_has_one_name_and_one_end() -> None:
     top = ps.TridentTopology("functions")
     calls = top.new_drpc_stream("f")
@@ -259,3 +303,34 @@ def test_a_function_has_one_name_and_one_end() -> None:
     calls.map(lambda tup: tup.args, "other string", name="other")
     with pytest.raises(FlowError, match=r"expected one stream at the end of the function 'f'.*got one, other"):
         _ = top.graph
+
+
+def test_values_that_combine_are_put_together_before_they_move() -> None:
+    """A step before the shuffle for combiners, of batches and of states; none for reducers, whose tuples move one by one."""
+    top = ps.TridentTopology("combined")
+    words = top.new_stream("words", ps.items(["a", "b", "a"], "word string"))
+    grouped = words.group_by("word")
+    grouped.aggregate((), trident.Count, "n bigint", name="counted").sink("counts", ps.console())
+    grouped.aggregate("word", Listed, "all string", name="listed").sink("lists", ps.console())
+    kept = grouped.persistent_aggregate(None, (), trident.Count, "n bigint", name="kept")
+    kept.new_values_stream().sink("values", ps.console())
+    plan = compile_graph(top.graph)
+    halves = [node for node in plan.graph.nodes if isinstance(node, CombineBatch)]
+    assert [node.name for node in halves] == ["counted@combine", "kept@combine"]
+    kernel = kernel_of(halves[0], plan.graph)
+    schema = plan.graph.output(halves[0].inputs[0]).schema
+    for rows in (["a", "b", "a"], ["a"]):
+        assert list(kernel.take(Chunk.of(schema, rows))) == []
+    ((_, made),) = kernel.barrier()
+    assert [(row[0], pickle.loads(row[1])) for row in made.values()] == [("a", [3]), ("b", [1])]
+    found = run_local(top)
+    assert sorted(found["counts"]) == sorted(found["values"]) == [("a", 2), ("b", 1)]
+    assert sorted(found["lists"]) == [("a", "aa"), ("b", "b")]
+
+
+class Listed(trident.ReducerAggregator):
+    def init(self) -> str:
+        return ""
+
+    def reduce(self, current: str, tup: Any) -> str:
+        return current + str(tup[0])

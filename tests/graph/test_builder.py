@@ -57,7 +57,7 @@ def one(*rows: Any) -> Any:
 
 WRONG: list[tuple[type[Exception], str, Node]] = [
     (ExpressionError, "step 'x' (a.py:1): no column 'missing'", Where("x", IN, as_expr("missing > 3"), line="a.py:1")),
-    (ExpressionError, "step 'x': where needs a boolean; n is not", Where("x", IN, as_expr("n"))),
+    (ExpressionError, "step 'x': where needs a boolean; n is bigint", Where("x", IN, as_expr("n"))),
     (ExpressionError, "step 'x': no column 'm'", Select("x", IN, (("a", as_expr("m")),))),
     (FlowError, "step 'x' calls its function with 1 argument", Map("x", IN, lambda a, b: a)),
     (SchemaError, "step 'x': no field 'w'", AggregateBy("x", IN, ("w",), calls=calls_of({"n": "count(*)"}))),

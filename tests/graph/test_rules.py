@@ -174,8 +174,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ([ps.rule("a", None, do.update("cases", "card"))], UnknownName, "is no table of this set"),
         ([ps.rule("a", None, do.post("pager", "card"))], UnknownName, "posts to 'pager'"),
         ([ps.rule("a", None, do.activate("b"))], UnknownName, "it switches 'b'"),
-        ([ps.rule("a", None, do.deactivate("a"))], FlowError, r"say stream.key_by\('field'\).rules"),
-        ([ps.rule("a", None, do.stop(), active=False)], FlowError, r"say stream.key_by\('field'\).rules"),
         (["a"], FlowError, "made with ps.rule"),
     ],
 )  # fmt: skip
@@ -218,6 +216,20 @@ def test_posts_are_sinks_of_their_own() -> None:
     stream = payments()
     stream.rules("fraud", [ps.rule("a", None, do.post("pager", "card"))], posts={"pager": ps.console()})
     assert [(sink.name, str(sink.inputs[0])) for sink in stream.flow.graph.sinks] == [("fraud.pager", "fraud.pager")]
+
+
+def test_rules_that_switch_others_are_on_one_stream() -> None:
+    flow = ps.Flow("f")
+    payments, logins = (flow.source(name, ps.items([], "card string")) for name in ("payments", "logins"))
+    rules = [ps.rule("a", None, do.deactivate("a"))]
+    with pytest.raises(FlowError, match=r"on one stream.*got the events 'login' too"):
+        payments.rules("fraud", rules, events={"login": logins})
+
+
+def test_a_stream_with_event_time_is_an_event_by_its_own_name() -> None:
+    flow = ps.Flow("f")
+    payments = flow.source("payments", ps.items([], "card string, at timestamp"), event_time="at")
+    assert "found" in dict(payments.rules("fraud", [ps.rule("a", None, do.emit("found"), on="payments")]).items())
 
 
 def test_events_of_a_set_have_names_of_their_own() -> None:

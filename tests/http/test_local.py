@@ -34,3 +34,15 @@ def test_a_refusal_ends_the_run_and_names_the_sink(desk: Desk) -> None:
     desk.judge = lambda body: (400, {})
     with pytest.raises(RunError, match=r"sink 'out': http://127.0.0.1:.* answered 400"):
         run_local(counting(desk), write=True)
+
+
+def test_rules_post_what_they_find(desk: Desk) -> None:
+    """A batch that runs again sends the same keys, by which a server tells what it has."""
+    flow = ps.Flow("rules")
+    payments = flow.source("payments", ps.items([("a", 900), ("b", 3)], "card string, amount int"))
+    rule = ps.rule("big", "amount > 500", ps.action.post("pager", "card", text="concat('paid ', amount)"))
+    payments.rules("fraud", [rule], posts={"pager": ps.write_http(desk.url)})
+    run_local(flow, write=True)
+    run_local(flow, write=True)
+    assert desk.bodies == [{"card": "a", "text": "paid 900"}] * 2
+    assert len(set(desk.keys)) == 1

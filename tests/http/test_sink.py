@@ -21,6 +21,7 @@ from penstock.live.dead_letters.store import DeadLetterStore
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.run import run_bounded, run_live
 from tests.http.conftest import Desk
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,11 +97,18 @@ def test_a_server_that_stays_away_ends_the_batch(desk: Desk) -> None:
 def test_a_run_that_ends_does_not_wait_for_the_next_try(desk: Desk) -> None:
     desk.answers = [(503, {"Retry-After": "600"})]
     sink = HttpSink()
-    threading.Timer(0.3, sink.close).start()
+
+    def close() -> None:
+        wait_until(lambda: bool(desk.bodies))
+        sink.close()
+
+    closing = threading.Thread(target=close)
+    closing.start()
     began = time.monotonic()
     with pytest.raises(RunError, match="answered 503"):
         sink.write(rows((1, "a")), Batch(0, "out", dict(write_http(desk.url).options), "life"))
-    assert time.monotonic() - began < 30
+    closing.join()
+    assert time.monotonic() - began < 300
 
 
 def test_no_more_requests_at_once_than_allowed(desk: Desk) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.errors import SetupError
+from penstock.graph.state.active_runs import RunFigures
 from penstock.jobs.metrics import Metrics
 from penstock.live.report import BatchReport
 
@@ -27,7 +28,7 @@ def served() -> Iterator[tuple[Metrics, str]]:
 
 
 def fetch(address: str) -> dict[str, float]:
-    text = urllib.request.urlopen(address, timeout=10).read().decode()
+    text = urllib.request.urlopen(address, timeout=300).read().decode()
     pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}
 
@@ -55,6 +56,21 @@ def test_rows_batches_times_and_lag_add_up(served: tuple[Metrics, str]) -> None:
     assert found['penstock_lag{flow="words",source="lines",unit="files"}'] == 4
 
 
+def test_runs_of_patterns_are_shown_while_they_are_under_way(served: tuple[Metrics, str]) -> None:
+    metrics, address = served
+    runs = RunFigures(runs=3, keys=2, events=4, bytes=900, waiting={"sent": 2, "paid": 1}, oldest=5_000_000)
+    metrics(BatchReport(0, active_runs={"orders": {"unpaid": runs}}))
+    of = 'flow="words",pattern="unpaid",step="orders"'
+    found = fetch(address)
+    assert found[f'penstock_active_runs{{{of},waits_for="sent"}}'] == 2
+    assert found[f'penstock_active_runs{{{of},waits_for="paid"}}'] == 1
+    assert found[f"penstock_held_events{{{of}}}"] == 4
+    assert found[f"penstock_run_bytes{{{of}}}"] == 900
+    assert found[f"penstock_oldest_run_timestamp{{{of}}}"] == 5
+    metrics(BatchReport(1))
+    assert not [name for name in fetch(address) if "unpaid" in name]
+
+
 def test_late_and_bad_records_and_the_watermark_are_shown(served: tuple[Metrics, str]) -> None:
     metrics, address = served
     for batch in range(2):
@@ -63,6 +79,20 @@ def test_late_and_bad_records_and_the_watermark_are_shown(served: tuple[Metrics,
     assert found['penstock_late_total{flow="words",step="window"}'] == 6
     assert found['penstock_bad_time_total{flow="words",step="clicks@time"}'] == 2
     assert found['penstock_watermark{flow="words",step="clicks@time"}'] == 5.5
+
+
+def test_what_spouts_and_bolts_measure_and_report_is_shown(served: tuple[Metrics, str]) -> None:
+    """The last value of a metric, whatever it was before; errors add up."""
+    metrics, address = served
+    for lines in (3, 5):
+        measured = {"split": {1: {"lines": lines, "sizes": {"long": 2}, "note": "of no number"}}}
+        metrics(BatchReport(0, metrics=measured, errors={"split": {0: ["a", "b"], 1: ["c"]}}))
+    found = fetch(address)
+    of = 'component="split",flow="words"'
+    assert found[f'penstock_component_metric{{{of},metric="lines",task="1"}}'] == 5
+    assert found[f'penstock_component_metric{{{of},metric="sizes.long",task="1"}}'] == 2
+    assert found[f"penstock_reported_errors_total{{{of}}}"] == 6
+    assert not [name for name in found if "note" in name]
 
 
 def test_a_taken_port_says_so(served: tuple[Metrics, str]) -> None:

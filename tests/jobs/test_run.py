@@ -35,7 +35,7 @@ class Machine:
 
     def use_java(self) -> Any:
         self.reached.set()
-        assert self.allowed.wait(60)
+        assert self.allowed.wait(300)
         raise SetupError("no Java here")
 
 
@@ -49,13 +49,13 @@ def test_a_start_returns_while_the_run_goes_on_and_its_error_reaches_who_waits(
 ) -> None:
     before = (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM))
     run = start(RunSpec(checkpoint=tmp_path / "c"), flow())
-    assert machine.reached.wait(60)
+    assert machine.reached.wait(300)
     assert (run.status().phase, run.status().has_ended) == ("starting", False)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert run.wait(0.01).phase == "starting"
     machine.allowed.set()
     with pytest.raises(SetupError, match="no Java here"):
-        run.wait(60)
+        run.wait(300)
     status = run.status()
     assert (status.flow, status.phase, status.has_ended, status.batches) == ("numbers", "failed", True, 0)
     assert isinstance(status.error, SetupError)
@@ -64,12 +64,12 @@ def test_a_start_returns_while_the_run_goes_on_and_its_error_reaches_who_waits(
 def test_a_run_that_is_asked_to_stop_says_so(machine: Machine, tmp_path: Path) -> None:
     reported: list[str] = []
     run = start(RunSpec(checkpoint=tmp_path), flow(), Watchers(tell=reported.append))
-    assert machine.reached.wait(60)
+    assert machine.reached.wait(300)
     run.stop()
     assert run.status().phase == "stopping"
     machine.allowed.set()
     with pytest.raises(SetupError):
-        run.wait(60)
+        run.wait(300)
     run.stop()
     assert run.status().phase == "failed"
 
@@ -77,7 +77,7 @@ def test_a_run_that_is_asked_to_stop_says_so(machine: Machine, tmp_path: Path) -
 def test_nothing_is_printed(machine: Machine, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     machine.allowed.set()
     with pytest.raises(SetupError):
-        start(RunSpec(checkpoint=tmp_path), flow()).wait(60)
+        start(RunSpec(checkpoint=tmp_path), flow()).wait(300)
     assert capfd.readouterr() == ("", "")
 
 

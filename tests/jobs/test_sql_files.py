@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli.flows.run import _with_own
-from penstock.cli.main import make_app
 from penstock.errors import FlowError, OptionError, SqlError
 from penstock.graph.run import RunSpec
 from penstock.jobs.load import load_flow
 from penstock.jobs.sql.magic import CellRows
 from penstock.jobs.sql.settings import run_options_of
+from tests.command_line import make_app
 
 TABLES = """
 CREATE TABLE words (word STRING) WITH ('connector' = 'filesystem', 'path' = 'words', 'format' = 'json');
@@ -90,6 +90,19 @@ def test_describe_shows_a_file_of_sql(tmp_path: Path) -> None:
     described = json.loads(done.output)
     assert described["flow"] == "count"
     assert [s["keeps"] for s in described["steps"] if s["keeps"]] == ["one row per word, for ever"]
+
+
+def test_cells_in_ipython_itself() -> None:
+    """Where IPython is installed; it is no requirement of the tests."""
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shells.InteractiveShell()
+    shell.run_line_magic("load_ext", "penstock")
+    shell.user_ns["words"] = ps.items(["a", "b", "a"], "word string")
+    found = shell.run_cell("%%penstock\nSELECT word, count(*) AS n FROM words GROUP BY word").result
+    assert sorted(map(tuple, found)) == [("a", 2), ("b", 1)]
+    assert "1  source" in repr(shell.run_cell("%%penstock\nEXPLAIN SELECT word FROM words").result).splitlines()[2]
+    wrong = shell.run_cell("%%penstock\nSELECT wrod FROM words").error_in_exec
+    assert wrong._render_traceback_()[0].startswith("SqlError: cell:1:8: no column 'wrod'")
 
 
 class FakeNotebook:

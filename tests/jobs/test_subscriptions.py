@@ -23,11 +23,14 @@ COMPARISONS = st.one_of(
     st.builds("{} {} {}".format, st.sampled_from(["n", "s.x", "$key"]), st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), LITERALS),
     st.builds("n in ({}, {})".format, LITERALS, LITERALS),
     st.just("not (n = 1)"),
-    st.just("n is not null"),
+    st.sampled_from(["n is not null", "n is null", "s.x is null", "missing is null"]),
 )  # fmt: skip
 PREDICATES = st.one_of(
     st.lists(COMPARISONS, min_size=1, max_size=3).map(" and ".join),
-    st.lists(COMPARISONS, min_size=2, max_size=2).map(" or ".join),
+    st.lists(COMPARISONS, min_size=2, max_size=3).map(" or ".join),
+    st.lists(COMPARISONS, min_size=2, max_size=3).map(lambda some: f"(({' or '.join(some)}))"),
+    st.builds("({} or {}) and {}".format, COMPARISONS, COMPARISONS, COMPARISONS),
+    st.builds("({}) or ({} and {})".format, COMPARISONS, COMPARISONS, COMPARISONS),
 )
 
 
@@ -48,8 +51,11 @@ def test_the_index_finds_what_each_predicate_finds(texts: list[str], values: lis
     assert [(r.offset, names) for r, names in many.wanted(records)] == [each for each in wanted if each[1]]
 
 
-def test_only_subscriptions_that_can_match_are_asked() -> None:
-    many = Subscriptions({f"s{at}": f"user = 'u{at}' and total > 10" for at in range(2_000)})
+@pytest.mark.parametrize(
+    "text", ["user = 'u{}' and total > 10", "user = 'u{}' or total = -{}", "(user in ('u{}', 'x{}') and x is null)"]
+)
+def test_only_subscriptions_that_can_match_are_asked(text: str) -> None:
+    many = Subscriptions({f"s{at}": text.format(at, at) for at in range(2_000)})
     asked: list[int] = []
 
     def noting(at: int, test: Any) -> Any:
@@ -60,7 +66,9 @@ def test_only_subscriptions_that_can_match_are_asked() -> None:
         return asks
 
     many.predicates = [replace(each, test=noting(at, each.test)) for at, each in enumerate(many.predicates)]
-    records = [Record("t", 0, at, 0, None, json.dumps({"user": f"u{at}", "total": at}).encode()) for at in range(20)]
+    records = [
+        Record("t", 0, at, 0, None, json.dumps({"user": f"u{at}", "total": at}).encode()) for at in range(11, 20)
+    ]
     assert [names for _, names in many.wanted(records)] == [[f"s{at}"] for at in range(11, 20)]
     assert asked == list(range(11, 20))
 

@@ -53,7 +53,7 @@ class Kafka:
 
         name = f"topic-{next(_numbers)}-{time.time_ns():x}"
         made = NewTopic(name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})
-        self.admin.create_topics([made])[name].result(60)
+        self.admin.create_topics([made])[name].result(300)
         cluster = Cluster(self.servers, {})
         wait_until(lambda: cluster.has_leaders(name))
         return name
@@ -111,7 +111,7 @@ class Reader:
         settings = {"bootstrap.servers": servers, "group.id": "test", "isolation.level": isolation, "log_level": 2}
         self.consumer = Consumer({**settings, "enable.auto.commit": False, "enable.partition.eof": True})
         self.topic = topic
-        partitions = self.consumer.list_topics(topic, timeout=60).topics[topic].partitions
+        partitions = self.consumer.list_topics(topic, timeout=300).topics[topic].partitions
         self.ends: dict[int, int] = dict.fromkeys(partitions, -1)
         self.consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
 
@@ -121,7 +121,7 @@ class Reader:
 
         def end_of(partition: int) -> int:
             place = TopicPartition(self.topic, partition)
-            return int(patiently(lambda: self.consumer.get_watermark_offsets(place, timeout=60), 120)[1])
+            return int(patiently(lambda: self.consumer.get_watermark_offsets(place, timeout=60), 300)[1])
 
         wanted = {p: end_of(p) for p in self.ends}
         found: list[Any] = []

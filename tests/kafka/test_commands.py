@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import KafkaError
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
 from penstock.errors import RunError
 from penstock.jobs import kafka as tools
 from penstock.jobs.ports import free_port
+from tests.command_line import make_app
 from tests.kafka.conftest import Kafka
 
 runner = CliRunner()

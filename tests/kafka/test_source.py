@@ -142,7 +142,7 @@ def test_records_that_are_gone_stop_the_flow(kafka: Kafka, penstock_spark: Any, 
     collected(made, penstock_spark, tmp_path)
     kafka.send(topic, ["c", "d", "e"])
     place = TopicPartition(topic, 0, 4)
-    kafka.admin.delete_records([place])[place].result(60)
+    kafka.admin.delete_records([place])[place].result(300)
     with pytest.raises(RunError, match=r"(?i)data loss|lost"):
         collected(made, penstock_spark, tmp_path)
     careless = endpoint(topic, servers=kafka.servers, via=via, fail_on_data_loss=False)
@@ -158,9 +158,9 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
     kafka.send(topic, ["a", "b"])
     made = endpoint(topic, servers=kafka.servers)
     collected(made, penstock_spark, tmp_path)
-    kafka.admin.delete_topics([topic])[topic].result(60)
-    wait_until(lambda: topic not in kafka.admin.list_topics(timeout=60).topics)
-    kafka.admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
+    kafka.admin.delete_topics([topic])[topic].result(300)
+    wait_until(lambda: topic not in kafka.admin.list_topics(timeout=300).topics)
+    kafka.admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(300)
     kafka.send(topic, ["x", "y", "z"])
     with pytest.raises(CheckpointError, match="made again"):
         collected(made, penstock_spark, tmp_path)

@@ -149,7 +149,7 @@ def _committed(writer: KafkaWriter, sent: Transaction) -> None:
     """Commits, and waits for what the writer then does in the background, which might end the transaction of another."""
     sent.commit()
     assert writer._next is not None
-    writer._next.result(30)
+    writer._next.result(300)
 
 
 def test_a_batch_committed_while_another_driver_takes_over_is_there_once(kafka: Kafka) -> None:

@@ -16,7 +16,7 @@ from penstock.graph.schema import Schema, schema_of
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.changes.aggregate import AggregateChangesKernel
-from penstock.kernels.changes.join import TableJoinKernel
+from penstock.kernels.changes.joins.join import TableJoinKernel
 from penstock.kernels.changes.top import TopChangesKernel
 from penstock.kernels.records.chunk import Chunk
 from penstock.state.memory import MemoryState

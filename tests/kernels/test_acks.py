@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.graph.logic.acks import AckReport, OpenTuples
-from penstock.graph.logic.tuples import joined_roots, pack_roots, tuple_class
-from penstock.kernels.topology.pending import AckLedger, Message, PendingMessages, Settlement
+from penstock.graph.logic.topology.acks import AckReport, OpenTuples
+from penstock.graph.logic.topology.tuples import joined_roots, pack_roots, tuple_class
+from penstock.kernels.topology.pending import AckLedger, PendingMessages, Settlement
+from tests.breadth import some_now
 
 
 class PlainAcker:
@@ -49,11 +50,20 @@ TREES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.parametrize("many", some_now((800, 5_000), 1))
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@settings(max_examples=2_500, deadline=None, database=None)
-@given(tree=TREES)
-def test_the_ledger_says_what_a_plain_acker_says(tree: Any, depth: int) -> None:
+def test_the_ledger_says_what_a_plain_acker_says(depth: int, many: int) -> None:
     """Random trees: tuples are acked, failed or held over batches; emits are anchored to one tuple, to several, twice to one, or to none."""
+
+    @settings(max_examples=many, deadline=None, database=None)
+    @given(tree=TREES)
+    def check(tree: Any) -> None:
+        compare_with_a_plain_acker(tree, depth)
+
+    check()
+
+
+def compare_with_a_plain_acker(tree: Any, depth: int) -> None:
     model, ledger, pending = PlainAcker(), AckLedger(), PendingMessages()
     tasks = [OpenTuples() for _ in range(depth)]
     choices, made = list(tree["choices"]), tuple_class(("n",), "spout", "default", True)
@@ -65,7 +75,7 @@ def test_the_ledger_says_what_a_plain_acker_says(tree: Any, depth: int) -> None:
         roots = range(first, first + tree["messages"]) if batch < tree["batches"] else ()
         layer = [(pack_roots([root]), model.emit(frozenset([root]))) for root in roots]
         for root in roots:
-            pending.add(Message(root, root, 0, batch))
+            pending.add(batch, 0, {root: root})
             pending.count(0)
         for level, task in enumerate(tasks):
             taken: list[tuple[Any, int]] = []
@@ -123,10 +133,10 @@ def test_a_message_fails_between_one_and_two_timeouts() -> None:
     """Two buckets: what is new when the first rotation comes is old then, and fails at the next."""
     pending = PendingMessages(timeout=30)
     assert pending.expire(0) == []
-    pending.add(Message(1, "a", 0))
+    pending.add(0, 0, {1: "a"})
     assert pending.expire(29.9) == []
     assert pending.expire(30) == []
-    pending.add(Message(2, "b", 0))
+    pending.add(0, 0, {2: "b"})
     assert pending.expire(59.9) == []
     assert [m.id for m in pending.expire(60)] == ["a"]
     assert [m.id for m in pending.expire(90)] == ["b"]
@@ -136,7 +146,7 @@ def test_a_message_fails_between_one_and_two_timeouts() -> None:
 def test_a_renewed_message_gets_its_whole_time_again() -> None:
     pending = PendingMessages(timeout=30)
     pending.expire(0)
-    pending.add(Message(1, "a", 0))
+    pending.add(0, 0, {1: "a"})
     pending.expire(30)
     pending.settle(Settlement(renewed=[1]))
     assert pending.expire(60) == []
@@ -146,24 +156,27 @@ def test_a_renewed_message_gets_its_whole_time_again() -> None:
 def test_messages_are_acked_in_the_order_of_their_files_and_emits() -> None:
     pending = PendingMessages()
     for root, file in ((9, 0), (3, 0), (5, 1)):
-        pending.add(Message(root, root, 0, file))
+        pending.add(file, 0, {root: root})
     assert [m.id for m in pending.settle(Settlement([1, 0])).acked] == [9, 3, 5]
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_open_comes_back_after_a_restart(whole: bool) -> None:
-    pending = PendingMessages(most=2)
-    messages = [Message(root, root, 0, 4) for root in (1, 2)]
-    for message in messages:
-        pending.add(message)
-        pending.count(0)
+    pending = PendingMessages(most=1)
+    pending.add(4, 0, {1: "a"})
+    pending.add(4, 3, {2: "b"})
+    for task in (0, 3):
+        pending.count(task)
+    messages = pending.files[4].saved()
     if not whole:
         pending.settle(Settlement(failed=[1]))
-    again = PendingMessages(most=2)
-    again.restore(messages, pending.saved()[4])
-    assert sorted(again.messages) == ([1, 2] if whole else [2])
-    assert again.is_full(0) is whole
+    again = PendingMessages(most=1)
+    again.restore(4, messages, pending.saved()[4])
+    assert again.roots == ([1, 2] if whole else [2])
+    assert again.by_task == ({0: 1, 3: 1} if whole else {3: 1})
+    assert (again.is_full(3), again.is_full(0)) == (True, whole)
     assert again.saved() == pending.saved()
+    assert [(m.id, m.task) for m in again.settle(Settlement([4])).acked] == ([("a", 0)] if whole else []) + [("b", 3)]
 
 
 def test_a_tuple_outlives_a_pickle() -> None:

@@ -10,8 +10,8 @@ import pytest
 import penstock as ps
 from penstock.errors import CaptureError, StateError, StepError
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.logic.components import Bolt
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.components import Bolt
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.local.run import CommittedState, LocalRun
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 

@@ -220,7 +220,7 @@ def test_threads_that_hang_are_bounded_and_hold_nothing_up() -> None:
 
     def call(row: Any) -> int:
         started.append(row.n)
-        Gate.release.wait(30)
+        Gate.release.wait(300)
         return int(row.n)
 
     got, causes = answer(call, range(8), timeout="200ms", concurrency=2)
@@ -241,13 +241,13 @@ def test_a_plain_function_gets_a_thread_of_its_own() -> None:
 
 def test_a_function_that_blocks_the_loop_is_named() -> None:
     async def call(row: Any) -> int:
-        Gate.block.wait(60)
+        Gate.block.wait(300)
         return int(row.n)
 
     with pytest.raises(StepError, match="blocks the event loop: nothing moved for 200ms") as raised:
         answer(call, [1], timeout="200ms", on_error="fail")
     Gate.block.set()
-    assert "Gate.block.wait(60)" in str(raised.value)
+    assert "Gate.block.wait(300)" in str(raised.value)
 
 
 @pytest.mark.parametrize("odd", [StopIteration(), KeyboardInterrupt(), SystemExit(1), asyncio.CancelledError()])

@@ -22,8 +22,8 @@ from penstock.graph.schema import Schema, schema_of
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel
 from penstock.kernels.changes import column_upserts
-from penstock.kernels.changes.join import TableJoinKernel
-from penstock.kernels.changes.single_join import SingleJoinKernel, table_join_kernel
+from penstock.kernels.changes.joins.join import TableJoinKernel
+from penstock.kernels.changes.joins.single_join import SingleJoinKernel, table_join_kernel
 from penstock.kernels.changes.upserts import UpsertsKernel
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.keyed import column_kernel

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.testing import Driver
+from tests.breadth import some_now
 
 BEGIN = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 LATENESS = 12
@@ -234,12 +235,18 @@ def rows_of(flow: ps.Flow, results: Any, sink: str) -> Any:
     return results[sink] if keyed_by is None else results.table(sink).values()
 
 
+@pytest.mark.parametrize("many", some_now((12, 100), 1))
 @pytest.mark.parametrize("family", FAMILIES)
-@given(history=histories(), crash=st.booleans())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_the_changes_of_a_step_add_up_to_its_answer_over_all_that_is_there(
-    family: str, history: History, crash: bool
-) -> None:
+def test_the_changes_of_a_step_add_up_to_its_answer_over_all_that_is_there(family: str, many: int) -> None:
+    @given(history=histories(), crash=st.booleans())
+    @settings(max_examples=many, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    def check(history: History, crash: bool) -> None:
+        check_family(family, history, crash)
+
+    check()
+
+
+def check_family(family: str, history: History, crash: bool) -> None:
     got = answers(flow_of(family, tables=True), history.batches, crash=crash)
     final = [([r.values() for r in history.left], [r.values() for r in history.right])]
     wanted = answers(flow_of(family, tables=False), final)

@@ -16,13 +16,13 @@ from penstock.graph import types as t
 from penstock.graph.nodes import Grouping
 from penstock.graph.schema import schema_of
 from penstock.kernels.hashing.murmur import spark_hash
-from penstock.kernels.topology.routing import Custom, PartialKey, Router, router_of
+from penstock.kernels.topology.routing import Custom, PartialKey, RouteContext, Router, router_of
 
 WORDS = schema_of("word string, n bigint")
 
 
 def router(kind: str, tasks: int, *fields: str, chooser: Any = None) -> Router:
-    return router_of(Grouping(kind, fields, chooser), tasks, WORDS, ("words", "default"))
+    return router_of(Grouping(kind, fields, chooser), tasks, WORDS, RouteContext(("words", "default")))
 
 
 def chosen(made: Router, count: int, emitter: int = 0) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +114,23 @@ def test_python_functions_stand_in_conditions_and_actions() -> None:
     rules = ps.rules("rule odd if odd(n) do emit to odds(n, twice = note(n) * 2), call note(n + 100)")
     flow.source("numbers", ps.items([], "n bigint")).rules("all", rules).odds.sink("out", ps.console())
     assert run_local(flow, {"numbers": [1, 2, 3]})["out"] == [(1, 2), (3, 6)]
+
+
+def test_a_table_that_is_looked_up_in_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    file = tmp_path / "limits.csv"
+    file.write_text("country,most\nCH,500\n")
+    flow = ps.Flow("refreshed")
+    payments = flow.source("payments", ps.items([], "country string, amount int"))
+    limits = ps.files(file, "csv", "country string, most int")
+    rules = ps.rules("rule over if amount > allowed.most do emit to over(amount)")
+    payments.rules("act", rules, lookups={"allowed": (limits, "country")}).over.sink("out", ps.console())
+    driver = Driver(flow)
+    driver.push("payments", ("CH", 600), ("FR", 600))
+    assert driver.barrier()["out"] == [(600,)]
+    file.write_text("country,most\nCH,1000\nFR,100\n")
+    driver.push("payments", ("CH", 700), ("FR", 700))
+    driver.clock.advance(3600)
+    assert driver.barrier()["out"] == [(600,), (700,)]
 
 
 def test_alerts_carry_the_event_time() -> None:

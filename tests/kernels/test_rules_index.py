@@ -15,7 +15,7 @@ from penstock.graph.expr import Expr, parse
 from penstock.graph.schema import schema_of
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.arrow import to_batch
-from penstock.kernels.rules.bounds import MOST_CHOICES, bounds_of
+from penstock.kernels.rules.bounds import MOST_CHOICES, alternatives_of, bounds_of
 from penstock.kernels.rules.columns import Expressions
 from penstock.kernels.rules.index import ConditionIndex
 
@@ -66,7 +66,20 @@ def comparisons(draw: st.DrawFn) -> str:
             f"({' or '.join(f'{field} = {one}' for one in draw(st.lists(constants(field), min_size=2, max_size=3)))})"
         )
     if shape == 1:
-        return f"{field} is not null"
+        return f"{field} is {draw(st.sampled_from(['not null', 'null', 'null']))}"
+    if shape == 4:
+        return draw(
+            st.sampled_from(
+                [
+                    "kind like '%'",
+                    "kind like 'a%'",
+                    "startswith(kind, 'ab')",
+                    "kind like '_%'",
+                    "kind like 'é%'",
+                    r"kind like 'a\\%'",
+                ]
+            )
+        )
     if shape == 2:
         return "n % 2 = 0"
     one, order = draw(constants(field)), draw(st.sampled_from(ORDERS))
@@ -77,7 +90,10 @@ def comparisons(draw: st.DrawFn) -> str:
 def conditions(draw: st.DrawFn) -> str:
     parts = draw(st.lists(comparisons(), min_size=1, max_size=4))
     joined = " and ".join(parts)
-    return f"({joined}) or kind = 'a'" if draw(st.integers(0, 9)) == 0 else joined
+    shape = draw(st.integers(0, 5))
+    if shape == 0:
+        return f"({joined}) or kind = 'a'"
+    return f"({' or '.join(parts)}) and {draw(comparisons())}" if shape == 1 else joined
 
 
 def linear(conditions: list[Expr | None], rows: list[Any]) -> list[tuple[int, int]]:
@@ -145,3 +161,62 @@ def test_one_choice_or_another_is_a_list_of_choices() -> None:
     assert (len(either.bounds), either.bounds[0].value, either.residual) == (1, ("a", "b", "c"), ())
     assert len(bounds_of(parse("kind = 'a' or n = 1"), SCHEMA).residual) == 1
     assert len(bounds_of(parse("n = 3 or n > 7"), SCHEMA).residual) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "many"),
+    [
+        ("kind = 'a' or n = 1", 2),
+        ("n = 3 or n > 7", 2),
+        ("n % 2 = 0 and (kind is null or price > 2)", 2),
+        ("kind = 'a' and (n = 1 or price > 2)", 1),
+        ("kind = 'a' or n % 2 = 0", 1),
+        ("kind like 'a%' or startswith(kind, 'b') or n is null", 3),
+    ],
+)
+def test_alternatives_are_found_each_by_its_own_field(text: str, many: int) -> None:
+    assert len(alternatives_of(parse(text), SCHEMA)) == many
+
+
+KINDS = {
+    "equality": "kind = 'k{n}'",
+    "ranges": "n >= {n} and n < {n} + 1",
+    "in": "kind in ('k{n}', 'x{n}')",
+    "and": "kind = 'k{n}' and n = {n} and price is not null",
+    "or": "kind = 'k{n}' or n = {n} + 100000",
+    "prefix": "kind like 'k{n}.%'",
+    "null": "day is null and kind = 'k{n}'",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_is_tested_against_the_conditions_that_can_match(kind: str) -> None:
+    """Of 5,000 conditions a record is looked at with the few that the index finds, and nothing is computed for the others."""
+    many, computed, looked = 5_000, [0], [0]
+    over = Expressions(SCHEMA)
+
+    def test(expr: Expr, batch: pa.RecordBatch, rows: Any) -> Any:
+        computed[0] += len(rows)
+        return over.holds(expr, batch, rows)
+
+    index = ConditionIndex.of([parse(KINDS[kind].replace("{n}", str(n))) for n in range(many)], SCHEMA, test)
+    for tree in index.trees.values():
+        _counting(tree, looked)
+    names = [f"k{n}{'.x' if kind == 'prefix' else ''}" for n in range(0, many, 50)]
+    rows = [(name, n, None, 1.0, None, None, None) for name, n in zip(names, range(0, many, 50), strict=True)]
+    found = index.pairs(to_batch([list(column) for column in zip(*rows, strict=True)], SCHEMA))
+    assert found[1].tolist() == list(range(0, many, 50))
+    assert looked[0] <= 2 * len(rows)
+    assert computed[0] <= len(rows)
+
+
+def _counting(tree: Any, looked: list[int]) -> None:
+    """Counts the conditions that a tree finds."""
+    pairs = tree.pairs
+
+    def counted(*given: Any) -> Any:
+        found = pairs(*given)
+        looked[0] += len(found[0])
+        return found
+
+    tree.pairs = counted

@@ -9,7 +9,7 @@ import pytest
 import penstock as ps
 from penstock.errors import Impossible, StepError
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.logic.components import END, Spout
+from penstock.graph.logic.topology.components import END, Spout
 from penstock.testing import run_local
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import CheckpointError
+from penstock.live import hold
 from penstock.live.hold import LeaseSeeker, check_free, lock_directory
 from penstock.location import Location
 from penstock.storage import MemoryStorage, StorageError
@@ -34,9 +35,9 @@ def test_a_directory_that_another_has_locked_is_refused_until_it_is_let_go(tmp_p
 
 
 def test_a_url_whose_lease_is_renewed_is_refused_and_one_that_was_given_up_is_taken_at_once(shared: Location) -> None:
-    held = LeaseSeeker(shared, "shop", 1.0).take()
+    held = LeaseSeeker(shared, "shop", 6.0).take()
     with pytest.raises(CheckpointError, match=r"flow 'shop' runs already: process .* has file:///.*/shared open"):
-        LeaseSeeker(shared, "shop", 1.0).take()
+        LeaseSeeker(shared, "shop", 6.0).take()
     held.check()
     held.close()
     again = LeaseSeeker(shared, "shop", 3600.0).take()
@@ -59,10 +60,9 @@ def test_a_driver_that_stands_by_says_for_whom_and_takes_over(shared: Location) 
 
 
 def test_a_driver_that_stands_by_can_be_stopped(shared: Location) -> None:
-    held = LeaseSeeker(shared, "shop", 1.0).take()
-    stopping = threading.Event()
-    threading.Timer(0.3, stopping.set).start()
-    assert LeaseSeeker(shared, "shop", 1.0, stopping.is_set).wait() is None
+    held = LeaseSeeker(shared, "shop", 6.0).take()
+    stops = iter([False, True])
+    assert LeaseSeeker(shared, "shop", 6.0, lambda: next(stops)).wait() is None
     held.close()
 
 
@@ -83,8 +83,11 @@ class AwayStorage(MemoryStorage):
 def test_a_driver_that_stands_by_outlasts_a_storage_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither ends, nor takes the lease of a leader that could not renew it either."""
     storage, said = AwayStorage(), list[str]()
-    monkeypatch.setattr("penstock.live.hold.open_storage", lambda folder: storage)
-    leader = Lease(storage, holder=Holder("leader"), seconds=0.4)
+    now = [100.0]
+    monkeypatch.setattr(hold, "open_storage", lambda folder: storage)
+    monkeypatch.setattr(hold, "Lease", partial(Lease, clock=lambda: now[0]))
+    monkeypatch.setattr(LeaseSeeker, "_pause", lambda self, lease: now.append(now.pop() + 0.05))
+    leader = Lease(storage, holder=Holder("leader"), seconds=0.4, clock=lambda: now[0])
     assert leader.take()
     looks: list[bool] = []
 

@@ -52,7 +52,7 @@ def run_python(code: str, *args: object, wait: bool = True) -> subprocess.Popen[
     command = [sys.executable, "-c", code, *map(str, args)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     if wait:
-        process.wait(60)
+        process.wait(300)
     return process
 
 

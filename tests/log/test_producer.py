@@ -202,7 +202,7 @@ def test_sends_to_several_partitions_are_all_acknowledged(log: Log) -> None:
     log.create_topic("t", 4)
     with log.producer() as producer:
         acks = [producer.send("t", b"x", b"%d" % n) for n in range(100)]
-        where = [ack.result(60) for ack in acks]
+        where = [ack.result(300) for ack in acks]
     for n, place in enumerate(where):
         record = log.read("t", place.partition, place.offset, max_records=1)[0]
         assert record.key == b"%d" % n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, PenstockError
-from penstock.graph.logic.collector import Collector
-from penstock.graph.logic.task_context import ComponentLayout, TaskContext, TopologyLayout
-from penstock.graph.logic.tuples import pack_roots, tuple_class
+from penstock.graph.logic.topology.collector import Collector
+from penstock.graph.logic.topology.task_context import ComponentLayout, TaskContext, TopologyLayout
+from penstock.graph.logic.topology.tuples import pack_roots, tuple_class
 from penstock.graph.multilang.codecs import JsonCodec, ProtocolError, plain_value
 from penstock.graph.multilang.fields import opened
 from penstock.graph.multilang.pool import ShellPool
@@ -273,7 +274,7 @@ def test_messages_may_come_in_any_pieces() -> None:
     text = b'{"a":\n 1}\nend\n[2]\nend\n"x"\r\nend\r\n'
     for size in (1, 3, 7, 100):
         codec = JsonCodec()
-        assert [m for i in range(0, len(text), size) for m in codec.feed(text[i : i + size])][:2] == [{"a": 1}, [2]]
+        assert [m for i in range(0, len(text), size) for m in codec.feed(text[i : i + size])] == [{"a": 1}, [2], "x"]
     with pytest.raises(ProtocolError, match="expected one JSON value"):
         JsonCodec().feed(b"1,2\nend\n")
 
@@ -285,3 +286,23 @@ def test_values_that_json_does_not_have() -> None:
     assert plain_value(datetime.datetime(2026, 1, 2)) == "2026-01-02T00:00:00"
     assert plain_value(b"ab") == "YWI="
     assert plain_value(decimal.Decimal("1.50")) == "1.50"
+
+
+def test_a_long_message_costs_what_it_is_long_and_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    codec, began = JsonCodec(), time.process_time()
+    for _ in range(40_000):
+        assert codec.feed(b"[" + b"1," * 500) == []
+    assert time.process_time() - began < 5
+    monkeypatch.setattr("penstock.graph.multilang.codecs.LARGEST", 1_000)
+    with pytest.raises(ProtocolError, match="after at most 1,000 bytes"):
+        JsonCodec().feed(b" " * 1_001)
+
+
+def test_a_message_that_is_nested_too_deep_is_no_message() -> None:
+    with pytest.raises(ProtocolError, match="expected one JSON value"):
+        JsonCodec().feed(b"[" * 100_000 + b"\nend\n")
+
+
+@pytest.mark.parametrize("text", ["\x01", "\x01{nonsense", "\x01" + "[" * 100_000])
+def test_a_text_from_outside_that_begins_with_the_sign_is_a_text(text: str) -> None:
+    assert opened(text) == text

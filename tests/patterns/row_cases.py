@@ -33,6 +33,10 @@ def _most(values: list[Any]) -> Any:
     return max((v for v in values if v is not None), default=None)
 
 
+def _times(values: list[Any], by: int) -> list[Any]:
+    return [None if v is None else v * by for v in values]
+
+
 def _current(seen: Seen) -> int:
     return seen.start + len(seen.labels) - 1
 
@@ -80,6 +84,7 @@ LOOKING: list[tuple[str, Callable[[Seen], bool]]] = [
     ("classifier(U) = 'B'", lambda s: s.label(s.last("AB")) == "B"),
     ("prev(classifier()) = 'A'", lambda s: s.label(_current(s) - 1) == "A"),
     ("match_number() < 2", lambda s: s.number < 2),
+    ("sum(n * match_number()) < 6", lambda s: _less(_sum(_times(s.values(), s.number)), 6)),
     ("max(n) = n", lambda s: s.at(_current(s)) is not None and _most(s.values()) == s.at(_current(s))),
     ("count(distinct B.n) < 2", lambda s: len({v for v in s.values("B") if v is not None}) < 2),
 ]
@@ -98,6 +103,9 @@ MEASURES: list[tuple[str, Callable[[Seen], Any]]] = [
     ("prev(first(A.n, 1), 2)", lambda s: s.near(s.first("A", 1), -2)),
     ("sum(n)", lambda s: _sum(s.values())),
     ("count(distinct n)", lambda s: len({v for v in s.values() if v is not None})),
+    ("sum(A.n + match_number())", lambda s: _sum([None if v is None else v + s.number for v in s.values("A")])),
+    ("count(distinct match_number())", lambda s: min(1, len(s.labels))),
+    ("final sum(match_number())", lambda s: _sum([s.number] * len(s.of(NAMES, final=True)))),
     ("collect_list(classifier(V))", lambda s: [s.label(i) for i in s.of("CB")]),
     ("coalesce(avg(C.n), -1.0)", lambda s: -1.0 if _avg(s.values("C")) is None else _avg(s.values("C"))),
     (

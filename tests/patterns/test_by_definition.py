@@ -27,8 +27,9 @@ def drawn(draw: st.DrawFn) -> tuple[Case, list[list[list[object]]]]:
 
 
 def is_refused(part: Case) -> bool:
-    """Whether a loop is to take as many as it can, and every choice of them."""
-    return bool(part.get("greedy")) and part.get("inner") == "any"
+    """Whether a loop is to take as many as it can, and every choice of them; or it is said twice that it may be left out."""
+    is_twice = part.get("optional") and part.get("times", [1])[0] == 0
+    return bool(is_twice) or (bool(part.get("greedy")) and part.get("inner") == "any")
 
 
 def repeats_a_group(case: Case) -> bool:

@@ -66,8 +66,8 @@ CASES: list[tuple[str, PatternBuilder, str, list[str]]] = [
     ),
     *(
         (
-            f"b+ c {skip}",
-            begin("b", B, one_or_more=True, consecutive=True).next("c", C).after_match(*skip.split()),
+            f"b+ c {skip} {loop}",
+            begin("b", B, one_or_more=True, **dict.fromkeys(loop, True)).next("c", C).after_match(*skip.split()),
             "b1 b2 b3 c",
             answer,
         )
@@ -78,6 +78,7 @@ CASES: list[tuple[str, PatternBuilder, str, list[str]]] = [
             ("first b", ["b1 b2 b3 c", "b2 b3 c", "b3 c"]),
             ("last b", ["b1 b2 b3 c", "b3 c"]),
         ]
+        for loop in ((), ("consecutive",), ("greedy",), ("consecutive", "greedy"))
     ),
     ("a b+ none", begin().followed_by("b", B, one_or_more=True), "a b1 b2 b3", ["a b1", "a b1 b2", "a b1 b2 b3"]),
     ("a b+ next", begin().followed_by("b", B, one_or_more=True).after_match("next"), "a b1 b2 b3", ["a b1"]),

@@ -7,6 +7,7 @@ import datetime
 import pytest
 
 import penstock as ps
+from penstock.errors import FlowError
 from penstock.testing import run_local
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -101,3 +102,23 @@ CASES = [
 @pytest.mark.parametrize(("text", "words", "expected"), CASES)
 def test_operators(text: str, words: str, expected: list[str]) -> None:
     assert matches(text, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "every-distinct(5) a=A",
+            "column 16: expected something of what was tagged, such as a.user, got the constant 5",
+        ),
+        ("every-distinct(a.n, 'x') a=A", "got the constant 'x'"),
+        ("every-distinct(1 + 1, 3 sec) a=A", "got the constant 1 \\+ 1"),
+        ("a=A where timer:within(-1)", "column 24: expected a span of time such as 10 sec, from 0 on, got -1"),
+        ("a=A where timer:within(-1 sec)", "from 0 on, got -1 sec"),
+        ("a=A where timer:withinmax(-2 min, 3)", "from 0 on, got -2 min"),
+        ("timer:interval(-5)", "from 0 on, got -5"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FlowError, match=message):
+        ps.pattern_text(text, types="kind")

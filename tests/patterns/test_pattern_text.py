@@ -189,7 +189,7 @@ def detect(text: str, select: dict[str, str] | None = None, **given: object) -> 
         ("a=A -> b=B", None, {"types": {"A": "ok"}}, "no event type 'B'"),
         ("a=A(m > 1)", None, {}, "no column 'm'"),
         ("a=A(n)", None, {}, "true or false"),
-        ("a=A -> b=A(n > c.n)", None, {}, "no column 'c'"),
+        ("a=A -> b=A(n > c.n)", None, {}, "no stage or field 'c'"),
         ("a=A", {"n": "n"}, {}, "say of which event 'n' is, such as a.n"),
         ("a=A", {"n": "a.m"}, {}, "no column 'm'"),
         ("a=A while (a.n)", None, {}, "while needs a condition"),

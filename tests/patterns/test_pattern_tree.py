@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import FlowError
 from penstock.graph.expr import parse
+from penstock.graph.patterns.compiling import automaton_of
 from penstock.graph.patterns.pattern import AfterMatch, Pattern, Skip
 from penstock.graph.patterns.tree import (
     Absence,
@@ -89,3 +90,14 @@ def test_times_and_strategies_are_checked() -> None:
         Pattern("p", A, within=0)
     assert Pattern("p", then(A, Absence(B)), gaps=(("b", 5),)).stages == ("a",)
     assert Pattern("p", then(A, B), within=600_000_000).settings() == {"pattern": "a -> b", "within": "10m"}
+
+
+@pytest.mark.parametrize("bounds", [1_000_000, (2, 1_000_000), (1_000_000, None), (20_000, 20_001)])
+def test_repetitions_that_would_be_too_many_states_are_refused_at_once(bounds: int | tuple[int, int | None]) -> None:
+    least, most = bounds if isinstance(bounds, tuple) else (bounds, bounds)
+    with pytest.raises(FlowError, match="stages, expected at most 20,000"):
+        Pattern("p", Repeat(Stage("a"), least, most))
+
+
+def test_the_largest_repetition_is_compiled() -> None:
+    assert len(automaton_of(Pattern("p", Repeat(Stage("a"), 20_000, 20_000))).states) == 20_001

@@ -188,3 +188,11 @@ TIMED: dict[str, tuple[PatternBuilder, list[tuple[str, int]], str, list[str]]] =
 def test_time(name: str) -> None:
     pattern, words, side, expected = TIMED[name]
     assert found(pattern, words, side) == expected
+
+
+def test_an_absence_is_reported_although_an_earlier_run_goes_on() -> None:
+    """Every match counts, so that of a2 does not wait for the run of a1, whose loop has no end."""
+    begun = ps.pattern("p").begin("s", A, optional=True).next("m", B, one_or_more=True)
+    pattern = begun.not_followed_by("n", C).within("1s", per="stage")
+    events = [("a1", 1), ("b1", 3), ("d1", 5), ("d2", 6), ("b2", 6)]
+    assert found(pattern, events) == ["a1 b1", "b1"]

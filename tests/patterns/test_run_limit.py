@@ -164,5 +164,28 @@ def test_what_is_no_limit_of_a_pattern_is_refused() -> None:
     with pytest.raises(FlowError, match="per 'key' or per 'pattern', got 'task'"):
         ab().limit(3, per="task")
     events = ps.Flow("f").source("events", ps.items([], SCHEMA)).key_by("k")
-    with pytest.raises(FlowError, match="expected a limit per key"):
-        events.patterns("p", {"ab": ab().limit(3, per="pattern")})
+    with pytest.raises(FlowError, match="expected a limit that drops or fails"):
+        events.patterns("p", {"ab": ab().limit(3, "aside", per="pattern")})
+
+
+def among_others(pattern: PatternBuilder) -> list[tuple[str, str, list[int]]]:
+    """The matches of a pattern beside another without a limit, where each event is a batch."""
+    flow = ps.Flow("limit")
+    events = flow.source("events", ps.items([], SCHEMA))
+    hits = events.key_by("k").patterns("p", {"few": pattern, "all": ab()})
+    fields = "pattern string, k string, numbers array<int>"
+    hits.map("short", lambda row: (row.pattern, row.k, [e["n"] for e in row.events]), fields).sink("out", ps.console())
+    driver = Driver(flow)
+    for event in (*SHARED, *DONE):
+        driver.push("events", event)
+        driver.clock.advance(1)
+        made = driver.barrier()
+    return sorted((row.pattern, row.k, row.numbers) for row in made["out"])
+
+
+def test_one_of_several_patterns_has_a_limit() -> None:
+    every = [("all", "x", [1, 9]), ("all", "x", [4, 9]), ("all", "y", [2, 9]), ("all", "z", [3, 9])]
+    few = [("few", "x", [4, 9]), ("few", "z", [3, 9])]
+    assert among_others(ab().limit(2, per="pattern")) == [*every, *few]
+    with pytest.raises((RunError, StepError), match="the pattern has 3 runs in a task, and may have 2"):
+        among_others(ab().limit(2, "fail", per="pattern"))

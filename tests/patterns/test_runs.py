@@ -169,7 +169,11 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(why: str, made: Any)
     [
         (ps.pattern("p").begin("a", "size > 3"), None, "condition of stage 'a'"),
         (ps.pattern("p").begin("a", "n + 1"), None, "true or false"),
-        (ps.pattern("p").begin("a", A), {"x": "b.n"}, "the output field 'x'"),
+        (
+            ps.pattern("p").begin("a", A),
+            {"x": "b.n"},
+            "the output field 'x': no stage or field 'b'; there are: 'a', 'k'",
+        ),
         (ps.pattern("p").begin("a", A), {"x": "a"}, "is a stage"),
         (ps.pattern("p").begin("a", A), {"x": "match_number()"}, "row patterns"),
         (ps.pattern("p").begin("a", A), {}, "at least one field"),
@@ -178,6 +182,7 @@ def test_what_has_no_meaning_is_refused_where_it_is_written(why: str, made: Any)
         (ps.pattern("p").begin("a", lambda row, taken, more: True), None, "2 arguments"),
         (ps.pattern("p"), None, "has no stage"),
         ("a b", None, "match takes a pattern"),
+        (ps.row_pattern("A", define={"A": "n > 1"}, measures={"n": "A.n"}), None, "its step is match_rows"),
     ],
 )
 def test_what_does_not_fit_the_stream_names_the_step_and_the_line(pattern: Any, select: Any, why: str) -> None:
@@ -239,3 +244,31 @@ def test_functions_of_the_flow_may_stand_in_conditions_and_outputs(oracle: bool)
     rise = ps.pattern("rise").begin("low", "twice(n) > 2").followed_by("high", "n >= twice(low.n)")
     numbers.match("m", rise, select={"low": "low.n", "high": "twice(high.n)"}).sink("out", ps.console())
     assert run_local(flow, {"numbers": [1, 2, 3, 4]}, oracle=oracle)["out"] == [(2, 8)]
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("event_time", ["at", None])
+def test_the_end_of_the_input_emits_what_waits(many: bool, event_time: str | None) -> None:
+    """Matches that an earlier run held back, absences, and runs out of time; also of keys that the last batch has nothing of."""
+    flow = ps.Flow("ends")
+    schema = "k int, kind string, n int, at timestamp"
+    events = flow.source("events", ps.items([], schema), event_time=event_time).key_by("k")
+    patterns = {
+        "held": ps.pattern("held").begin("b", B, one_or_more=True).next("c", C).after_match("first", "b"),
+        "absent": ps.pattern("absent").begin("b", B).not_followed_by("c", C).within("1h"),
+        "over": ps.pattern("over").begin("b", B).followed_by("d", D).within("1h"),
+    }
+    if many:
+        hits = events.patterns("m", patterns)
+        ports = {"out": hits, "timed_out": hits.side("timed_out")}
+    else:
+        matches = {name: events.match(f"m-{name}", each) for name, each in patterns.items()}
+        ports = {**matches, "timed_out": matches["over"].side("timed_out")}
+    for name, stream in ports.items():
+        stream.sink(name, ps.console())
+    rows = [(1, "b", 1), (1, "b", 2), (1, "c", 3), (2, "b", 4), (2, "x", 5)]
+    dated = [(*row, START + datetime.timedelta(seconds=row[2])) for row in rows]
+    made = run_local(flow, {"events": [each for row in dated for each in (row, BARRIER)]})
+    counts = Counter(row.pattern for row in made["out"]) if many else {name: len(made[name]) for name in patterns}
+    assert counts == {"held": 2, "absent": 1} | ({} if many else {"over": 0})
+    assert len(made["timed_out"]) == 3

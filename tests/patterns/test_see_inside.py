@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import penstock as ps
 import penstock.state
 from penstock.cli.flows.checkpoint import BEGUN
-from penstock.cli.main import make_app
 from penstock.compiler.describe import describe
 from penstock.compiler.state_schemas import schemas_of
 from penstock.graph.graph import Graph
@@ -26,6 +25,7 @@ from penstock.kernels.records.chunk import Chunk
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.command_line import make_app
 
 EVENTS = [("ada", "order", 3), ("bob", "order", 5), ("ada", "order", 4), ("bob", "sent", 0)]
 

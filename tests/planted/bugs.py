@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.planted import kafka, ledger, sinks, state, topics
+from tests.planted import jobs, kafka, ledger, sinks, state, topics
 from tests.planted.plant import Bug
 
-FAST: list[Bug] = [*ledger.BUGS, *topics.BUGS, *state.BUGS]
+FAST: list[Bug] = [*ledger.BUGS, *topics.BUGS, *state.BUGS, *jobs.BUGS]
 """Those that need no JVM."""
 SPARK: list[Bug] = sinks.BUGS
 KAFKA: list[Bug] = kafka.BUGS

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock as ps
-from penstock.connectors.postgres.changes import ROWS
-from penstock.errors import RunError
+from penstock.connectors.postgres.changes import ROWS, Changes, read_change
+from penstock.errors import RunError, StepError
+from penstock.kernels.errors.payload import read_payload
 from penstock.testing import run_local
 from tests.postgres.test_changes import reading
 
@@ -93,3 +94,42 @@ def test_what_a_local_run_of_changes_needs_is_named(url: str, db: Database) -> N
     db.execute(f"drop publication {source.publication}".encode())
     with pytest.raises(RunError, match="no publication 'penstock_slot_"):
         run_local(changes(url, db))
+
+
+HOSTILE = ("infinity", "-infinity", "20000-01-01", "0044-03-15 BC")
+
+
+def test_a_change_that_no_type_of_ours_holds_is_a_dead_letter_and_can_be_mended(url: str, db: Database) -> None:
+    """Among others, which are read; an update too, whose row before is what cannot be read."""
+    db.execute("create table items (id bigint primary key, at timestamptz, n numeric)")
+    db.execute("alter table items replica identity full")
+    schema = "id bigint, at timestamp, n decimal(10,2)"
+    reading(url, db, schema=schema)
+    for i, at in enumerate(HOSTILE):
+        db.execute("insert into items values (%s, '2026-01-01', 1), (%s, %s::timestamptz, 1)", [i, 100 + i, at])
+    db.execute("insert into items values (200, null, 'NaN')")
+    db.execute("update items set at = '2026-01-02' where id = 100")
+    endpoint = ps.postgres_changes(url, "items", slot=f"slot_{db.info.dbname}_items", schema=schema)
+    flow = ps.Flow("hostile")
+    flow.source("in", endpoint, on_error="dead_letter").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = run_local(flow)
+    assert [r.id for r in results["out"]] == [0, 1, 2, 3]
+    dead = results["dead"]
+    assert len(dead) == len(HOSTILE) + 2
+    assert all("items, insert at " in r.position or "items, update at " in r.position for r in dead)
+    assert sum(r.cause.startswith("field 'at' is no timestamp") for r in dead) == len(HOSTILE) + 1
+    assert endpoint.schema is not None
+    source = Changes(dict(endpoint.options), endpoint.schema, "in")
+    raw = read_payload(dead[0].payload).raw
+    assert raw is not None
+    mended = source.batch([read_change(raw.replace(b"infinity", b"2026-03-04 00:00:00+00"))]).to_pylist()[0]
+    assert (mended["op"], mended["id"], mended["at"].isoformat()) == ("insert", 100, "2026-03-04T00:00:00+00:00")
+
+
+def test_without_a_policy_a_hostile_change_is_named(url: str, db: Database) -> None:
+    db.execute("create table items (id bigint primary key, word text)")
+    reading(url, db, schema="id bigint, word int")
+    db.execute("insert into items values (1, 'x')")
+    with pytest.raises(StepError, match="items, insert at "):
+        run_local(changes(url, db, schema="id bigint, word int"))

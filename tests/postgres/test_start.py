@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.cli.main import make_app
 from penstock.jobs import postgres
+from tests.command_line import make_app
 
 psycopg = pytest.importorskip("psycopg")
 runner = CliRunner()

@@ -6,7 +6,8 @@ import pytest
 import redis
 
 import penstock as ps
-from penstock.errors import RunError
+from penstock.errors import RunError, StepError
+from penstock.kernels.errors.payload import read_payload
 from penstock.testing import run_local
 
 
@@ -34,3 +35,37 @@ def test_a_key_of_another_kind_is_refused(url: str, client: redis.Redis) -> None
     flow.source("rows", ps.items([1], "id bigint")).sink("out", ps.write_redis(url, "list", name="ids"))
     with pytest.raises(RunError, match="sink 'out': writing failed"):
         run_local(flow, write=True)
+
+
+HOSTILE = [
+    {"id": "x"},
+    {"id": "9223372036854775808"},
+    {"id": b"\xff"},
+    {"id": "1", "at": "0000-01-01T00:00:00Z"},
+    {"id": "1", "at": "10000-01-01T00:00:00Z"},
+    {"id": "1", "more": "[" * 100_000},
+    {"id": "1", "more": '{"a":"x"}'},
+]
+
+
+def test_a_hostile_entry_is_a_dead_letter_and_stops_nothing(url: str, client: redis.Redis) -> None:
+    for i, entry in enumerate(HOSTILE):
+        client.xadd("hostile", {"id": i, "at": "2026-01-01T00:00:00Z", "more": '{"a":1}'})
+        client.xadd("hostile", entry)  # type: ignore[arg-type]  # texts and bytes
+    flow = ps.Flow("hostile")
+    source = ps.redis_stream(url, "hostile", "id bigint, at timestamp, more struct<a: int>")
+    flow.source("entries", source, on_error="dead_letter").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = run_local(flow)
+    assert [r.id for r in results["out"]] == list(range(len(HOSTILE)))
+    assert len(results["dead"]) == len(HOSTILE)
+    assert all("hostile, entry " in r.position and r.cause.startswith("field '") for r in results["dead"])
+    assert read_payload(results["dead"][0].payload).raw == b'{"id": "x"}'
+
+
+def test_without_a_policy_a_hostile_entry_is_named(url: str, client: redis.Redis) -> None:
+    client.xadd("wrong", {"id": "x"})
+    flow = ps.Flow("wrong")
+    flow.source("entries", ps.redis_stream(url, "wrong", "id bigint")).sink("out", ps.console())
+    with pytest.raises(StepError, match="wrong, entry "):
+        run_local(flow)

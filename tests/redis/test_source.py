@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+import penstock as ps
 from penstock.connectors.ranges import Offset, Stretch
 from penstock.connectors.redis.source import Entries
 from penstock.errors import RunError
 from penstock.graph.endpoints.servers import redis_stream
+from penstock.graph.run import RunSpec
+from penstock.live.dead_letters.replay import Replays
+from penstock.live.dead_letters.store import DeadLetterStore
+from penstock.spark.run import run_live
 
 
 def reading(url: str, **options: Any) -> Entries:
@@ -65,5 +72,31 @@ def test_entries_that_were_trimmed_unread_are_noticed(url: str, client: redis.Re
 def test_what_is_no_number_says_so(url: str, client: redis.Redis) -> None:
     client.xadd("events", {"id": "many"})
     source = reading(url)
-    with pytest.raises(RunError, match="the field 'id' of an entry is no int64"):
+    with pytest.raises(RunError, match=r"entry .*: field 'id' is no int64"):
         rows(source, source.first(), source.target())
+
+
+@pytest.mark.spark
+def test_a_hostile_entry_is_a_dead_letter_on_spark_and_is_replayed_mended(
+    url: str, client: redis.Redis, penstock_spark: Any, tmp_path: Path
+) -> None:
+    for text in ("1", "x", "2"):
+        client.xadd("hostile", {"id": text})
+    got: list[Any] = []
+    flow = ps.Flow("hostile")
+    source = redis_stream(url, "hostile", "id bigint, entry string", id_field="entry")
+    flow.source("entries", source, on_error="dead_letter").sink(
+        "out", ps.callback(lambda rows, _: got.extend(r.id for r in rows))
+    )
+    spec = RunSpec(checkpoint=tmp_path / "c", mode="once")
+    run_live(flow.graph, penstock_spark, spec).wait(pause=0.02)
+    assert sorted(got) == [1, 2]
+    kept = DeadLetterStore(tmp_path / "c" / "dead-letters")
+    (letter,) = kept.dead_letters()
+    assert "hostile, entry " in letter["position"]
+    assert letter["cause"].startswith("field 'id' is no int64")
+    replays = Replays(tmp_path / "c" / "replay")
+    mended = json.loads(json.dumps(letter["payload"]).replace('\\"x\\"', '\\"7\\"'))
+    replays.ask([{**letter, "payload": mended}])
+    run_live(flow.graph, penstock_spark, spec).wait(pause=0.02)
+    assert sorted(got) == [1, 2, 7]

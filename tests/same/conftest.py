@@ -25,7 +25,7 @@ WITHOUT_JVM = ("oracle", "local")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts live runs of cases that are not marked for it into the slow tier."""
+    """Puts runs on Spark that are not for every test run into the slow tier: live ones without a mark, and those of parameters that a mark leaves out."""
     for item in items:
         if isinstance(item, pytest.Function) and "same" in item.fixturenames and not _runs_now(item):
             item.add_marker(pytest.mark.slow)
@@ -33,10 +33,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _runs_now(item: pytest.Function) -> bool:
     """Whether a case runs in every test run. The mark may name which of several parameters does so live."""
-    if item.callspec.params.get("same") != "live":
-        return True
-    mark = item.get_closest_marker("live")
-    return mark is not None and (not mark.args or any(name in item.callspec.id for name in mark.args))
+    runtime = item.callspec.params.get("same")
+    mark = item.get_closest_marker(str(runtime)) if runtime in ("bounded", "live") else None
+    if mark is None:
+        return runtime != "live"
+    return not mark.args or any(name in item.callspec.id for name in mark.args)
 
 
 @dataclass

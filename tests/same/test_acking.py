@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.task_context import TaskContext
 from tests.same.conftest import Case
 
 WORDS = ["a", "b", "a", "c", "a", "b", "d", "a", "c", "b", "e", "a"]
@@ -69,6 +69,46 @@ def test_failed_messages_are_replayed_and_held_ones_are_acked_later(same: Case) 
     top.sink("out", ps.console(), from_="threes")
     expected = [n if n % 4 else n + 100 for n in range(9)]
     same.check(top, {}, {"out": [(n,) for n in expected]})
+
+
+class Parts(ps.PartitionedSpout):
+    """Two partitions of numbers, of which the records are read in tasks, a few at a time."""
+
+    outputs = "part string, n bigint"
+    most = 3
+
+    def ends(self) -> dict[str, int]:
+        return {"a": 7, "b": 2}
+
+    def read(self, partition: str, first: int, end: int) -> Any:
+        return [(partition, n) for n in range(first, end)]
+
+
+class Once(ps.BasicBolt):
+    """Fails a number when it is first seen; what it has seen is kept."""
+
+    outputs = "part string, n bigint, component string"
+
+    def prepare(self, context: TaskContext) -> None:
+        self.seen: list[Any] = []
+
+    def process(self, tup: Any) -> Any:
+        if tup.n == 4 and tup.n not in self.seen:
+            self.seen.append(tup.n)
+            raise ps.FailedException("first seen")
+        yield tup.part, tup.n, tup.component
+
+
+def test_a_partitioned_spout_reads_in_tasks_and_reads_a_failed_range_again(same: Case) -> None:
+    if same.runtime == "live":
+        pytest.skip("a live spout has no end; tests/e2e/test_kill_acks.py runs one")
+    top = ps.Topology("parts", config={"topology.max.spout.pending": 2})
+    top.spout("parts", Parts(), parallelism=2)
+    top.bolt("once", Once()).global_("parts")
+    top.sink("out", ps.console(), from_="once")
+    again = [3, 5]
+    rows = [*(("a", n) for n in [*range(7), *again]), *(("b", n) for n in range(2))]
+    same.check(top, {}, {"out": [(*row, "parts") for row in rows]})
 
 
 class Entries(ps.StatefulBolt):

@@ -54,8 +54,8 @@ def test_json_lines_with_nulls_and_lists(same: Case, tmp_path: Path) -> None:
 @pytest.mark.live
 def test_csv_by_position_with_a_header_that_agrees(same: Case, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.csv").write_text("a,b\n1,x\n2,\n")
-    assert read(same, ps.files(tmp_path / "in" / "*.csv", schema="a int, b string"), tmp_path) == Counter(
+    (tmp_path / "in" / "a.csv").write_text("a,value\n1,x\n2,\n")
+    assert read(same, ps.files(tmp_path / "in" / "*.csv", schema="a int, value string"), tmp_path) == Counter(
         [repr((1, "x")), repr((2, None))]
     )
 

@@ -9,6 +9,7 @@ import pytest
 
 import penstock as ps
 from penstock.testing import BARRIER, run_local
+from tests.breadth import some_now
 from tests.generated.flows import generate, run_bounded, run_cut, run_live
 from tests.generated.operators import ENDS, STEPS, Operator
 from tests.generated.pipe import BEGIN, SECOND, moment, plain
@@ -27,7 +28,7 @@ def test_each_step_alone(operator: Operator) -> None:
             assert made.differences(run_cut(made, f"{seed}-{cut}", oracle=cut == 0)) == []
 
 
-@pytest.mark.parametrize("begin", range(0, 200, 20))
+@pytest.mark.parametrize("begin", some_now(range(0, 200, 20), 4))
 def test_generated_flows_in_this_process(begin: int) -> None:
     """The oracle and the compiled plan, cut at random, with crashes."""
     for seed in range(begin, begin + 20):

@@ -86,6 +86,15 @@ def test_an_absence_is_a_match_when_time_is_up(same: Case) -> None:
     same.check(flow, {"payments": ORDERS}, {"out": [(2,), (5,)]})
 
 
+def test_the_end_of_the_input_emits_matches_that_wait_for_an_earlier_run(same: Case) -> None:
+    flow, stream = payments("waiting")
+    pattern = ps.pattern("b c").begin("b", "kind = 'b'", one_or_more=True).next("c", "kind = 'c'")
+    hits = stream.key_by("card").match("m", pattern.after_match("first", "b"), select={"taken": "collect_list(n)"})
+    hits.sink("out", ps.console())
+    events = [event("a", kind, n, n=n) for n, kind in enumerate("bbc")]
+    same.check(flow, {"payments": events}, {"out": [([0, 1, 2],), ([1, 2],)]})
+
+
 @pytest.mark.live
 def test_conditions_see_what_was_taken(same: Case) -> None:
     flow, stream = payments("iterative")

@@ -73,6 +73,41 @@ def test_patterns_of_the_flow_and_of_changes_find_their_matches(same: Case) -> N
     same.check(flow, given, expected, cuts={"changes": [3], "events": [2]})
 
 
+@pytest.mark.live
+def test_patterns_of_operators_change_too(same: Case) -> None:
+    """Beside patterns of stages: one of the flow, and one of the changes with a guard and a timer."""
+    flow = ps.Flow("operators")
+    changes = flow.source("changes", ps.items([], CHANGES))
+    events = flow.source("events", ps.items([], EVENTS), event_time="at")
+    patterns: dict[str, Any] = {"paid": PAID, "pairs": ps.pattern_text("every x=a -> y=b(k = x.k)", types="kind")}
+    hits = events.key_by("k").patterns("found", patterns, changes=changes, reader=ps.pattern_reader("kind"))
+    hits.select("short", "k", "pattern", "match_end", n="size(events)", last="events[size(events) - 1].stage").sink(
+        "out", ps.console()
+    )
+    quiet = "every x=a -> (timer:interval(5 sec) and not b)"
+    given: dict[str, list[Any]] = {
+        "changes": [("quiet", "add", quiet, None), ("gone", "add", "every x=c", None), ("gone", "remove", None, None)],
+        "events": [
+            (1, "a", 1, at(0)),
+            (2, "a", 2, at(1)),
+            (1, "b", 3, at(2)),
+            (2, "c", 4, at(3)),
+            (1, "a", 5, at(4)),
+            (2, "b", 6, at(30)),
+        ],
+    }
+    expected: dict[str, list[Any]] = {
+        "out": [
+            (1, "paid", at(2), 2, "paid"),
+            (1, "pairs", at(2), 2, "y"),
+            (2, "pairs", at(30), 2, "y"),
+            (2, "quiet", at(6), 1, "x"),
+            (1, "quiet", at(9), 1, "x"),
+        ]
+    }
+    same.check(flow, given, expected, cuts={"changes": [3], "events": [2]})
+
+
 class Session:
     """A flow that runs batch by batch; each answer has what is new."""
 
@@ -98,6 +133,29 @@ def test_runs_are_dropped_when_their_pattern_changes(session: Session) -> None:
     assert session.batch((1, "b", 2), change=("p", None, A_C, None)) == []
     assert session.batch((1, "a", 3), (1, "c", 4)) == ["p2 x3 y4"]
     assert session.batch((1, "c", 5)) == []
+
+
+def test_what_runs_of_operators_is_dropped_or_kept(session: Session, flow_driver: Any) -> None:
+    assert session.batch((1, "a", 1), change=("p", None, "every x=a -> y=b", None)) == []
+    assert session.batch((1, "c", 2), change=("p", None, "every x=a -> y=c", "keep")) == ["p2 x1 y2"]
+    assert session.batch((1, "a", 3)) == []
+    assert session.batch((1, "c", 4), change=("p", None, "every x=a -> y=c", None)) == []
+    assert session.batch((1, "a", 5), (1, "c", 6)) == ["p3 x5 y6"]
+
+
+def test_operators_wait_while_they_are_disabled(session: Session) -> None:
+    assert session.batch((1, "a", 1), change=("p", None, "every x=a -> y=b", None)) == []
+    assert session.batch((1, "b", 2), change=("p", "disable", None, "keep")) == []
+    assert session.batch((1, "b", 3), change=("p", "enable", None, None)) == ["p3 x1 y3"]
+    assert session.batch((1, "a", 4), change=("p", "remove", None, None)) == []
+    assert session.batch((1, "b", 5)) == []
+
+
+def test_what_runs_of_operators_cannot_drain(session: Session) -> None:
+    assert session.batch((1, "a", 1), change=("p", None, "every x=a -> y=b", None)) == []
+    assert session.batch((1, "b", 2), change=("p", None, A_B, "drain")) == ["p1 x1 y2"]
+    (dead,) = session.driver.results()["dead"]
+    assert "cannot drain" in dead.cause
 
 
 def test_runs_are_kept_and_go_on_with_the_new_pattern(session: Session) -> None:
@@ -247,7 +305,7 @@ def test_what_does_not_fit_is_refused_when_the_flow_is_built() -> None:
     with pytest.raises(FlowError, match=r"pattern 'p': .*no column 'amount'"):
         events.patterns("field", {"p": ps.pattern("p").begin("a", "amount > 1")})
     with pytest.raises(FlowError, match=r"expected ps.pattern"):
-        events.patterns("kind", {"p": ps.pattern_text("every a=A -> b=B", types="kind")})  # type: ignore[dict-item]
+        events.patterns("kind", {"p": ps.row_pattern("A", define={})})  # type: ignore[dict-item]
     with pytest.raises(FlowError, match="say reader="):
         events.patterns("text", {"p": A_B})
     other = flow.source("other", ps.items([], "a int"))

@@ -70,6 +70,7 @@ def changes_of(rng: random.Random, rows: list[tuple[str, int]], steps: int) -> t
     return made, Counter(table.values())
 
 
+@pytest.mark.bounded("0", "7")
 @pytest.mark.live("7")
 @pytest.mark.parametrize("seed", range(8))
 def test_set_operations_of_tables_that_change(same: Case, seed: int) -> None:

@@ -48,6 +48,16 @@ def test_a_query_over_a_join_over_a_filter(same: Case) -> None:
     same.check(flow_of(text), given(text), {"result": [(10, 30, 1), (11, 30, 1)]})
 
 
+def test_a_total_over_no_rows_is_a_row_once_the_input_is_over(same: Case) -> None:
+    text = """
+        SELECT 'rows' AS what, count(*) AS n, sum(price) AS total, count(DISTINCT auction) AS auctions FROM bids WHERE price > 1000
+        UNION ALL
+        SELECT 'groups', count(*), sum(top), count(DISTINCT auction)
+        FROM (SELECT auction, max(price) AS top FROM bids GROUP BY auction HAVING max(price) > 1000)"""
+    wanted = [] if same.runtime == "live" else [("rows", 0, None, 0), ("groups", 0, None, 0)]
+    same.check(flow_of(text), given(text), {"result": wanted})
+
+
 @pytest.mark.live
 def test_a_window_and_the_best_of_each(same: Case) -> None:
     text = """
@@ -88,3 +98,55 @@ def test_sets(same: Case) -> None:
         "SELECT auction FROM bids EXCEPT SELECT id FROM auctions UNION ALL SELECT id FROM auctions WHERE category = 10"
     )
     same.check(flow_of(text), given(text), {"result": ["c", "a", "d"]})
+
+
+@pytest.mark.live
+def test_a_row_pattern_in_sql(same: Case) -> None:
+    text = """
+        SELECT * FROM bids MATCH_RECOGNIZE (
+            PARTITION BY auction ORDER BY ts
+            MEASURES FIRST(low.price) AS first_price, LAST(high.price) AS last_price
+            PATTERN (low high) DEFINE low AS price <= 10, high AS price > PREV(price)
+        ) AS m"""
+    same.check(flow_of(text), given(text), {"result": [("a", 10, 30), ("b", 5, 30)]})
+
+
+def test_keys_that_are_not_exact(same: Case) -> None:
+    text = """
+        SELECT x, n, s, count(*) AS m FROM (
+            SELECT x, count(*) AS n, sum(DISTINCT bidder) AS s
+            FROM (SELECT bidder, CASE WHEN price = 5 THEN CAST('nan' AS DOUBLE) WHEN price = 30 THEN price * -0.0 ELSE price * 0.1 END AS x FROM bids)
+            GROUP BY x)
+        GROUP BY x, n, s"""
+    expected = [(1.0, 1, 1, 1), (float("nan"), 1, 2, 1), (0.0, 2, 4, 1), (0.1, 1, 1, 1)]
+    same.check(flow_of(text), given(text), {"result": expected})
+
+
+def test_not_like_and_months(same: Case) -> None:
+    text = "SELECT bidder, ts + INTERVAL '1' MONTH AS later FROM bids WHERE auction NOT LIKE 'a%' AND price BETWEEN SYMMETRIC 40 AND 2"
+    month = datetime.timedelta(days=31)
+    same.check(flow_of(text), given(text), {"result": [(2, at(2) + month), (1, at(14) + month)]})
+
+
+def test_lateral_queries_values_of_groups_and_what_is_made_in_python(same: Case) -> None:
+    text = """
+        SELECT z.auction, z.n, z.best, JSON_OBJECT('best' VALUE z.best, 'c' VALUE a.category) AS made, PRINTF('%s:%03d', a.id, z.best) AS shown,
+               CURRENT_TIMESTAMP = NOW() AND CURRENT_DATE > DATE '2020-01-01' AS now
+        FROM auctions a, LATERAL (SELECT auction, price AS best, bidder AS n FROM bids b WHERE b.auction = a.id AND b.price > 5) AS z"""
+    rows = [("a", 1, 10), ("a", 3, 30), ("b", 1, 30)]
+    wanted = [
+        (name, n, best, f'{{"best":{best},"c":{10 if name == "a" else 11}}}', f"{name}:{best:03}", True)
+        for name, n, best in rows
+    ]
+    same.check(flow_of(text), given(text), {"result": wanted})
+
+
+def test_grouping_sets_of_a_window(same: Case) -> None:
+    text = """
+        SELECT window_start, auction, SUM(price) AS total
+        FROM TABLE(TUMBLE((SELECT * FROM bids WHERE price > 1), DESCRIPTOR(ts), INTERVAL '10' SECOND))
+        GROUP BY window_start, window_end, ROLLUP (auction)"""
+    first = [(at(0), "a", 10), (at(0), "b", 5), (at(0), None, 15)]
+    same.check(
+        flow_of(text), given(text), {"result": [*first, (at(10), "a", 30), (at(10), "b", 30), (at(10), None, 60)]}
+    )

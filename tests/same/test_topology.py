@@ -11,8 +11,8 @@ import penstock as ps
 from penstock.errors import StateError, StepError
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
-from penstock.graph.logic.components import END, Bolt, Spout
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.components import END, Bolt, Spout
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.types import STRING
 from penstock.kernels.hashing.murmur import spark_hash
 from penstock.testing import run_spark

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from penstock.client import Client
-from penstock.jobs.manager.access import Role
+from penstock.jobs.manager.access.tokens import Role
 from penstock.jobs.manager.bundle import pack
 from penstock.jobs.manager.manager import Manager
-from penstock.server.app import make_app
+from penstock.server.serve import Listening, serving
 from tests.jobs.manager.conftest import DRIVER, ending
 from tests.waiting import wait_until
 
@@ -46,7 +43,7 @@ class Service:
         kind = {"Content-Type": "application/json"} if body is not None else {}
         request = urllib.request.Request(self.url + path, content, {**kind, **shown, **(headers or {})}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 return answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             with error:
@@ -56,24 +53,10 @@ class Service:
         return json.loads(self.ask(method, path, token, body)[2])
 
 
-@contextmanager
-def serving(manager: Manager) -> Iterator[str]:
-    """The address of a server, for as long as it is wanted."""
-    server = uvicorn.Server(uvicorn.Config(make_app(manager), port=0, log_level="warning", lifespan="on"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        wait_until(lambda: server.started)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     manager = Manager(tmp_path_factory.mktemp("server") / "data", DRIVER)
-    with manager.opened(), ending(manager), serving(manager) as url:
+    with serving(manager, Listening(port=0)) as url, ending(manager):
         yield Service(url, manager)
 
 

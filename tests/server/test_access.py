@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.manager.access import ROLES
+from penstock.jobs.manager.access.tokens import ROLES
 from penstock.jobs.manager.bundle import pack
 from tests.server.conftest import Service
 
-OPEN = {("get", "/health"), ("get", "/openapi.json")}
+OPEN = {("get", "/health"), ("get", "/openapi.json"), ("post", "/session")} | {
+    ("get", f"/oidc{way}") for way in ("", "/start", "/callback")
+}
 EXPECTED = {
     # who may: viewer, operator, developer who is not the owner, admin
     ("get", "/me"): "voda",
@@ -28,9 +30,52 @@ EXPECTED = {
     ("post", "/jobs/{name}/resume"): "oa",
     ("post", "/jobs/{name}/restart"): "oa",
     ("post", "/jobs/{name}/rescale"): "oa",
+    ("post", "/jobs/{name}/upgrade"): "a",
     ("post", "/jobs/{name}/savepoints"): "oa",
     ("get", "/jobs/{name}/log"): "voda",
     ("get", "/jobs/{name}/events"): "voda",
+    ("get", "/jobs/{name}/plan"): "voda",
+    ("get", "/jobs/{name}/failure"): "voda",
+    ("get", "/jobs/{name}/history"): "voda",
+    ("get", "/jobs/{name}/dead-letters"): "oa",
+    ("post", "/jobs/{name}/dead-letters/replay"): "oa",
+    ("post", "/jobs/{name}/dead-letters/drop"): "oa",
+    ("put", "/jobs/{name}/dead-letters/{id}"): "oa",
+    ("get", "/jobs/{name}/savepoints"): "voda",
+    ("get", "/jobs/{name}/checkpoints"): "voda",
+    ("get", "/jobs/{name}/advice"): "voda",
+    ("get", "/jobs/{name}/log-levels"): "voda",
+    ("put", "/jobs/{name}/log-levels"): "oa",
+    ("get", "/jobs/{name}/rules"): "oa",
+    ("post", "/jobs/{name}/rules/{step}"): "oa",
+    ("get", "/live/jobs/{name}/trace"): "oa",
+    ("get", "/live/jobs/{name}/profile"): "oa",
+    ("post", "/jobs/{name}/stacks"): "oa",
+    ("get", "/logs"): "voda",
+    ("get", "/logs/{log}/topics/{topic}/records"): "oa",
+    ("post", "/logs/{log}/topics/{topic}/records"): "oa",
+    ("get", "/topics"): "voda",
+    ("post", "/topics/{topic}"): "oda",
+    ("get", "/topics/{topic}/records"): "oda",
+    ("post", "/plans"): "da",
+    ("get", "/jobs/{name}/source"): "oa",
+    ("post", "/jobs/{name}/plans"): "a",
+    ("get", "/live/jobs"): "voda",
+    ("get", "/live/jobs/{name}"): "voda",
+    ("get", "/live/jobs/{name}/sample"): "oa",
+    ("post", "/sign-in-links"): "voda",
+    ("delete", "/session"): "voda",
+    ("get", "/pools"): "voda",
+    ("get", "/pools/{name}"): "voda",
+    ("get", "/pool-uses"): "voda",
+    ("put", "/pools/{name}"): "a",
+    ("delete", "/pools/{name}"): "a",
+    ("get", "/alerts"): "voda",
+    ("get", "/alerts/{name}"): "voda",
+    ("put", "/alerts/{name}"): "a",
+    ("post", "/alerts/{name}/silence"): "oa",
+    ("delete", "/alerts/{name}"): "a",
+    ("get", "/metrics"): "voda",
     ("get", "/tokens"): "a",
     ("post", "/tokens"): "a",
     ("delete", "/tokens/{id}"): "a",
@@ -39,7 +84,20 @@ EXPECTED = {
 BODIES: dict[str, Any] = {
     "/jobs": {"name": "x", "bundle": "0" * 64, "target": "x.py"},
     "/jobs/{name}/rescale": {"tasks": 2},
+    "/jobs/{name}/upgrade": {"bundle": "0" * 64},
     "/jobs/{name}/savepoints": {"name": ""},
+    "/pools/{name}": {"cores": 2},
+    "/alerts/{name}": {"measure": "lag", "above": 5},
+    "/alerts/{name}/silence": {"seconds": 60},
+    "/jobs/{name}/plans": {"text": ""},
+    "/jobs/{name}/dead-letters/replay": {"ids": ["x"]},
+    "/jobs/{name}/dead-letters/drop": {"ids": ["x"]},
+    "/jobs/{name}/dead-letters/{id}": {"payload": {}},
+    "/jobs/{name}/log-levels": {"level": "info"},
+    "/jobs/{name}/rules/{step}": {"op": "enable", "rule": "x"},
+    "/logs/{log}/topics/{topic}/records": {"value": "x"},
+    "/topics/{topic}": {"id": 1},
+    "/plans": {"file": "nothing", "text": ""},
     "/tokens": {"owner": "x", "role": "viewer"},
     "/bundles": pack([]),
 }
@@ -70,7 +128,10 @@ def test_every_route_is_in_the_table_and_answers_each_role_as_it_says(service: S
 
 def ask(service: Service, method: str, path: str, token: str) -> int:
     filled = path.replace("{name}", "matrix").replace("{id}", "nobody")
-    return service.ask(method.upper(), f"/api/v1{filled}", token, BODIES.get(path))[0]
+    events = "?events=1&step=x" if path.startswith("/live/") else ""
+    filled = filled.replace("{log}", "nothing").replace("{topic}", "nothing")
+    body = BODIES.get(path) if method != "get" else None
+    return service.ask(method.upper(), f"/api/v1{filled}{events}", token, body)[0]
 
 
 def test_a_page_of_another_site_and_a_name_that_points_here_are_refused(service: Service) -> None:

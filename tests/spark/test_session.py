@@ -24,6 +24,21 @@ def test_the_users_settings_stand_above_penstocks() -> None:
     assert made["spark.sql.session.timeZone"] == "UTC"
 
 
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({}, "-XX:+UseParallelGC"),
+        ({"spark.driver.memory": "8g"}, "-XX:+UseParallelGC"),
+        ({"spark.driver.memory": "8193m"}, ""),
+        ({"spark.driver.extraJavaOptions": "-XX:+UseG1GC -Da=1"}, "-XX:+UseG1GC -Da=1"),
+    ],
+)
+def test_a_small_heap_is_collected_by_all_cores_unless_the_user_says_otherwise(
+    given: dict[str, str], expected: str
+) -> None:
+    assert _settings("local[2]", given).get("spark.driver.extraJavaOptions", "") == expected
+
+
 @pytest.mark.parametrize("master, partitions", [("local[1]", "1"), ("local[2,4]", "2"), ("local[6]", "6")])
 def test_partitions_follow_the_cores_of_the_master(master: str, partitions: str) -> None:
     assert _settings(master, {})["spark.sql.shuffle.partitions"] == partitions

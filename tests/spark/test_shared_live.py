@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import penstock as ps
 import penstock.state as ps_state
-from penstock.cli.main import make_app
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.live.report import BatchReport
 from penstock.spark.run import run_bounded, run_live
 from penstock.storage import names_under, storage_at
+from tests.command_line import make_app
 
 pytestmark = pytest.mark.spark
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 
 import duckdb
 
@@ -93,7 +94,7 @@ def in_order(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
 
 def _plain(value: object) -> object:
     if isinstance(value, decimal.Decimal | float):
-        return round(float(value), 9)
+        return round(float(value), 9) if math.isfinite(value) else repr(value)
     if isinstance(value, datetime.datetime):
         return value.astimezone(datetime.UTC)
     if isinstance(value, tuple | list):

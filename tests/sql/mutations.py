@@ -32,6 +32,12 @@ STATEMENTS = (
     "EXPLAIN SELECT channel, count(*) AS n FROM bids GROUP BY ROLLUP (channel, auction)",
     "SELECT * FROM bids MATCH_RECOGNIZE (PARTITION BY auction ORDER BY ts MEASURES A.price AS first_price ONE ROW PER MATCH "
     "AFTER MATCH SKIP PAST LAST ROW PATTERN (A B+) DEFINE B AS B.price > A.price)",
+    "CREATE STANDING QUERY q AS SELECT channel, count(*) AS n FROM bids WHERE auction = 7 GROUP BY channel HAVING count(*) > 2 "
+    "EVERY 5 MINUTES WITH SNAPSHOT UNTIL n > 100 INTO out; CREATE STANDING QUERY r AS SELECT * FROM bids WHERE price > 1.5 "
+    "WHEN price > 9 INTO out; CREATE STANDING QUERY s AS SELECT * FROM bids WHERE price > 2.5 WHEN price > 8 INTO out",
+    "CREATE STANDING QUERY q AS SELECT CASE WHEN price > 5 THEN 'a' ELSE 'b' END AS c FROM bids EVERY INTERVAL '1' HOUR BY PROCTIME() INTO out",
+    "SELECT * FROM ISTREAM(SELECT channel, COUNT(*) AS n FROM bids [RANGE 10 MINUTES SLIDE 5 MINUTES] GROUP BY channel)",
+    "SELECT a.channel, b.price FROM bids [RANGE 1 HOUR] AS a JOIN bids [RANGE 2 HOURS] AS b ON a.auction = b.auction",
 )
 _WORDS = (
     "SELECT FROM WHERE GROUP BY HAVING AND OR NOT NULL ( ) , ; . * + - / % = <> <= 'x' \"y\" ` ' 1 1.5e3 bids people auction price ts "

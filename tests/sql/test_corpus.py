@@ -77,6 +77,37 @@ SELECT customer, amount, sum(price) AS n, grouping(customer) AS g FROM orders GR
 SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY ts) AS s FROM orders
 SELECT id, sum(amount) OVER (PARTITION BY customer ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s, lag(amount) OVER (PARTITION BY customer ORDER BY ts) AS p FROM orders
 SELECT id, count(*) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) AS s FROM orders
+SELECT sum(DISTINCT amount) AS s, avg(DISTINCT amount) AS a, count(DISTINCT amount) AS c FROM orders
+SELECT customer, sum(DISTINCT amount) AS s, avg(DISTINCT price) AS a FROM orders GROUP BY customer
+SELECT sum(DISTINCT amount) FILTER (WHERE id < 6) AS s, max(DISTINCT amount) AS m, min(DISTINCT price) AS l FROM orders
+SELECT stddev_pop(DISTINCT amount) AS s, var_samp(DISTINCT amount) AS v, median(DISTINCT amount) AS m FROM orders
+SELECT sum(DISTINCT n) AS s, avg(DISTINCT n) AS a FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) AS t
+SELECT n % 2 AS k, sum(DISTINCT n) AS d FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t GROUP BY n % 2
+SELECT id, sum(DISTINCT amount) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s FROM orders
+SELECT id, count(DISTINCT amount) OVER (PARTITION BY customer ORDER BY ts) AS s FROM orders
+SELECT id, nth_value(amount, 2) OVER (PARTITION BY customer ORDER BY ts) AS v FROM orders
+SELECT id, nth_value(price, 2) OVER (ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS v FROM orders
+SELECT id, ntile(3) OVER (ORDER BY price, id) AS t, ntile(10) OVER (ORDER BY id) AS u FROM orders
+SELECT id, percent_rank() OVER (ORDER BY amount) AS p, cume_dist() OVER (ORDER BY amount) AS c FROM orders WHERE amount IS NOT NULL
+SELECT id, percent_rank() OVER (PARTITION BY customer ORDER BY ts) AS p, cume_dist() OVER (PARTITION BY customer ORDER BY ts) AS c FROM orders
+SELECT id, sum(price) OVER (ORDER BY ts ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS s FROM orders
+SELECT id, count(*) OVER (ORDER BY ts ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS s, first_value(id) OVER (ORDER BY ts ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS f FROM orders
+SELECT id, sum(price) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS s, last_value(id) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS l FROM orders
+SELECT id, sum(price) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '20' SECOND PRECEDING AND INTERVAL '5' SECOND PRECEDING) AS s FROM orders
+SELECT id, sum(price) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '5' SECOND FOLLOWING AND INTERVAL '20' SECOND FOLLOWING) AS s FROM orders
+SELECT id, sum(id) OVER (ORDER BY amount RANGE BETWEEN 10 PRECEDING AND 5 PRECEDING) AS s FROM orders WHERE amount IS NOT NULL
+SELECT id, first_value(price) OVER (ORDER BY ts ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING) AS f FROM orders
+SELECT price, count(*) AS n FROM orders GROUP BY price
+SELECT price * 0 AS zero, count(*) AS n, sum(id) AS s FROM orders GROUP BY price * 0
+SELECT x, count(*) AS n FROM (SELECT CASE WHEN id < 3 THEN CAST('nan' AS double) WHEN id < 5 THEN -0.0 * price ELSE 0.0 * price END AS x FROM orders) t GROUP BY x
+SELECT amount, price, max(id) AS m FROM orders GROUP BY amount, price HAVING price > 1
+SELECT CAST(price AS decimal(10, 2)) AS d, count(*) AS n FROM orders GROUP BY CAST(price AS decimal(10, 2))
+SELECT n, count(*) AS m FROM (SELECT price, count(*) AS n FROM orders GROUP BY price) t GROUP BY n
+SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.price = b.price * 2
+SELECT a.id, b.id AS other FROM orders a LEFT JOIN orders b ON a.price = b.price + b.price
+SELECT id, row_number() OVER (PARTITION BY price * 0 ORDER BY id) AS n FROM orders
+SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY price > 2, price * 0 ORDER BY id) AS rn FROM orders) t WHERE rn = 1
+SELECT id FROM orders WHERE price IN (SELECT price + 0 FROM orders WHERE id < 3)
 SELECT id, avg(price) OVER w AS a FROM orders WINDOW w AS (PARTITION BY amount ORDER BY ts)
 SELECT id, rank() OVER (PARTITION BY customer ORDER BY price) AS r FROM orders QUALIFY r = 1
 SELECT id, row_number() OVER (PARTITION BY customer ORDER BY price, id) AS n FROM orders
@@ -90,6 +121,15 @@ SELECT p.* FROM people p WHERE p.age IS NOT NULL
 SELECT count(*) AS n FROM orders WHERE 1 = 2 OR id > 3
 SELECT cast(amount AS varchar) AS t, cast(amount AS double) AS i FROM orders
 SELECT extract(day FROM ts) AS d, extract(minute FROM ts) AS m FROM orders
+SELECT name, (SELECT coalesce(sum(amount), 0) FROM orders o WHERE o.customer = p.name) AS s, (SELECT count(*) + 1 FROM orders o WHERE o.customer = p.name) AS n FROM people p
+SELECT customer, sum(amount) AS s, (SELECT max(age) FROM people) AS m FROM orders GROUP BY customer HAVING sum(amount) > (SELECT min(paid) FROM payments)
+SELECT o.customer, sum(amount - (SELECT min(paid) FROM payments)) AS s, (SELECT count(*) FROM people p WHERE p.name = o.customer) AS n FROM orders o GROUP BY o.customer
+SELECT customer FROM (SELECT customer FROM orders) NATURAL JOIN (SELECT name AS customer FROM people)
+SELECT customer, city FROM (SELECT customer FROM orders) JOIN (SELECT name AS customer, city FROM people) USING (customer)
+SELECT p.name, z.n, z.s FROM people p, LATERAL (SELECT count(*) AS n, sum(amount) AS s FROM orders o WHERE o.customer = p.name) AS z
+SELECT p.name, z.big, z.s FROM people p, LATERAL (SELECT amount > 15 AS big, sum(price) AS s FROM orders o WHERE o.customer = p.name GROUP BY amount > 15) AS z
+SELECT p.name, z.twice FROM people p LEFT JOIN LATERAL (SELECT amount * 2 FROM orders o WHERE o.customer = p.name AND price > 1) AS z(twice) ON TRUE
+SELECT p.name, z.id FROM people p, LATERAL (SELECT id FROM orders o WHERE o.customer = p.name ORDER BY price DESC LIMIT 1) AS z
 SELECT substring(customer FROM 2 FOR 2) AS s, position('a' IN customer) AS p, trim(customer) AS t FROM orders
 """
 

@@ -121,9 +121,25 @@ def test_windows(text: str, expected: list[tuple[object, ...]]) -> None:
         ),
         ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts)))", "TUMBLE needs SIZE"),
         ("SELECT * FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), 10))", "expected SIZE as an interval"),
-        ("SELECT id FROM orders /*+ OPTIONS('a' = 'b') */", "no hint is read at this place"),
+        (
+            "SELECT id FROM orders /*+ OPTIONS('a' = 'b') */",
+            "expected OPTIONS after a table that CREATE TABLE has made",
+        ),
+        ("SELECT id /*+ OPTIONS('a' = 'b') */ FROM orders", "expected the name of a table before OPTIONS"),
+        ("SELECT id FROM orders /*+ OPTIONS(a = b) */", "expected OPTIONS('name' = 'value', ...)"),
+        ("SELECT id FROM orders /*+ FAST */", "no hint is read at this place"),
+        (
+            "SELECT id, sum(id) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 3 PRECEDING) AS s FROM orders",
+            "ends after it begins",
+        ),
+        (
+            "SELECT id, sum(id) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW) AS s FROM orders",
+            "UNBOUNDED FOLLOWING",
+        ),
+        ("SELECT id, ntile(0) OVER (ORDER BY price) AS s FROM orders", "1 or more"),
+        ("SELECT count_if(DISTINCT amount > 1) AS n FROM orders", "goes without distinct"),
         ("SELECT /*+ FASTER(orders) */ o.id FROM orders o JOIN people p ON o.customer = p.name", "no hint FASTER"),
-        ("SELECT current_timestamp AS n FROM orders", "does not answer the same twice"),
+        ("SELECT rand() AS n FROM orders", "does not answer the same twice"),
         ("SELECT id FROM orders ORDER BY price", "expected ORDER BY a time attribute first"),
         ("CREATE FUNCTION f AS 'no.such.thing' LANGUAGE PYTHON", "cannot import"),
         (
@@ -141,3 +157,13 @@ def test_what_does_not_fit_is_refused_with_the_reason(text: str, reason: str) ->
         ps.sql_flow(text, tables())
     assert reason in str(raised.value)
     assert raised.value.line
+
+
+def test_groups_by_rows() -> None:
+    text = "SELECT count(*) AS n FROM (SELECT ROW(customer, price * 0) AS r FROM orders) t GROUP BY r"
+    assert sorted(run_local(ps.sql_flow(text, tables()))["result"]) == [(1,), (1,), (1,), (2,), (2,)]
+
+
+def test_groups_by_arrays_are_refused() -> None:
+    with pytest.raises(SqlError, match="a key is a plain value"):
+        ps.sql_flow("SELECT count(*) AS n FROM (SELECT ARRAY[id] AS a FROM orders) t GROUP BY a", tables())

@@ -5,10 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import penstock as ps
+from penstock.compiler.describe import describe
 from penstock.graph.expr import to_text
 from penstock.graph.nodes import Select, Where
-from tests.compiler.test_describe import check_golden
+from penstock.graph.picture.text import as_text
+from tests.compiler.test_describe import check_golden, without_lines
 
 STATEMENTS = """
 CREATE TABLE auctions (id BIGINT, seller BIGINT, category INT, title STRING, notes STRING) WITH ('connector' = 'rate');
@@ -32,6 +36,32 @@ def test_columns_and_rows_that_nobody_needs_are_left_out_before_a_join_and_sourc
             said = f" {', '.join(name for name, _ in node.columns)}"
         lines.append(f"{node.name}: {node.kind} <- {', '.join(map(str, node.inputs)) or 'outside'}{said}\n")
     check_golden("sql", "".join(lines))
+
+
+TABLES = "".join(line + "\n" for line in STATEMENTS.splitlines() if line.startswith("CREATE TABLE"))
+PLANS = {
+    "pushed": "SELECT p.name, a.title FROM auctions a JOIN people p ON a.seller = p.id WHERE a.category = 10 AND p.state = 'OR'",
+    "two-phase": "SELECT category, count(*) AS n, avg(id) AS mean, sum(DISTINCT seller) AS s FROM auctions WHERE id > 3 GROUP BY category",
+    "shared": """
+        CREATE VIEW counts AS SELECT seller, count(*) AS n FROM auctions WHERE category > 3 GROUP BY seller;
+        CREATE TABLE c (seller BIGINT, n BIGINT, PRIMARY KEY (seller) NOT ENFORCED) WITH ('connector' = 'print');
+        CREATE TABLE d (n BIGINT, many BIGINT, PRIMARY KEY (n) NOT ENFORCED) WITH ('connector' = 'print');
+        INSERT INTO c SELECT seller, n FROM counts;
+        INSERT INTO d SELECT n, count(*) FROM counts GROUP BY n""",
+    "one-shuffle": """
+        SELECT x.seller, x.n, y.most FROM (SELECT seller, count(*) AS n FROM auctions GROUP BY seller) x
+        JOIN (SELECT seller, max(id) AS most FROM auctions WHERE category > 3 GROUP BY seller) y ON x.seller = y.seller""",
+}
+"""Queries whose plans show what is optimised: conditions and columns at the source, parts before the shuffle, subplans that are shared, keys that stay."""
+SHUFFLES = {"pushed": 1, "two-phase": 1, "shared": 2, "one-shuffle": 2}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_is_the_golden_one(name: str) -> None:
+    graph = ps.sql_flow(TABLES + PLANS[name]).graph
+    texts = [as_text(without_lines(describe(graph, live=live))) for live in (True, False)]
+    check_golden(f"sql-{name}", "\n".join(texts))
+    assert texts[0].count("~~ shuffle") == SHUFFLES[name]
 
 
 def test_importing_penstock_imports_no_parser_of_sql() -> None:

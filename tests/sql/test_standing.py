@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,19 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import make_app
 from penstock.errors import SqlError
+from penstock.frontends.sql.plan.statements.scripts import script_of
+from penstock.frontends.sql.standing.reading import CONSTANTS
+from penstock.frontends.sql.text.reader import read_statements
+from penstock.frontends.sql.text.source import SqlText
 from penstock.graph.endpoints.log import RULE_CHANGES
+from penstock.graph.logic.standing import AwaitPlan
+from penstock.jobs.sql.files import read_sql_file
+from penstock.jobs.sql.query_topic import QueryTopic
 from penstock.local.bounded import read_source
+from penstock.log import Log
 from penstock.testing import BARRIER, Driver, run_local
+from tests.command_line import make_app
 
 ORDERS = "who string, amount bigint, ts timestamp"
 TOTAL = (
@@ -99,7 +108,7 @@ def test_a_batch_that_is_replayed_uses_the_queries_that_it_used() -> None:
     assert driver.barrier()["alerts"] == [("first", "bob", 30)]
 
 
-def test_a_change_that_fits_no_plan_is_a_dead_letter() -> None:
+def test_a_change_that_cannot_be_read_is_a_dead_letter_and_one_of_a_new_shape_waits() -> None:
     made = flow(f"{TOPIC}{LARGE.format('first', 10)}")
     made.dead_letters("letters", ps.console())
     driver = started(made)
@@ -109,8 +118,8 @@ def test_a_change_that_fits_no_plan_is_a_dead_letter() -> None:
     found = driver.barrier()
     assert found["alerts"] == [("z", "ann", 2)]
     causes = [row.cause for row in found["letters"]]
-    assert len(causes) == 2
-    assert any("no plan" in cause for cause in causes)
+    assert len(causes) == 1
+    assert "query y:1:1: expected CREATE STANDING QUERY" in causes[0]
 
 
 def test_a_query_ends_at_its_moment() -> None:
@@ -132,7 +141,15 @@ def test_a_query_ends_at_its_moment() -> None:
             "CREATE STANDING QUERY q AS SELECT a.who FROM orders a JOIN orders b ON a.who = b.who INTO alerts",
             "one table or view",
         ),
-        ("CREATE STANDING QUERY q AS SELECT who FROM orders EVERY 5 MINUTES INTO alerts", "not planned yet"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders EVERY 5 PEARS INTO alerts", "PEAR"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders EVERY 0 MINUTES INTO alerts", "above zero"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders EVERY 5 MINUTES EVERY 6 MINUTES INTO alerts", "one EVERY"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders EVERY 5 MINUTES WHEN who = 'a' INTO alerts", "one trigger"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders WHEN wgo = 'a' INTO alerts", "wgo"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders WHEN count(*) > 3 INTO alerts", "columns of the result"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders WHEN INTO alerts", "a condition after WHEN"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders UNTIL who INTO alerts", "boolean"),
+        ("CREATE STANDING QUERY q AS SELECT who FROM orders WITHOUT SNAPSHOT INTO alerts", "SNAPSHOT"),
         (f"{LARGE.format('q', 1)};{LARGE.format('q', 2)}", "there already"),
         (LARGE.format("q", 1).replace(" INTO", " UNTIL 'tomorrow' INTO"), "expected a moment"),
         (LARGE.format("q", 1).replace(" INTO", " UNTIL '2026-01-01' INTO"), "WATERMARK"),
@@ -159,3 +176,88 @@ def test_the_command_keeps_queries_in_a_topic(tmp_path: Path) -> None:
     assert (listed["query"], listed["text"]) == ("big", LARGE.format("big", 500))
     assert "dropped" in penstock("drop", "found", "big")
     assert json.loads(penstock("list", "found", "--json")) == []
+
+
+FILE = """
+    SET 'standing.queries.topic' = 'changes';
+    CREATE TABLE orders (who STRING, amount BIGINT) WITH ('connector' = 'log', 'topic' = 'orders', 'format' = 'json');
+    CREATE TABLE alerts (query STRING, who STRING, amount BIGINT) WITH ('connector' = 'print');
+    {}
+"""
+NAMES = "CREATE STANDING QUERY {} AS SELECT who, amount FROM orders WHERE who = '{}' INTO alerts"
+
+
+def test_a_file_plans_the_shapes_that_come_by_its_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_LOG", str(tmp_path / "log"))
+    path = tmp_path / "flow.sql"
+    path.write_text(FILE.format(f"{LARGE.format('first', 10)};"))
+    file = read_sql_file(path)
+    assert file.revised() is None
+    with Log(tmp_path / "log") as log:
+        topic = QueryTopic(log, "changes")
+        topic.put(LARGE.format("second", 20), "me")
+        assert file.revised() is None
+        topic.put(NAMES.format("anns", "ann"), "me")
+        topic.put(NAMES.format("wrong", "x").replace("who,", "wgo,"), "me")
+        topic.put(NAMES.format("none", "x").replace("alerts", "nowhere"), "me")
+        topic.put(NAMES.format("few", "x").replace("who, amount", "who"), "me")
+    revised = file.revised()
+    assert revised is not None
+    assert revised.revised() is None
+    assert sorted(bool(why) for why in revised.script.shapes.values()) == [False, False, True, True, True]
+    matches = [n.name for n in revised.flow.graph.nodes if n.name.endswith(".match")]
+    assert {n.name for n in file.flow.graph.nodes if n.name.endswith(".match")} < set(matches)
+    assert [sink.name for sink in revised.flow.graph.sinks] == ["alerts"]
+
+
+def test_a_query_waits_for_its_plan() -> None:
+    def row(*values: Any) -> tuple[Any, ...]:
+        return values
+
+    changes = [
+        row("a", "add", "known", [], None, None),
+        row("b", "add", "new", [], None, None),
+        row("c", "add", "new", [], None, None),
+    ]
+    committed = None
+    for shapes, given, wanted in (
+        ({"known"}, changes, ["a"]),
+        ({"known", "new"}, [row("c", "drop", None, [], None, None)], ["b", "c"]),
+    ):
+        made = ps.Flow("f")
+        source = made.source("changes", ps.items([], str(CONSTANTS)))
+        source.key_by("query").process("wait", AwaitPlan(frozenset(shapes)), str(CONSTANTS)).sink("out", ps.console())
+        driver = Driver(made)
+        if committed is not None:
+            driver.run.committed.states, driver.run.committed.timers = committed
+            driver.run.crash()
+        driver.push("changes", *given)
+        driver.barrier()
+        driver.clock.advance(120 if committed is None else 3600)
+        found = driver.barrier()["out"]
+        assert sorted(r.query for r in found) == wanted
+        committed = driver.run.committed.states, driver.run.committed.timers
+
+
+def test_a_query_of_a_new_shape_begins_when_the_flow_goes_on_with_its_plan() -> None:
+    """As on Spark: the flow ends after a batch, and another graph goes on from what it has kept."""
+    text = f"{TOPIC}{TOTAL.format('anns', 'ann')};"
+    first, more = started(flow(text)), LARGE.format("big", 10)
+    first.push("queries.topic", change("big", more))
+    first.push("orders", order("ann", 20))
+    assert first.barrier()["totals"] == [("anns", "ann", 20)]
+    orders = {"orders": ps.items([], ORDERS), "totals": ps.console(), "alerts": ps.console()}
+    script = script_of(text, orders, ps.Flow("sql"))
+    script.topic_queries = lambda topic: (SqlText(more),)
+    script.run(read_statements(script.text))
+    second = Driver(script.flow)
+    assert {node.name for node in first.graph.nodes} < {node.name for node in second.graph.nodes}
+    assert [source.name for source in first.graph.sources] == [source.name for source in second.graph.sources]
+    second.run.committed = replace(first.run.committed, results={})
+    second.run.crash()
+    second.clock.advance(3600)
+    second.barrier()
+    second.push("orders", order("bob", 30), order("ann", 1))
+    found = second.barrier()
+    assert found["alerts"] == [("big", "bob", 30)]
+    assert found["totals"] == [("anns", "ann", 21)]

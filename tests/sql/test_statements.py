@@ -58,6 +58,7 @@ def test_statements_of_a_set_read_a_source_once() -> None:
     [
         ("SELECT wrod FROM words", 1, 8, "no column 'wrod'; did you mean 'word'"),
         ("SELECT word\nFROM wrods", 2, 6, "no table 'wrods'; did you mean 'words'"),
+        ("SELECT FROM words", 1, 13, "expected columns between SELECT and FROM, got none"),
         ("SELECT x.word FROM words", 1, 8, "no table 'x' in this query"),
         ("SELECT word, count(*) FROM words", 1, 8, "must stand in GROUP BY"),
         ("SELEC 1", 1, 1, "expected a statement that begins with"),

@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock import state
-from penstock.cli.main import make_app
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.schema import StateField, StateSchema
 from penstock.spark.checkpoint.changes import FlowLayout
@@ -23,6 +22,7 @@ from penstock.state.opaque import look_at
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
 from penstock.storage import LocalStorage
+from tests.command_line import make_app
 from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin
 
 LAYOUT = Layout((Column("word", pa.string()),), (Column("value"),), single=True)

@@ -81,7 +81,7 @@ class FaultProxy:
 
     def _forward(self, head: bytes, body: bytes) -> bytes:
         lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as server:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as server:
             server.sendall(b"\r\n".join([lines[0], b"Connection: close", *lines[1:]]) + b"\r\n\r\n" + body)
             return b"".join(iter(lambda: server.recv(1 << 16), b""))
 

@@ -50,7 +50,7 @@ def leftovers(url: str) -> list[str]:
 def test_swaps_of_many_processes_lose_nothing(hdfs: str) -> None:
     url = counted(hdfs)
     running = [start(url, "4") for _ in range(3)]
-    outputs = [each.communicate(timeout=200)[0] for each in running]
+    outputs = [each.communicate(timeout=300)[0] for each in running]
     assert [each.returncode for each in running] == [0] * 3
     assert sum(output.count("added") for output in outputs) == 12
     assert storage_at(url).read("count") == b"12"
@@ -60,7 +60,7 @@ def test_swaps_of_many_processes_lose_nothing(hdfs: str) -> None:
 def killed(hdfs: str, point: str) -> None:
     url = counted(hdfs)
     process = start(url, "1", **{SETTING: point})
-    assert process.communicate(timeout=100)[0] == ""
+    assert process.communicate(timeout=300)[0] == ""
     assert process.returncode == -signal.SIGKILL
     before = int(storage_at(url).read("count"))
     assert before == (1 if point == "swap renamed" else 0)
@@ -78,7 +78,7 @@ def paused(hdfs: str, point: str) -> None:
         for _ in range(2):
             add_one(storage_at(url))
         process.send_signal(signal.SIGCONT)
-        output = process.communicate(timeout=100)[0]
+        output = process.communicate(timeout=300)[0]
     finally:
         process.kill()
         process.wait()
@@ -88,7 +88,7 @@ def paused(hdfs: str, point: str) -> None:
 
 
 def wait_until_stopped(process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < deadline, "the process did not come to its point"
         time.sleep(0.01)

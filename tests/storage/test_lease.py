@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -119,7 +118,7 @@ def test_a_damaged_lease_is_refused_by_name() -> None:
 def test_a_process_of_this_machine_that_was_killed_delays_nobody(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from penstock.storage import LocalStorage; from penstock.storage.lease import Lease\n"
-        "assert Lease(LocalStorage(Path(sys.argv[1]))).take(); print('taken', flush=True); sys.stdin.read()"
+        "assert Lease(LocalStorage(Path(sys.argv[1])), seconds=3600.0).take(); print('taken', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -132,7 +131,7 @@ def test_a_process_of_this_machine_that_was_killed_delays_nobody(tmp_path: Path)
     assert mine.other is not None
     assert str(mine.other.holder) == f"process {process.pid} on {os.uname().nodename}"
     process.kill()
-    wait_until(mine.take, seconds=5)  # also as a zombie that nobody has waited for
+    wait_until(mine.take)  # also as a zombie that nobody has waited for
     process.wait()
     process.stdin.close()
     process.stdout.close()
@@ -150,18 +149,19 @@ def test_a_thread_renews_it_and_says_when_it_is_lost() -> None:
     kept = KeptLease(Lease(storage, seconds=0.3, holder=Holder("one")))
     assert kept.lease.take()
     kept.start()
-    other = Lease(storage, seconds=0.3, holder=Holder("other"))
-    waited = threading.Event()
-    for _ in range(10):
+    clock = Clock()
+    other = Lease(storage, seconds=0.3, holder=Holder("other"), clock=clock)
+    for _ in range(5):
         assert not other.take()
-        waited.wait(0.1)
+        wait_until(lambda: storage.read_versioned("lease")[1] != other._seen)
+        clock.now += 0.2
     kept.check()
     current = storage.read_versioned("lease")
     stolen = Lease(storage, seconds=0.3, holder=Holder("thief"))
     stolen._seen, stolen._since = current[1], -100.0
     while not stolen.take():
         stolen._seen, stolen._since = storage.read_versioned("lease")[1], -100.0
-    wait_until(lambda: kept.failure is not None, seconds=5)
+    wait_until(lambda: kept.failure is not None)
     with pytest.raises(LeaseLost):
         kept.check()
     kept.close()
@@ -184,7 +184,7 @@ def test_a_storage_that_does_not_answer_for_a_while_costs_no_lease() -> None:
     assert kept.lease.take()
     kept.start()
     storage.is_away = True
-    wait_until(lambda: kept.lease.clock() > kept.lease._until, seconds=5)
+    wait_until(lambda: kept.lease.clock() > kept.lease._until)
     with pytest.raises(StorageError):
         kept.check()
     storage.is_away = False

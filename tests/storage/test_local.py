@@ -15,6 +15,7 @@ import pytest
 
 from penstock.faults import PAUSE, SETTING
 from penstock.storage import Conflict, LocalStorage, StorageError
+from penstock.storage.base import read_if_present
 from penstock.storage.local import ABANDONED
 from penstock.storage.swap import POINTS
 from tests.storage.programs import ADD
@@ -61,7 +62,7 @@ def start(code: str, storage: LocalStorage, *args: str, **setting: str) -> subpr
 
 
 def wait_until_stopped(process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         if Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T":
             return
@@ -76,7 +77,7 @@ def add_one(storage: LocalStorage) -> None:
 
 def test_swaps_of_many_processes_lose_nothing(storage: LocalStorage) -> None:
     running = [start(ADD, storage, "20") for _ in range(6)]
-    outputs = [each.communicate(timeout=120)[0] for each in running]
+    outputs = [each.communicate(timeout=300)[0] for each in running]
     assert [each.returncode for each in running] == [0] * 6
     assert sum(output.count("added") for output in outputs) == 120
     assert storage.read("count") == b"120"
@@ -86,7 +87,7 @@ def test_swaps_of_many_processes_without_turns_lose_nothing(storage: LocalStorag
     """The lock is a courtesy: without it the answer is the same."""
     code = "import penstock.storage.swap as s\ns._locked = lambda handle: True\n" + ADD
     running = [start(code, storage, "15") for _ in range(6)]
-    outputs = [each.communicate(timeout=200)[0] for each in running]
+    outputs = [each.communicate(timeout=300)[0] for each in running]
     assert [each.returncode for each in running] == [0] * 6
     assert sum(output.count("added") for output in outputs) == 90
     assert storage.read("count") == b"90"
@@ -95,7 +96,7 @@ def test_swaps_of_many_processes_without_turns_lose_nothing(storage: LocalStorag
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_killed_in_a_swap_leaves_the_old_or_the_new(storage: LocalStorage, point: str) -> None:
     killed = start(ADD, storage, "1", **{SETTING: point})
-    assert killed.communicate(timeout=60)[0] == ""
+    assert killed.communicate(timeout=300)[0] == ""
     assert killed.returncode == -signal.SIGKILL
     assert storage.read("count") == (b"1" if point == "swap renamed" else b"0")
     before = int(storage.read("count"))
@@ -121,7 +122,7 @@ def test_a_process_paused_in_a_swap_neither_blocks_nor_overwrites(
         add_one(storage)
     assert time.monotonic() - begun < 0.8 * SWAPS, "each swap waits for the paused process"
     paused.send_signal(signal.SIGCONT)
-    output = paused.communicate(timeout=60)[0]
+    output = paused.communicate(timeout=300)[0]
     assert output.split() == (["added"] if point == "swap renamed" else ["conflict"])
     assert storage.read("count") == str(base + SWAPS + 1).encode()
     assert leftovers(storage) == []
@@ -139,7 +140,7 @@ def test_two_paused_processes_and_a_third_agree(
     wait_until_stopped(second)
     for each in (first, second):
         each.send_signal(signal.SIGCONT)
-    outputs = [each.communicate(timeout=60)[0].split()[-1] for each in (first, second)]
+    outputs = [each.communicate(timeout=300)[0].split()[-1] for each in (first, second)]
     assert storage.read("count") == str(outputs.count("added")).encode()
     assert outputs.count("added") == 1
 
@@ -245,3 +246,21 @@ def test_a_checksum_of_hadoop_does_not_outlive_its_file(tmp_path: Path) -> None:
         beside.write_bytes(b"of another content")
         act()
         assert not beside.exists()
+
+
+def test_an_object_that_another_writes_while_it_is_looked_for_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path)
+    opened = Path.open
+
+    def open_too_early(path: Path, mode: str) -> object:
+        try:
+            return opened(path, mode)
+        finally:
+            storage.write("object", b"1")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", open_too_early)
+        assert read_if_present(storage, "object") is None
+    assert storage.read("object") == b"1"

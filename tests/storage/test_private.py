@@ -8,11 +8,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from penstock.cli.sql.shell import _made_private
+from penstock.jobs.manager.bundle import pack
+from penstock.jobs.manager.job import Job
+from penstock.jobs.manager.manager import Manager
+from penstock.jobs.manager.processes.course import Course
+from penstock.jobs.manager.processes.directory import SUPERVISOR
 from penstock.log import Log
+from penstock.server.serve import _admin_token
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.restart import Restart
@@ -67,7 +75,44 @@ def cache(shared: Path) -> Path:
     return shared / "cache"
 
 
-KINDS = [checkpoint, opened, log, cache]
+def jobs(shared: Path) -> Path:
+    """The home of a manager: its database, tokens and bundles, and a job with logs and a checkpoint."""
+    (shared / "flow.py").write_text("password = 'secret'")
+    manager = Manager(shared / "jobs")
+    with manager.opened():
+        _admin_token(manager)
+        manager.tokens.make("ada", "operator")
+        bundle = manager.bundles.put(pack([("flow.py", shared / "flow.py")]))
+        manager.bundles.unpacked(bundle)
+        directory = manager.directory("count")
+        directory.make()
+        directory.write_wanted(Job("count", "ada", bundle, "flow.py"))
+        directory.write_course(Course())
+        directory.write_progress({"rows": 1})
+        directory.log.write_text("what the driver says")
+        with directory.lock(SUPERVISOR) or nullcontext():
+            pass
+    (shared / "flow.py").unlink()
+    return shared / "jobs"
+
+
+def jobs_in_theirs(shared: Path) -> Path:
+    """The same in a directory that is there, which others may enter."""
+    (shared / "jobs").mkdir(mode=0o755)
+    return jobs(shared)
+
+
+def history(shared: Path) -> Path:
+    """What was typed into the shell, also where an older version left it open."""
+    (shared / "home").mkdir(mode=0o755)
+    old, new = shared / "home" / "old", shared / "home" / "new"
+    old.write_text("CREATE TABLE t WITH ('password' = 'secret')")
+    assert _made_private(old)
+    assert _made_private(new)
+    return shared / "home"
+
+
+KINDS = [checkpoint, opened, log, cache, jobs]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -107,7 +152,7 @@ print(len(found))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", [*KINDS, jobs_in_theirs, history])
 def test_another_user_can_read_nothing(shared: Path, make: object) -> None:
     made = make(shared)  # type: ignore[operator]
     public = shared / "public"

@@ -22,6 +22,8 @@ FREE = {
     "graph/multilang/process.py": "the directory in which a program notes its pid, which goes with the program",
     "live/hold.py": "the lock by which one driver at a time has a checkpoint directory open",
     "spark/checkpoint/directory.py": "directories that a start that failed has made",
+    "connectors/process/followed.py": "tuples on their way between the tasks of one bounded run",
+    "spark/lower/context.py": "the directory of these, which goes with the run",
     "live/work.py": "the working directory of a checkpoint that is a URL, which goes with the process",
     "spark/checkpoint/mirror.py": "the same",
 }

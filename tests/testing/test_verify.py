@@ -14,7 +14,6 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.main import make_app
 from penstock.connectors.base import Batch, StagedBatch
 from penstock.connectors.delivery import LedgerSink
 from penstock.errors import Impossible, UnknownName
@@ -39,6 +38,7 @@ from penstock.testing.verify import (
 from penstock.testing.verify.program import PATTERN, SPACING, checkpoint_of, flow_of
 from penstock.testing.verify.store_targets import StoredFilesReader, StoreTarget
 from penstock.testing.verify.tally import merge
+from tests.command_line import make_app
 
 SENT = Sent([[0, 2, 4], [1, 3, 5]], {i: "even" if i % 2 == 0 else "odd" for i in range(6)})
 ENDS = [[1, 1], [2, 2], [3, 3]]

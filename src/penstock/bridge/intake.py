@@ -24,10 +24,19 @@ class Closing(Exception):
 
 
 class Intake:
-    """Stores requests in a topic. `put` is for the event loop; a thread of its own does the appends."""
+    """Stores requests in a topic. `put` is for the event loop; a thread of its own does the appends. What finds the keys of the newest records may
+    be another thread, which then names the loop; `room` is shared with other topics.
+    """
 
-    def __init__(self, log: Log, topic: str, limits: Limits) -> None:
-        self.topic, self.limits, self.room = topic, limits, Room(limits)
+    def __init__(
+        self,
+        log: Log,
+        topic: str,
+        limits: Limits,
+        room: Room | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.topic, self.limits, self.room = topic, limits, room or Room(limits)
         self.compacted = log.describe(topic).config.cleanup == "compact"
         self.count = 0
         self.failing: Exception | None = None
@@ -39,7 +48,7 @@ class Intake:
         self._queue: deque[WaitingRequest] = deque()
         self._change = threading.Condition()
         self._closing = False
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop or asyncio.get_running_loop()
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="penstock-bridge", daemon=True).start()
 

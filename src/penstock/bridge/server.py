@@ -1,4 +1,4 @@
-"""What the bridges share: they listen, bound the number of connections, and end in good order."""
+"""A server of lines: it listens, bounds the number of connections, and ends in good order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from penstock.bridge.intake import Intake
 from penstock.bridge.limits import Limits
+from penstock.bridge.listening import stop_listening
 from penstock.log import Log
 
 Reader: TypeAlias = asyncio.StreamReader
@@ -44,7 +45,7 @@ class Server:
         deadline = monotonic() + seconds
         self.stopping = True
         if self._server is not None:
-            self._server.close()
+            await stop_listening([self._server])
         for writer in list(self._idle):
             writer.close()
         if self._talks:

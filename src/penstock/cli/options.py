@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -24,6 +24,7 @@ _MODES = {
     "once": "Process what is there, then stop; continues from its checkpoint.",
 }
 Command = Callable[..., None]
+Word = TypeVar("Word", bound=str)
 
 
 def run_options(command: str, *names: str) -> Callable[[Command], Command]:
@@ -65,8 +66,9 @@ def _parameter(of: Option[object], command: str) -> inspect.Parameter:
     return inspect.Parameter(of.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def one_of(flag: str, value: object, *allowed: str) -> str:
+def one_of(flag: str, value: object, *allowed: Word) -> Word:
     """A value that must be one of a few words."""
-    if value not in allowed:
-        raise OptionError(f"{flag} is {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}")
-    return str(value)
+    for word in allowed:
+        if value == word:
+            return word
+    raise OptionError(f"{flag} is {', '.join(allowed[:-1])} or {allowed[-1]}, got {value!r}")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import pickle
 from collections import namedtuple
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from penstock.errors import FlowError
-from penstock.graph.logic.acks import FailedException
-from penstock.graph.logic.components import Bolt, Spout
-from penstock.graph.logic.task_context import TaskContext
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.acks import FailedException
+from penstock.graph.logic.topology.components import Bolt, Spout
+from penstock.graph.logic.topology.metrics import CountMetric, amount_of
+from penstock.graph.logic.topology.task_context import TaskContext
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.fields import OpenFields, opened, outputs_of
 from penstock.graph.multilang.handshake import context_of
 
@@ -48,8 +49,7 @@ def ported_tuple(tup: Any) -> PortedTuple:
     """A tuple of Penstock as others know it."""
     values = [opened(v) for v in tup]
     named = [] if tup.is_tick else [_values_of(tuple(type(tup).names))(*values)]
-    task = -1 if tup.is_tick else None
-    return PortedTuple(id(tup), tup.component, tup.stream, task, named[0] if named else values, tup)
+    return PortedTuple(id(tup), tup.component, tup.stream, tup._task, named[0] if named else values, tup)
 
 
 class PortedComponent:
@@ -72,9 +72,16 @@ class PortedComponent:
     def initialize(self, config: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         """Called before the first tuple."""
 
+    @staticmethod
+    def context_for(context: TaskContext) -> Mapping[str, Any]:
+        """The context as `initialize` gets it."""
+        return context_of(context) if context.layout.components else {}
+
     def report_metric(self, name: str, value: Any) -> None:
-        """Counts under a name."""
-        self.logger.info("metric %s: %s", name, value)
+        """Counts under a name; what is no number counts as one."""
+        context = self._adapter._context
+        metric = context.metrics.get(name) or context.register_metric(name, CountMetric())
+        metric.increment(amount_of(value))
 
     def raise_exception(self, exception: BaseException, tup: Any = None) -> None:
         """Reports an error without failing."""
@@ -99,7 +106,7 @@ class Adapter:
         self.state: dict[Any, Any] = {}
         if hasattr(self._made, "init_state"):
             self._made.init_state(self.state)
-        self._made.initialize(dict(context.config), context_of(context) if context.layout.components else {})
+        self._made.initialize(dict(context.config), self._made.context_for(context))
         self._given = {k: _pickled(v) for k, v in vars(self._made).items() if k != "_adapter"}
 
     def save(self) -> None:
@@ -184,17 +191,16 @@ class BoltAdapter(Adapter, Bolt):
         """Saves the user's attributes."""
         self.save()
 
-    def send(self, values: Any, stream: str, anchors: Iterable[Any] | None, task: int | None) -> list[int]:
+    def send(self, values: Any, stream: str, anchors: Iterable[Any] | None, task: int | None) -> Sequence[int]:
         """Emits for the user's instance."""
         if anchors is None:
             anchors = [self._now] if self._made.auto_anchor and self._now is not None else []
         roots = [a.origin for a in anchors]
         record = self.record(values, stream)
         if task is None:
-            self.emit(record, stream, anchors=roots)
-        else:
-            self.emit_direct(task, record, stream, anchors=roots)
-        return []
+            return self.emit(record, stream, anchors=roots)
+        self.emit_direct(task, record, stream, anchors=roots)
+        return [task]
 
 
 class SpoutAdapter(Adapter, Spout):
@@ -235,14 +241,13 @@ class SpoutAdapter(Adapter, Spout):
         """Tells the user's instance."""
         self._made.close()
 
-    def send(self, values: Any, stream: str, number: Any, task: int | None) -> list[int]:
+    def send(self, values: Any, stream: str, number: Any, task: int | None) -> Sequence[int]:
         """Emits for the user's instance."""
         record = self.record(values, stream)
         if task is None:
-            self.emit(record, stream, id=number)
-        else:
-            self.emit_direct(task, record, stream, id=number)
-        return []
+            return self.emit(record, stream, id=number)
+        self.emit_direct(task, record, stream, id=number)
+        return [task]
 
 
 class PortedSpout(PortedComponent):
@@ -275,8 +280,9 @@ class PortedSpout(PortedComponent):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> Any:
-        """Emits a tuple, with an id when it is to be acked or failed."""
-        return self._adapter.send(tup, stream or DEFAULT, tup_id, direct_task)
+        """Emits a tuple, with an id when it is to be acked or failed; returns the tasks that get it where they are asked for."""
+        made = self._adapter.send(tup, stream or DEFAULT, tup_id, direct_task)
+        return list(made) if need_task_ids else None
 
 
 class PortedBolt(PortedComponent):
@@ -301,8 +307,9 @@ class PortedBolt(PortedComponent):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> Any:
-        """Emits a tuple, anchored to the one at hand unless `anchors` says otherwise."""
-        return self._adapter.send(tup, stream or DEFAULT, anchors, direct_task)
+        """Emits a tuple, anchored to the one at hand unless `anchors` says otherwise; returns the tasks that get it where they are asked for."""
+        made = self._adapter.send(tup, stream or DEFAULT, anchors, direct_task)
+        return list(made) if need_task_ids else None
 
     def ack(self, tup: Any) -> None:
         """A tuple is done."""

@@ -24,17 +24,50 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.compat.components import PortedBolt, PortedSpout, PortedTuple, Stream
+from penstock.compat.heron_context import (
+    AssignableMetrics,
+    BaseMetric,
+    CountMetric,
+    MeanReducedMetric,
+    MeanReducer,
+    MultiCountMetric,
+    MultiMeanReducedMetric,
+    MultiReducedMetric,
+    ReducedMetric,
+    TopologyContext,
+)
 from penstock.compat.topology import Grouping, Spec, Topology, built
 from penstock.errors import FlowError
 from penstock.frontends.topology.topology import Topology as PenstockTopology
 from penstock.graph.graph import Graph
 
 Tuple = PortedTuple
-__all__ = ["Bolt", "Grouping", "Spec", "Spout", "Stream", "Topology", "TopologyBuilder", "Tuple"]
+__all__ = [
+    "AssignableMetrics",
+    "BaseMetric",
+    "Bolt",
+    "CountMetric",
+    "Grouping",
+    "MeanReducedMetric",
+    "MeanReducer",
+    "MultiCountMetric",
+    "MultiMeanReducedMetric",
+    "MultiReducedMetric",
+    "ReducedMetric",
+    "Spec",
+    "Spout",
+    "Stream",
+    "Topology",
+    "TopologyBuilder",
+    "TopologyContext",
+    "Tuple",
+]
 
 
 class Stateful:
     """The state of a component: a dict that it gets before `initialize`, and that is saved with each batch."""
+
+    context_for = TopologyContext
 
     def init_state(self, stateful_state: dict[Any, Any]) -> None:
         """Gets the state."""
@@ -43,7 +76,7 @@ class Stateful:
         """Called before the state is saved."""
 
 
-class Spout(PortedSpout, Stateful):
+class Spout(Stateful, PortedSpout):
     """A spout, as heronpy has it."""
 
     @classmethod
@@ -58,7 +91,7 @@ class Spout(PortedSpout, Stateful):
         return Spec(cls, name, None, par, config, _outputs(cls, optional_outputs))
 
 
-class Bolt(PortedBolt, Stateful):
+class Bolt(Stateful, PortedBolt):
     """A bolt, as heronpy has it: it acks its tuples by itself, and anchors where it says so."""
 
     auto_ack = False

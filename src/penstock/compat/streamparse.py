@@ -78,7 +78,7 @@ class ReliableSpout(Spout):
         if tup_id is None:
             raise FlowError("a ReliableSpout emits with an id: self.emit(values, tup_id=...)")
         self.__dict__.setdefault("unacked_tuples", {})[tup_id] = (tup, stream, direct_task)
-        return super().emit(tup, tup_id, stream, direct_task)
+        return super().emit(tup, tup_id, stream, direct_task, need_task_ids)
 
     def ack(self, tup_id: Any) -> None:
         """Forgets the tuple."""
@@ -168,7 +168,7 @@ class BatchingBolt(Bolt):
     ) -> Any:
         """Emits a tuple, anchored to those of the batch unless `anchors` says otherwise."""
         batch = self.__dict__.get("current", [])
-        return super().emit(tup, stream, batch if anchors is None else anchors, direct_task)
+        return super().emit(tup, stream, batch if anchors is None else anchors, direct_task, need_task_ids)
 
 
 class TicklessBatchingBolt(BatchingBolt):

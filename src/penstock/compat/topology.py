@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +12,7 @@ from penstock.errors import FlowError
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology as PenstockTopology
 from penstock.graph.graph import Graph
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.tuples import DEFAULT
 
 LIMIT = "penstock.spout.limit"
 """A setting of a spout, or of the topology: how many tuples a bounded run takes of it."""
@@ -37,13 +39,28 @@ class Grouping:
 
     @classmethod
     def custom(cls, chooser: Any) -> tuple[Any, ...]:
-        """Your own choice."""
-        return ("custom", chooser)
+        """Your own choice: a function, an object with `choose` or `choose_tasks`, or a text that names its class, such as `module.Class`."""
+        return ("custom", named_class(chooser)() if isinstance(chooser, str) else chooser)
 
     @classmethod
     def custom_object(cls, java: Any) -> tuple[Any, ...]:
         """A class of Java, which is refused."""
         raise FlowError("Grouping.custom_object names a class of Java, which does not run here; use Grouping.custom")
+
+
+def named_class(path: str) -> Any:
+    """The class of a path.
+
+    Raises:
+        FlowError: there is none.
+    """
+    module, _, name = path.replace(":", ".").rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise FlowError(
+            f"Grouping.custom: expected the path of a class, such as module.Class, got {path!r} ({error})"
+        ) from None
 
 
 class StreamOf:
@@ -66,12 +83,15 @@ class Spec:
         outputs: Any = None,
     ) -> None:
         self.component, self.name, self.inputs = component, name, inputs
-        self.par = par if isinstance(par, int) else max(par.values())
+        self.par = max(par.values()) if isinstance(par, Mapping) else par
         self.config = {**dict(component.config), **dict(config or {})}
         self.outputs = outputs
 
     def __getitem__(self, stream: str) -> StreamOf:
         return StreamOf(self, stream)
+
+    def __repr__(self) -> str:
+        return f"{self.component.__qualname__}.spec({self.name or ''})"
 
     def subscriptions(self) -> Iterable[tuple[StreamOf, tuple[Any, ...]]]:
         """What it reads: streams and groupings."""
@@ -110,8 +130,12 @@ def _subscribe(bolt: BoltDeclaration, spec: Spec, names: Mapping[int, str]) -> N
     for source, grouping in spec.subscriptions():
         named = names.get(id(source.spec))
         if named is None:
-            raise FlowError(f"bolt {bolt.name!r} reads a component that is not in its topology: {source.spec!r}")
-        method, *arguments = grouping if isinstance(grouping, tuple) else (str(grouping),)
+            raise FlowError(
+                f"bolt {bolt.name!r}: expected inputs of its topology ({', '.join(names.values())}), got {source.spec!r}"
+            )
+        if not isinstance(grouping, tuple):
+            raise FlowError(f"bolt {bolt.name!r}: expected a grouping such as Grouping.SHUFFLE, got {grouping!r}")
+        method, *arguments = grouping
         getattr(bolt, method)(named, *arguments, stream=source.stream)
 
 
@@ -124,7 +148,10 @@ class TopologyType(type):
         """Gathers the specs of the class and of its bases."""
         made = super().__new__(mcs, name, bases, body)
         inherited = {k: s for base in reversed(bases) for k, s in getattr(base, "specs", {}).items()}
-        made.specs = inherited | {(s.name or key): s for key, s in body.items() if isinstance(s, Spec)}
+        own = [(s.name or key, s) for key, s in body.items() if isinstance(s, Spec)]
+        made.specs = inherited | dict(own)
+        if twice := [key for key, count in Counter(key for key, _ in own).items() if count > 1]:
+            raise FlowError(f"topology {name!r}: expected a name of its own for each component, got {twice[0]!r} twice")
         return made
 
     @property

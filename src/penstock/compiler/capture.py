@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 
 from penstock.errors import CaptureError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt, Node, Source
 
-Dumps = Callable[[object], bytes]
-Loads = Callable[[bytes], object]
+Copy = Callable[[object], object]
 _NAME = "penstock_cloudpickle"
 
 
@@ -22,16 +22,16 @@ def check_capture(graph: Graph) -> None:
 
     Raises CaptureError for the first step with something in it that does not survive that, such as a lock or an open file.
     """
-    found = _cloudpickle()
-    for node in graph.nodes if found is not None else ():
-        if (node.runs_python or node.has_functions) and found is not None:
-            _check(node, *found)
+    copy = _copying()
+    for node in graph.nodes if copy is not None else ():
+        if (node.runs_python or node.has_functions) and copy is not None:
+            _check(node, copy)
 
 
-def _check(node: Node, dumps: Dumps, loads: Loads) -> None:
+def _check(node: Node, copy: Copy) -> None:
     given: object = node.endpoint.options.get("function") if isinstance(node, Source) else node
     try:
-        loads(dumps(given))
+        copy(given)
     except Exception as error:
         raise CaptureError(_text(node, error)) from error
 
@@ -49,7 +49,25 @@ def _text(node: Node, error: Exception) -> str:
 
 
 @lru_cache(maxsize=1)
-def _cloudpickle() -> tuple[Dumps, Loads] | None:
+def _copying() -> Copy | None:
+    """What sends a value through the pickler and back; None without pyspark.
+
+    The pickler knows the classes that it has sent, and would fill the very class of the user with copies of what its methods hold. It is made
+    to forget them, so that a test finds in its own list what its bolt put there.
+    """
+    module = _cloudpickle()
+    if module is None:
+        return None
+
+    def copy(value: object) -> object:
+        sent = module.dumps(value)
+        module._DYNAMIC_CLASS_TRACKER_BY_ID.clear()
+        return module.loads(sent)
+
+    return copy
+
+
+def _cloudpickle() -> ModuleType | None:
     """The pickler that pyspark carries, without the rest of pyspark, whose import takes longer than most tests; None without pyspark."""
     pyspark = importlib.util.find_spec("pyspark")
     if pyspark is None or not pyspark.submodule_search_locations:
@@ -61,4 +79,4 @@ def _cloudpickle() -> tuple[Dumps, Loads] | None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[_NAME] = module
     spec.loader.exec_module(module)
-    return module.dumps, module.loads
+    return module

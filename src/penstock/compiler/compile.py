@@ -9,6 +9,7 @@ from penstock.compiler.rewrites.assign_hosts import assign_hosts
 from penstock.compiler.rewrites.call_functions import call_functions
 from penstock.compiler.rewrites.carry_changes import carry_changes
 from penstock.compiler.rewrites.combine_early import combine_early
+from penstock.compiler.rewrites.drop_roots import drop_roots
 from penstock.compiler.rewrites.expand_sources import expand_sources
 from penstock.compiler.rewrites.finish_aggregates import finish_aggregates
 from penstock.compiler.rewrites.fuse_keyed import fuse_keyed
@@ -16,9 +17,12 @@ from penstock.compiler.rewrites.fuse_native import fuse_native
 from penstock.compiler.rewrites.fuse_outputs import fuse_outputs
 from penstock.compiler.rewrites.fuse_python import fuse_python
 from penstock.compiler.rewrites.match_columns import match_columns
+from penstock.compiler.rewrites.merge_equal import merge_equal
 from penstock.compiler.rewrites.merge_with_state import merge_with_state
+from penstock.compiler.rewrites.narrow_shared import narrow_shared
 from penstock.compiler.rewrites.prune_unused import prune_unused
 from penstock.compiler.rewrites.share_streams import share_behind_union, share_streams
+from penstock.compiler.rewrites.whole_tables import whole_tables
 from penstock.compiler.rewrites.window_parts import window_parts
 from penstock.errors import FlowError
 from penstock.graph.graph import Graph
@@ -42,8 +46,8 @@ BOTH: tuple[Rewrite, ...] = (
     fuse_outputs,
     fuse_native,
 )
-FIRST: tuple[Rewrite, ...] = (finish_aggregates, match_columns, call_functions, carry_changes)
-BOUNDED: tuple[Rewrite, ...] = (*FIRST, *BOTH, share_streams)
+FIRST: tuple[Rewrite, ...] = (drop_roots, finish_aggregates, match_columns, call_functions, carry_changes)
+BOUNDED: tuple[Rewrite, ...] = (*FIRST, whole_tables, merge_equal, narrow_shared, *BOTH, share_streams)
 ROUNDS: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_streams)
 LIVE: tuple[Rewrite, ...] = (*FIRST, merge_with_state, *BOTH, share_behind_union)
 

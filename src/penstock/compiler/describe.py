@@ -16,6 +16,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.ids import parent_of
 from penstock.graph.nodes import AggregateBy, Combine, Node, Parts, Port, Reduce, Window
 from penstock.graph.nodes.base import FOR_EVER
+from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.picture.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 
 
@@ -129,7 +130,8 @@ class _Described:
             return True
         if isinstance(node, Window):
             return node.parts
-        return isinstance(node, AggregateBy | Reduce) and isinstance(self.plan.graph.node(node.inputs[0].step), Combine)
+        halved = isinstance(node, AggregateBy | Reduce | KeyedBatch)
+        return halved and isinstance(self.plan.graph.node(node.inputs[0].step), Combine)
 
     def warnings(self) -> list[Description]:
         """What a user would want to know before the flow runs."""

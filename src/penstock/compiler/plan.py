@@ -55,6 +55,11 @@ class Plan:
     stages: tuple[Stage, ...]
     shared: frozenset[Port] = frozenset()
 
+    def reading_steps(self, port: Port) -> list[tuple[Node, int]]:
+        """The steps of other stages that read a stream, each with the number of that input."""
+        stages = (s for s in self.stages if port.step not in s.steps)
+        return [(node, i) for s in stages for node, i in s.reads if node.inputs[i] == port]
+
     def stage_of(self, step: str) -> Stage:
         """The stage a step runs in."""
         return next(s for s in self.stages if step in s.steps)

@@ -27,6 +27,7 @@ from penstock.graph.nodes import (
     OverTable,
     Port,
     Process,
+    Recent,
     Reduce,
     SetOperation,
     Sort,
@@ -48,8 +49,9 @@ from penstock.graph.nodes.changes import (
     visible,
 )
 from penstock.graph.nodes.join import LEFT, RIGHT
-from penstock.graph.nodes.match_patterns import MatchPatterns
-from penstock.graph.nodes.rules import KeyedRules, RuleTable
+from penstock.graph.nodes.patterns.match_patterns import MatchPatterns
+from penstock.graph.nodes.patterns.rules import KeyedRules, RuleTable
+from penstock.graph.nodes.relational.trigger import Trigger
 from penstock.graph.rules.changes import KEPT
 from penstock.graph.schema import Schema
 from penstock.graph.state.schema import Settings, StateField, StateSchema
@@ -58,7 +60,7 @@ Fields = tuple[StateField, ...]
 
 
 KEEP_RECORDS = (
-    SetOperation,
+    SetOperation, Trigger, Recent,
     Over, OverTable, Top, TopChanges, Sort, MatchRows, OperatorMatch, StreamJoin, DistinctInTime, Retract, Settle, WindowChanges, Answers,
 )  # fmt: skip
 """Steps that keep records as they are."""
@@ -142,6 +144,11 @@ def _settings(node: Keyed, graph: Graph) -> Settings:  # noqa: PLR0911 - a line 
         return _over_table(node, graph)
     if isinstance(node, Over | OverTable):
         return _over(node, graph)
+    if isinstance(node, Recent):
+        return (*_timed(node.timed_by), ("span", shown(node.span)))
+    if isinstance(node, Trigger):
+        rows = ("rows of a table", _path(node.inputs[0], graph) or "as they are")
+        return (rows, *((name, str(value)) for name, value in node.settings().items()))
     if isinstance(node, Match | MatchPatterns):
         return (*_timed(node.time), *(_pattern(node) if isinstance(node, Match) else ()))
     if isinstance(node, Top):

@@ -22,6 +22,7 @@ class Connector:
         local_writer: A function that writes rows to a `LocalSink`, without a JVM.
         check: A function that takes a `Preflight` and raises SetupError when something outside is missing.
         makes: A function of the options of a sink that names what the sink makes when it is not there.
+        check_sent: A function that takes a `Submission` and returns what the job of a flow will hardly find, or nothing; raises SetupError for what it cannot find.
 
     >>> Connector("console", "penstock.connectors.process", sink="console:ConsoleSink").part("sink").__name__
     'ConsoleSink'
@@ -35,6 +36,7 @@ class Connector:
     local_writer: str = ""
     check: str = ""
     makes: str = ""
+    check_sent: str = ""
 
     def has(self, part: str) -> bool:
         """Whether it declares a part."""

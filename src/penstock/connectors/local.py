@@ -32,11 +32,12 @@ def _known(options: Endpoint) -> Options:
 
 @dataclass(frozen=True)
 class LocalSource:
-    """What a reader may know: the name of the step, its endpoint, and the schema of its records."""
+    """What a reader may know: the name of the step, its endpoint, the schema of its records, and whether malformed ones are kept."""
 
     step: str
     endpoint: Endpoint
     schema: Schema
+    keeps_malformed: bool = False
 
     @property
     def options(self) -> Options:

@@ -6,12 +6,14 @@ A source that must stop at such a record (`SourceContext.keeps_malformed` is fal
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from penstock.connectors.base import SourceContext
-from penstock.connectors.parsing import TextReading, literal
+from penstock.connectors.parsing import UNSURE, TextReading, literal
 from penstock.errors import Failure
+from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
 from penstock.kernels.errors.marks import MARK, encode
@@ -21,12 +23,25 @@ if TYPE_CHECKING:
 
 MALFORMED = "__malformed"
 TYPE = "struct<raw: binary, position: string, cause: string>"
+ARROW = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
+"""The same for Arrow."""
 NOTHING = f"cast(null as {TYPE}) as {MALFORMED}"
 REPLAYED = "replayed"
 """The position of a record that is read again from the dead letters."""
 UNREADABLE = "the record cannot be read"
 SHOWN = 2000
 """Characters of a record that a failure carries."""
+
+
+def with_malformed(context: SourceContext) -> str:
+    """The columns of a source that goes on when it cannot read a record, as Spark reads them; empty for one that stops."""
+    return f"{context.schema}, {MALFORMED} {TYPE}" if context.keeps_malformed else ""
+
+
+def kept_schema(schema: Schema, *, keeps_malformed: bool) -> Schema:
+    """The schema of the records of a source, with the description of those that could not be read where they are kept."""
+    described = t.Struct((t.Field("raw", t.BINARY), t.Field("position", t.STRING), t.Field("cause", t.STRING)))
+    return Schema((*schema.fields, t.Field(MALFORMED, described)), internal=True) if keeps_malformed else schema
 
 
 class Unreadable(Exception):
@@ -54,22 +69,21 @@ def read_values(
     """The fields that a reading finds, and what stands beside them.
 
     The frame has the record in `value`. A value that is there and is no record is malformed; so is one for which a SQL text of `wrong` returns a
-    cause.
+    cause. Of a text that is sure to be a record nothing is asked.
     """
-    cause = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})"
-    malformed = f"(value is not null and ({reading.is_bad})) or {cause} is not null"
-    found = reduce(
-        lambda read, column: read.selectExpr("*", column), (*reading.columns, f"({malformed}) as __bad"), frame
-    )
-    fields = [f"__value.{quote(n)}" for n in schema.names]
+    cause, raw, plain = f"coalesce({', '.join([*wrong, 'cast(null as string)'])})", "value", list[str]()
+    if reading.plain:
+        cause, raw, plain = f"if({reading.plain} is null, {cause}, null)", UNSURE, [reading.plain]
+    bad = f"(({raw} is not null and ({reading.is_bad})) or {cause} is not null)"
+    found = frame.selectExpr("*", *reading.columns)
+    fields = [reading.field("__value", n) for n in schema.names]
     names = [n.rsplit(" as ", 1)[-1] for n in beside]
-    if context.keeps_malformed:
-        value = f"if(__bad, null, {reading.value}) as __value"
-        return found.selectExpr(value, *beside, described("__bad", position, cause)).selectExpr(
-            *fields, *names, MALFORMED
-        )
-    checked = f"if(__bad, {raised(context, position, cause)}, {reading.value}) as __value"
-    return found.selectExpr(checked, *beside).selectExpr(*fields, *names)
+    if not context.keeps_malformed:
+        checked = f"if({bad}, {raised(context, position, cause, raw)}, {reading.value}) as __value"
+        return found.selectExpr(checked, *plain, *beside).selectExpr(*fields, *names)
+    value, told = f"if(__bad, null, {reading.value}) as __value", described("__bad", position, cause, raw)
+    judged = found.selectExpr("*", f"{bad} as __bad")
+    return judged.selectExpr(value, *plain, *beside, told).selectExpr(*fields, *names, MALFORMED)
 
 
 def read_texts(frame: DataFrame, context: SourceContext, names: Sequence[str], position: str) -> DataFrame:
@@ -107,15 +121,15 @@ def beside(also: Sequence[str]) -> tuple[list[str], *tuple[str, ...]]:
     return [as_text(n) if n in TEXTS else quote(n) for n in also], *(not_text(n) for n in also if n in TEXTS)
 
 
-def described(malformed: str, position: str, cause: str = "cast(null as string)") -> str:
-    """The column that tells of a record what could not be read, if it could not."""
+def described(malformed: str, position: str, cause: str = "cast(null as string)", raw: str = "value") -> str:
+    """The column that tells of a record what could not be read, if it could not; `raw` is the column of what was read."""
     there = f"coalesce({position}, '{REPLAYED}')"
-    return f"if({malformed}, struct(cast(value as binary) as raw, {there} as position, {cause} as cause), null) as {MALFORMED}"
+    return f"if({malformed}, struct(cast({raw} as binary) as raw, {there} as position, {cause} as cause), null) as {MALFORMED}"
 
 
-def raised(context: SourceContext, position: str, cause: str) -> str:
+def raised(context: SourceContext, position: str, cause: str, raw: str = "value") -> str:
     """The SQL text that stops the flow at a record."""
-    shown = f"make_valid_utf8(left(cast(value as string), {SHOWN}))"
+    shown = f"make_valid_utf8(left(cast({raw} as string), {SHOWN}))"
     parts = {
         "step": literal(context.step),
         "error": f"coalesce({cause}, {literal(UNREADABLE)})",

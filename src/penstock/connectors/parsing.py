@@ -1,11 +1,12 @@
 """Texts that Spark reads itself, as SQL: JSON and CSV, as strictly as the readers without a JVM (`kernels/records`).
 
-Spark's parser stops at the end of the first value and does not look at what follows. So a text is read as the first of two elements of an
-array, and the second is a mark that nobody can guess: unless exactly the text and the mark are in it, the text is more or less than one value.
-What Spark reads and Python cannot hold, or what Spark changes on the way, is found in the values afterwards.
+Spark's parser stops at the end of the first value and does not look at what follows. So the last brace of a text gives way to one more field, with
+a name that nobody can guess, and a brace: where Spark finds that field in the object, the text ends with this object. In a text that begins with an
+opening brace, and whose only closing brace is its last character, nothing can follow the value; such a text is read as it is. What Spark reads and
+Python cannot hold, or what Spark changes on the way, is found in the values afterwards.
 
-To read the mark with each record costs a quarter more than to read the record. Most records need none: in a text that begins with an opening
-brace, and whose only closing brace is its last character, nothing can follow the value. Such a text is read as it is.
+`from_json` is no part of the code that Spark generates for a whole stage: rows are written out before and after it. So there is one, and all that is
+looked at afterwards is one expression.
 """
 
 from __future__ import annotations
@@ -17,42 +18,55 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.graph.types import quote
-from penstock.kernels.records.json_text import LARGE_EXPONENT, LONE_SURROGATE, MAX_DEPTH, has_decimal
+from penstock.kernels.records.json_text import BLANKS, LARGE_EXPONENT, LONE_SURROGATE, MAX_DEPTH, has_decimal
 
-PARSED, STRICT, SURE = "__parsed", "__strict", "__sure"
-"""What Spark has read; what it has read of a text with a mark behind it; whether a text is sure to be one value, and needs no mark."""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WHOLE, OBJECT, MARKED, PARSED = "__whole", "__object", "__marked", "__parsed"
+"""Whether a text is sure to be one value, and needs no mark; the text from brace to brace; the same with a mark; what Spark has read of it."""
+PLAIN, UNSURE = "__plain", "__unsure"
+"""What was read of a text that is plain, and null where it is not; the text that is not, which Spark's parser gets."""
+PLAIN_JSON, PLAIN_SETTING = "penstock_plain_json", "spark.penstock.json.plain"
+"""The SQL function that reads plain JSON, and the setting of a session that has it."""
 TEXT = "__text"
-"""Where Spark puts a text that it could not read."""
+"""Where Spark puts a line of CSV that it could not read."""
 _MARK = "m" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(7))
-"""A name that nobody can guess, and short: Spark reads it twice with each record."""
-_BEFORE, _AFTER = f'{{"{_MARK}":[', f',{{"{_MARK}":true}}]}}'
-_ADDED_DEPTH = 2
+"""A name that nobody can guess, and short: Spark reads it with each record."""
+_REST = f"{_MARK}x"
+"""Where Spark puts a text that it could not read as JSON."""
 CSV = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": TEXT, "escape": '"'}
 """Quotes are doubled inside quotes (RFC 4180)."""
 JSON = {
     "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": TEXT,
-    "maxNestingDepth": str(MAX_DEPTH + _ADDED_DEPTH),
+    "columnNameOfCorruptRecord": _REST,
+    "maxNestingDepth": str(MAX_DEPTH),
     "maxStringLen": str(2**31 - 1),
     "allowSingleQuotes": "false",
     "enableDateTimeParsingFallback": "false",
 }
 """Strict JSON, except for NaN and infinity."""
-_DEPTH = {"maxNestingDepth": str(MAX_DEPTH)}
-"""For a text that is read as it is."""
 
 
 @dataclass(frozen=True)
 class TextReading:
-    """How Spark reads a text, in SQL: columns that are added one after the other, the struct of fields in them, and whether the text is no record."""
+    """How Spark reads a text, in SQL: columns, of which each may name those before it, the struct of fields in them, and whether the text is no record."""
 
     columns: tuple[str, ...]
     value: str
     is_bad: str
+    plain: str = ""
+    """The column of the same fields of a text that is sure to be a record; empty where none is."""
+
+    def field(self, struct: str, name: str) -> str:
+        """The SQL of a field, by the SQL of what stands for `value`."""
+        found = f"{struct}.{quote(name)}"
+        return f"coalesce({self.plain}.{quote(name)}, {found}) as {quote(name)}" if self.plain else found
 
 
 def literal(text: str) -> str:
@@ -65,64 +79,109 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def json_reading(text: str, schema: Schema) -> TextReading:
-    """How a text, given as SQL, is read as one JSON object of a schema."""
+def json_reading(text: str, schema: Schema, *, plainly: bool = False) -> TextReading:
+    """How a text, given as SQL, is read as one JSON object of a schema; `plainly`, where the session has the function for plain texts, by that first."""
+    if plainly and _is_plain(schema):
+        return _plain_first(text, schema)
     wide = _with(t.Struct(schema.fields), {t.TINYINT: t.SMALLINT})
-    read = _read_flat(text, schema, wide) if _is_flat(schema) else _read_marked(_marked(text, schema, wide), PARSED)
-    again = f"get({_marked(text, schema, _with(wide, {t.TIMESTAMP: t.STRING}))}.{_MARK}, 0)"
-    bad = [
-        read.is_bad,
-        *_changed(text),
-        *unfit(read.value, schema.fields),
-        *_overflowed(read.value, again, text, schema.fields),
-    ]
-    return replace(read, value=_narrow(read.value, schema, wide), is_bad=" or ".join(bad))
-
-
-def _read_marked(parse: str, column: str) -> TextReading:
-    """The reading of a text with a mark behind it: both must be there, and nothing else."""
-    items = f"{column}.{_MARK}"
-    value = f"get({items}, 0)"
-    whole = f"coalesce(size({items}) = 2 and get({items}, 1).{_MARK}, false)"
-    bad = f"({column}.{TEXT} is not null or not {whole} or {value} is null)"
-    return TextReading((f"{parse} as {column}",), value, bad)
-
-
-def _read_flat(text: str, schema: Schema, wide: t.Struct) -> TextReading:
-    """The reading of a text without objects in the object: as it is where it is sure to be one value, and with a mark elsewhere."""
-    marked = _read_marked(f"if({SURE}, null, {_marked(text, schema, wide)})", STRICT)
-    ddl = ", ".join([*(f"{quote(f.name)} {f.type}" for f in wide.fields), f"{TEXT} string"])
-    plain = f"from_json({text}, {literal(ddl)}, {_options(JSON | _DEPTH)})"
-    fields = [f"{literal(f.name)}, {_part(marked.value, f)}" for f in wide.fields]
-    same = f"named_struct({', '.join(fields)}, {literal(TEXT)}, cast(null as string))"
-    return TextReading(
-        (f"{_sure(text, schema)} as {SURE}", f"if({SURE}, {plain}, null) as {PARSED}", *marked.columns),
-        f"if({SURE}, {PARSED}, {same})",
-        f"if({SURE}, {PARSED} is null or {PARSED}.{TEXT} is not null, {marked.is_bad})",
+    whole, handed_on = (f"{_is_whole(text)} as {WHOLE}",), f"if({WHOLE}, {text}, {_cut(OBJECT)})"
+    if not _is_flat(schema):
+        whole, handed_on = (f"false as {WHOLE}",), _cut(OBJECT)
+    columns = (
+        *whole,
+        f"{_object(text)} as {OBJECT}",
+        f"{_if_quick(text, handed_on, schema)} as {MARKED}",
+        f"{_from_json(wide)} as {PARSED}",
     )
+    bad = [
+        f"not coalesce({PARSED} is not null and {PARSED}.{_REST} is null and ({PARSED}.{_MARK} or {WHOLE}), false)",
+        *_changed(text),
+        *unfit(PARSED, schema.fields),
+        *_overflowed(text, schema, wide),
+    ]
+    return TextReading(columns, _narrow(PARSED, schema, wide), " or ".join(bad))
+
+
+def reads_plainly(spark: SparkSession) -> bool:
+    """Whether a session has the function for plain texts."""
+    return spark.conf.get(PLAIN_SETTING, "") == "true"
+
+
+def _plain_first(text: str, schema: Schema) -> TextReading:
+    """A text read by the function; only where that returns nothing, Spark's parser gets the text, and what it has read is looked at."""
+    ddl = ", ".join(f"{quote(f.name)} {f.type}" for f in schema.fields)
+    plain = f"{PLAIN_JSON}({text}, {literal(ddl)}, current_timezone()) as {PLAIN}"
+    rest = json_reading(UNSURE, schema)
+    columns = (plain, f"if({PLAIN} is null, {text}, null) as {UNSURE}", *rest.columns)
+    return TextReading(columns, rest.value, f"{PLAIN} is null and ({rest.is_bad})", PLAIN)
+
+
+def _is_plain(schema: Schema) -> bool:
+    """Whether the function knows the types of all fields, and how to tell the fields apart."""
+    return len(schema.fields) <= MAX_PLAIN_FIELDS and all(_is_plain_type(f.type) for f in schema.fields)
+
+
+def _is_plain_type(kind: t.DataType) -> bool:
+    if isinstance(kind, t.Struct):
+        return _is_plain(Schema(kind.fields))
+    return _is_plain_type(kind.item) if isinstance(kind, t.Array) else isinstance(kind, t.Decimal) or kind in _PLAIN
+
+
+MAX_PLAIN_FIELDS = 64
+_PLAIN = (
+    *(t.STRING, t.BIGINT, t.INT, t.SMALLINT, t.DOUBLE, t.BOOLEAN),
+    *(t.TIMESTAMP, t.TIMESTAMP_NTZ, t.DATE),
+)
+
+
+def _from_json(kind: t.Struct) -> str:
+    """The text with its mark, read as an object."""
+    fields = (*kind.fields, t.Field(_MARK, t.BOOLEAN), t.Field(_REST, t.STRING))
+    ddl = ", ".join(f"{quote(f.name)} {f.type}" for f in fields)
+    return f"from_json({MARKED}, {literal(ddl)}, {_options(JSON)})"
+
+
+def _object(text: str) -> str:
+    """A text in braces, without blanks around it; null where it is none."""
+    trimmed = f"trim(both {literal(BLANKS)} from {text})"
+    return f"if({_is_braced(text)}, {text}, if({_is_braced(trimmed)}, {trimmed}, null))"
+
+
+def _is_braced(text: str) -> str:
+    return f"(startswith({text}, '{{') and endswith({text}, '}}'))"
+
+
+def _cut(text: str) -> str:
+    """A text with a mark in place of its last brace. It is cut by bytes, since Spark would count characters; in an empty object no comma stands before the mark."""
+    maybe = " or ".join(f"startswith({text}, {literal('{' + second)})" for second in ("}", *BLANKS))
+    empty = f"({maybe}) and {text} rlike {literal('^[{][' + BLANKS + ']*[}]$')}"
+    before = f"substring(cast({text} as binary), 1, octet_length({text}) - 1)"
+    return f"cast(concat({before}, if({empty}, {_field('')}, {_field(',')})) as string)"
+
+
+def _field(comma: str) -> str:
+    mark = f'{comma}"{_MARK}":true}}'
+    return f"cast({literal(mark)} as binary)"
+
+
+def _if_quick(text: str, handed_on: str, schema: Schema) -> str:
+    """What Spark is given to read: nothing, where a number would take it minutes."""
+    return f"if({text} rlike {literal(LARGE_EXPONENT)}, null, {handed_on})" if has_decimal(schema) else handed_on
 
 
 def _is_flat(schema: Schema) -> bool:
     """Whether records have no objects in them; where they have, most have more than one closing brace."""
-    return TEXT not in {n.lower() for n in schema.names} and not any(_has_object(f.type) for f in schema.fields)
+    return not any(_has_object(f.type) for f in schema.fields)
 
 
 def _has_object(kind: t.DataType) -> bool:
     return _has_object(kind.item) if isinstance(kind, t.Array) else isinstance(kind, t.Struct | t.Map)
 
 
-def _sure(text: str, schema: Schema) -> str:
+def _is_whole(text: str) -> str:
     """Whether a text begins with an opening brace and has its first closing one at its end. Spark finds that by bytes, without a regular expression."""
     ends = f"octet_length(substring_index({text}, '}}', 1)) = octet_length({text}) - 1"
-    readable = f" and not {text} rlike {literal(LARGE_EXPONENT)}" if has_decimal(schema) else ""
-    return f"coalesce(startswith({text}, '{{') and {ends}{readable}, false)"
-
-
-def _marked(text: str, schema: Schema, kind: t.Struct) -> str:
-    """A text read as the first of two elements, of which the other is the mark."""
-    ddl = f"{_MARK} array<{_struct((*kind.fields, t.Field(_MARK, t.BOOLEAN)))}>, {TEXT} string"
-    safe = f"if({text} rlike {literal(LARGE_EXPONENT)}, '', {text})" if has_decimal(schema) else text
-    return f"from_json(concat({literal(_BEFORE)}, {safe}, {literal(_AFTER)}), {literal(ddl)}, {_options(JSON)})"
+    return f"coalesce(startswith({text}, '{{') and {ends}, false)"
 
 
 def _with(struct: t.Struct, types: Mapping[t.DataType, t.DataType]) -> t.Struct:
@@ -173,10 +232,6 @@ def csv_unfit(struct: str, schema: Schema) -> list[str]:
     cells = csv_cells(struct, schema)
     lost = [f"({_part(struct, schema.field(n))} is not null and {cells[n]} is null)" for n in decimals]
     return [*lost, *unfit(struct, schema.fields)]
-
-
-def _struct(fields: Iterable[t.Field]) -> str:
-    return f"struct<{', '.join(f'{quote(f.name)}: {f.type}' for f in fields)}>"
 
 
 def _options(given: dict[str, str]) -> str:
@@ -250,23 +305,43 @@ _RANGES: dict[t.DataType, Callable[[str], str]] = {
 _LARGE = r"\s*-?(?:[0-9]{14}|9[2-9][0-9]{11})"
 
 
-def _overflowed(value: str, again: str, text: str, fields: Iterable[t.Field]) -> list[str]:
+def _overflowed(text: str, schema: Schema, wide: t.Struct) -> list[str]:
     """Seconds times a million that no longer fit in 64 bits, for which Spark returns any time: it multiplies without a look.
 
     The product is a multiple of 64. Where a time is one, and the JSON has a number of that size in a field of that name, the JSON is read once
-    more, `again`, with times as texts, of which none must be such a number.
+    more, with times as texts, of which none must be such a number.
     """
-    made: list[str] = []
+    times = list(_times(PARSED, "r", schema.fields, (f"w{number}" for number in count())))
+    if not times:
+        return []
+    aligned, large = (
+        " or ".join(f"coalesce({sql}, false)" for sql in each)
+        for each in ([x.aligned for x in times], [x.large for x in times])
+    )
+    named = "|".join(dict.fromkeys(each.named for each in times))
+    again = _from_json(_with(wide, {t.TIMESTAMP: t.STRING}))
+    return [f"(({aligned}) and {text} rlike {literal(named)} and exists(array({again}), r -> {large}))"]
+
+
+@dataclass(frozen=True)
+class _Time:
+    """A field with times, as SQL: whether one may be too large, and whether it is; and the pattern of its name and such a number in the JSON."""
+
+    aligned: str
+    named: str
+    large: str
+
+
+def _times(value: str, again: str, fields: Iterable[t.Field], names: Iterator[str]) -> Iterator[_Time]:
+    """The fields that hold times, those of structs too. Of times inside arrays and maps nobody asks whether one is a multiple of 64."""
     for f in fields:
         first, second = _part(value, f), _part(again, f)
         if isinstance(f.type, t.Struct):
-            made += _overflowed(first, second, text, f.type.fields)
-        elif found := _is_large(second, f.type, (f"w{number}" for number in count())):
+            yield from _times(first, second, f.type.fields, names)
+        elif found := _is_large(second, f.type, names):
             within = "" if f.type == t.TIMESTAMP else r"[^\]}]{0,2000}[:,\[]"
             named = re.escape(json.dumps(f.name, ensure_ascii=False)) + r"\s*:" + within + _LARGE
-            aligned = f"unix_micros({first}) % 64 = 0 and " if f.type == t.TIMESTAMP else ""
-            made.append(f"coalesce({aligned}{text} rlike {literal(named)} and {found}, false)")
-    return made
+            yield _Time(f"unix_micros({first}) % 64 = 0" if f.type == t.TIMESTAMP else "true", named, found)
 
 
 def _is_large(sql: str, kind: t.DataType, names: Iterator[str]) -> str:

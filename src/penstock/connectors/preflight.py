@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from penstock.connectors.registry import connector_of
@@ -42,7 +43,38 @@ class Preflight:
         return is_on_one_machine(self.master)
 
 
+@dataclass(frozen=True)
+class Submission:
+    """What can be known of an endpoint where a job is submitted: its driver runs in a directory of its own, perhaps elsewhere.
+
+    Attributes:
+        step: The step that needs the endpoint.
+        options: The options of the endpoint.
+        made: What sinks of the flow make themselves, as the connector's `makes` names it.
+        sent: The files that travel with the flow, by their paths in the bundle; the job finds them by these, from its directory.
+        folder: Where the file of the flow is.
+        is_new: Whether the directory of the job is empty; an earlier version may have left files there.
+    """
+
+    step: str
+    options: Options
+    made: frozenset[str]
+    sent: frozenset[str]
+    folder: Path
+    is_new: bool = True
+
+    def has(self, path: Path) -> bool:
+        """Whether a file travels, or one below a directory.
+
+        >>> submission = Submission("in", {}, frozenset(), frozenset({"data/users.csv"}), Path("/flows"))
+        >>> submission.has(Path("data")), submission.has(Path("data/users.csv")), submission.has(Path("users.csv"))
+        (True, True, False)
+        """
+        return any(path == Path(name) or path in Path(name).parents for name in self.sent)
+
+
 Check = Callable[[Preflight], object]
+CheckSent = Callable[[Submission], str]
 Makes = Callable[[Options], str]
 
 
@@ -58,6 +90,37 @@ def check_outside(graph: Graph, master: str = LOCAL) -> None:
         check = _part(endpoint, "check")
         if check is not None:
             cast("Check", check)(Preflight(step, endpoint.options, fields, made, PATIENCE, master))
+
+
+def check_sent(graph: Graph, sent: frozenset[str], folder: Path, *, is_new: bool = True) -> list[str]:
+    """Looks at what the job of a flow needs, as far as that is known where it is submitted.
+
+    Args:
+        graph: The flow.
+        sent: The files that travel with it, by their paths in the bundle.
+        folder: Where the file of the flow is.
+        is_new: Whether the job is new, and its directory empty.
+
+    Returns:
+        What the job will hardly find, each as a sentence.
+
+    Raises:
+        SetupError: The job cannot find what a step reads.
+    """
+    made = frozenset(_made(sink.endpoint) for sink in graph.sinks)
+    checks = [(step, endpoint, _part(endpoint, "check_sent")) for step, endpoint, _ in _endpoints(graph)]
+    found = [
+        cast("CheckSent", check)(Submission(step, endpoint.options, made, sent, folder, is_new))
+        for step, endpoint, check in checks
+        if check is not None
+    ]
+    return [each for each in found if each]
+
+
+def packages_of(graph: Graph) -> dict[str, str]:
+    """The packages that the connectors of a flow import, each with the extra of Penstock that installs it."""
+    able = [endpoint.capabilities for _, endpoint, _ in _endpoints(graph)]
+    return {each.package: each.extra for each in able if each.package}
 
 
 def _part(endpoint: Endpoint, part: str) -> object | None:

@@ -21,15 +21,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import FlowError, nearest
+from penstock.errors import nearest
 from penstock.flowfiles.flux_objects import OBJECT, FluxObjects
 from penstock.flowfiles.substitution import substituted
 from penstock.flowfiles.yaml_text import Place, read_text, read_yaml
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.caller import written_at
-from penstock.graph.logic.components import Bolt, Spout
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.components import Bolt, Spout
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import Endpoint
 
 KEYS = ("name", "config", "includes", "components", "spouts", "bolts", "streams", "topologySource", "workerHooks")
@@ -189,28 +189,7 @@ class _FluxReader:
         if "customClass" not in grouping:
             raise grouping["type"].error("a CUSTOM grouping needs customClass: the class that chooses")
         place = grouping["customClass"]
-        made = self.objects.made(place, place.checked(OBJECT))
-        return made if hasattr(made, "choose") or callable(made) else StormChooser(made)
-
-
-class StormChooser:
-    """A grouping with Storm's names: `prepare(context, stream, targetTasks)` and `chooseTasks(taskId, values)`."""
-
-    def __init__(self, made: Any) -> None:
-        self.choose_tasks = getattr(made, "chooseTasks", None) or getattr(made, "choose_tasks", None)
-        if self.choose_tasks is None:
-            raise FlowError(f"expected choose(values) or chooseTasks(task, values) in {type(made).__name__}")
-        self.made = made
-
-    def prepare(self, context: Any, stream: Any, tasks: Any) -> None:
-        """Tells the grouping which tasks there are."""
-        if hasattr(self.made, "prepare"):
-            self.made.prepare(context, stream, tasks)
-
-    def choose(self, values: Any) -> Any:
-        """The tasks of a tuple."""
-        assert self.choose_tasks is not None
-        return self.choose_tasks(0, list(values))
+        return self.objects.made(place, place.checked(OBJECT))
 
 
 def flux_root(path: Path, properties: Mapping[str, str]) -> Place:

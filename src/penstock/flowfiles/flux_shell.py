@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.graph.logic.components import Bolt
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.components import Bolt
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.fields import outputs_of
 from penstock.graph.multilang.process import LOG
 from penstock.graph.multilang.shell import ShellBolt, ShellComponent, ShellSpout

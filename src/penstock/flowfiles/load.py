@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from penstock.errors import FlowError
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.flow import Flow
@@ -42,24 +39,6 @@ def flow_file(path: str | Path, properties: Mapping[str, str] | None = None) -> 
     >>> ps.flow_file(file)
     Flow('hello', 2 steps)
     """
-    from penstock.flowfiles.flux import SIGNS, flux_root, read_flux
-    from penstock.flowfiles.reading import read_flow
-    from penstock.flowfiles.references import use_folder
-    from penstock.flowfiles.yaml_text import read_text, read_yaml
+    from penstock.flowfiles.opening import open_file  # here, so that `import penstock` loads no YAML
 
-    file = Path(path)
-    is_own = re.search(r"^[\"']?flow[\"']?\s*:", read_text(file), re.MULTILINE) is not None
-    root = read_yaml(read_text(file), str(file)) if is_own else flux_root(file, properties or {})
-    if not is_own and not any(key in root.entries() for key in SIGNS):
-        raise FlowError(
-            f"{path}: expected a flow file, with the keys 'flow' and 'steps', or a Flux file, with spouts, bolts and streams"
-        )
-    use_folder(file.absolute().parent)
-    return read_flow(root) if is_own else read_flux(root, properties)
-
-
-def filtered(path: str) -> dict[str, str] | None:
-    """The properties of a file, as `--properties` names it."""
-    from penstock.flowfiles.substitution import properties_of
-
-    return properties_of(Path(path)) if path else None
+    return open_file(Path(path), properties)

@@ -50,6 +50,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "WindowSpec": _WINDOWS,
     "Early": _EARLY,
     "AnyPattern": _PATTERNS,
+    "WrittenPattern": (PLAIN, *_PATTERNS),
     "Rule": ("RuleSet",),
     **{name: (name,) for name in ("Endpoint", "ShedRule", "OnError", "MatchClause", "RuleSet", *_EARLY, *_WINDOWS, *_PATTERNS)},
 }  # fmt: skip

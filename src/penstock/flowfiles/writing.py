@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 from penstock.errors import FlowError, PenstockError
 from penstock.flowfiles import vocabulary as v
+from penstock.flowfiles.flux_writing import comparable, dumped, write_topology
 from penstock.flowfiles.reading import read_flow
 from penstock.flowfiles.references import is_reference, reference_to, referenced
 from penstock.flowfiles.yaml_text import read_yaml
@@ -36,6 +37,7 @@ from penstock.frontends.streams.naming import StepCall
 from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.stream import Stream
 from penstock.frontends.streams.windows import WindowedStream
+from penstock.frontends.topology.topology import Topology
 from penstock.graph.compose import KeyedInput
 from penstock.graph.duration import shown
 from penstock.graph.endpoints.secrets import Secret
@@ -43,11 +45,9 @@ from penstock.graph.expr import Expr
 from penstock.graph.expr.python import PythonCall
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.expr.text import to_text
-from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Port, Windows
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.policy import OnError
-from penstock.graph.picture.describe import describe_graph
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
 from penstock.graph.spelling import spelling_of
@@ -61,14 +61,16 @@ def write_flow(flow: object) -> str:
     """The text of a file that makes an equal flow.
 
     Args:
-        flow: a `Flow`.
+        flow: a `Flow`, or a `Topology`, which is written as a Flux file.
 
     Raises:
         FlowError: it is none, or holds what no file can hold: a lambda, an object of the user's, a password.
     """
+    if isinstance(flow, Topology):
+        return write_topology(flow)
     if not isinstance(flow, Flow):
-        raise FlowError(f"export writes a ps.Flow, got {type(flow).__name__}; topologies are written as Flux by hand")
-    text = _dumped(_FlowWriter(flow).entries())
+        raise FlowError(f"export writes a ps.Flow or a ps.Topology, got {type(flow).__name__}")
+    text = dumped(_FlowWriter(flow).entries())
     _check_equal(flow, text)
     return text
 
@@ -297,24 +299,3 @@ def _check_equal(flow: Flow, text: str) -> None:
     """What is written is read again: a flow that was made in another way as well must not lose anything."""
     if comparable(read_flow(read_yaml(text, "export")).graph) != comparable(flow.graph):
         raise FlowError(f"export of {flow.name!r}: some of its steps were not made by calls of ps.Flow and its streams")
-
-
-def comparable(graph: Graph) -> Any:
-    """What a graph says of itself, without the lines of the files that made it."""
-    described = describe_graph(graph)
-    for step in described["steps"]:
-        step.pop("line")
-    return described
-
-
-def _dumped(entries: dict[str, Any]) -> str:
-    import yaml
-
-    class Dumper(yaml.SafeDumper):  # type: ignore[misc]  # without types
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    text: str = yaml.dump(
-        entries, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=116, default_flow_style=None
-    )
-    return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from operator import is_
 
 from penstock.errors import FlowError, LoopError, NameTaken, nearest
 from penstock.graph.binding import bind, inputs_of, naming
@@ -15,7 +16,7 @@ from penstock.graph.bootstrap import Bootstrap
 from penstock.graph.caller import user_line
 from penstock.graph.endpoints.delivery import DELIVERIES
 from penstock.graph.expr import Expr, ScalarFunction
-from penstock.graph.expr.python import registry_of, with_functions
+from penstock.graph.expr.registry import PythonFunction, registry_of, with_functions
 from penstock.graph.graph import Graph
 from penstock.graph.ids import checked_name, is_derived, is_id, owner_of
 from penstock.graph.node_expressions import with_expressions
@@ -57,7 +58,7 @@ class GraphBuilder:
         *,
         delivery: str = "",
         on_error: Policy | None = None,
-        functions: Iterable[ScalarFunction] = (),
+        functions: Iterable[PythonFunction] = (),
     ) -> None:
         self.name = checked_name(name, "a flow")
         if delivery and delivery not in DELIVERIES:
@@ -67,6 +68,7 @@ class GraphBuilder:
         self.functions = registry_of(functions)
         self._nodes: dict[str, Node] = {}
         self._bootstraps: dict[str, Bootstrap] = {}
+        self._built: tuple[list[object], Graph] | None = None
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -117,6 +119,11 @@ class GraphBuilder:
         before = self._nodes[node.name]
         located = replace(node, line=before.line, outputs=())
         self._nodes[node.name] = bind(located, inputs_of(located, self._nodes))
+
+    @property
+    def scalar_functions(self) -> tuple[ScalarFunction, ...]:
+        """The Python functions that are over one record."""
+        return tuple(each for each in self.functions.values() if isinstance(each, ScalarFunction))
 
     def meant(self, expr: Expr) -> Expr:
         """An expression with calls of the flow's functions instead of their names."""
@@ -236,7 +243,11 @@ class GraphBuilder:
         Raises:
             FlowError: it has no steps, a loop is not closed, or a bootstrap does not fit its step.
         """
-        return Graph(self.name, tuple(map(self._settled, self._nodes.values())), tuple(self._bootstraps.values()))
+        parts: list[object] = [self.on_error, *self._nodes.values(), *self._bootstraps.values()]
+        if self._built is None or not _are_same(self._built[0], parts):
+            nodes = tuple(map(self._settled, self._nodes.values()))
+            self._built = parts, Graph(self.name, nodes, tuple(self._bootstraps.values()))
+        return self._built[1]
 
     def _settled(self, node: Node) -> Node:
         """A step with the error policy of the flow, or the usual one of its kind, where it has none itself."""
@@ -248,3 +259,8 @@ class GraphBuilder:
             return replace(node, on_error=node.on_error or self.on_error, searched=searched, by_flow=not own)
         open_to_it = (node.runs_python or node.keyed or node.has_functions) and node.on_error is None
         return replace(node, on_error=self.on_error) if open_to_it else node
+
+
+def _are_same(some: list[object], others: list[object]) -> bool:
+    """Whether two lists hold the same objects: steps are never changed, only replaced."""
+    return len(some) == len(others) and all(map(is_, some, others))

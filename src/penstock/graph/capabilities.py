@@ -25,7 +25,7 @@ class Capabilities:
         writes: A flow can write it.
         deliveries: The delivery guarantees it holds as a sink, the strongest first.
         weakness: Why it does not hold exactly_once, where there is more to say than that.
-        parses: The formats of a source in which a record may turn out to be malformed.
+        parses: The formats of a source in which a record may turn out to be malformed; empty for one that has no format.
         row_errors: How a sink tells which row of a batch it refuses.
         table_rows: What a sink does with the rows of a table that may go.
         is_paced: A source takes as much for a batch as the driver says.

@@ -18,8 +18,8 @@ from penstock.graph.capabilities import Capabilities
 from penstock.graph.expr import Column, Expr, as_expr, col, lit, name_of
 from penstock.graph.ids import child
 from penstock.graph.logic.broadcast import BroadcastProcess
-from penstock.graph.logic.components import Spout, streams_of
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.components import Spout, streams_of
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import (
     AggregateBy,
     AsRecords,
@@ -30,6 +30,7 @@ from penstock.graph.nodes import (
     Endpoint,
     EventTime,
     Node,
+    OnError,
     OperatorMatch,
     Output,
     Port,
@@ -45,7 +46,7 @@ from penstock.graph.nodes import (
 from penstock.graph.nodes.base import ALL, check_key, typed
 from penstock.graph.nodes.join import ON
 from penstock.graph.nodes.stateless import Columns
-from penstock.graph.nodes.topology import ROOTS, SEQUENCE, TASK, component_outputs
+from penstock.graph.nodes.topology import ROOTS, SEQUENCE, SOURCE, TASK, component_outputs, noted_source
 from penstock.graph.patterns.operator_conditions import relevance
 from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.schema import Schema
@@ -106,10 +107,12 @@ def add_aggregate(builder: GraphBuilder, name: str, keyed: KeyedInput, calls: tu
     return builder.add(AggregateBy(name, (keyed.stream(builder, name),), keyed.keys, calls=calls))
 
 
-def add_total(builder: GraphBuilder, name: str, port: Port, calls: tuple[AggregateCall, ...]) -> Port:
-    """Aggregates over all records of a stream, or all rows of a table: a table of one row."""
+def add_total(
+    builder: GraphBuilder, name: str, port: Port, calls: tuple[AggregateCall, ...], *, always: bool = False
+) -> Port:
+    """Aggregates over all records of a stream, or all rows of a table: a table of one row; with `always` of one also when nothing has come to the end."""
     whole = builder.add(WithColumns(child(name, "all"), (port,), ((ALL, lit(0)),), hidden=True))
-    total = builder.add(AggregateBy(child(name, "total"), (whole,), (ALL,), calls=calls))
+    total = builder.add(AggregateBy(child(name, "total"), (whole,), (ALL,), calls=calls, always=always))
     fields = tuple((n, col(n)) for n in builder.output(total).schema.names if n != ALL)
     return builder.add(Select(name, (total,), fields))
 
@@ -203,18 +206,24 @@ def add_broadcast(
 
 
 def spout_nodes(
-    name: str, spout: Spout, tasks: int, limit: int | None, line: str, about: Mapping[str, Any] | None = None
+    name: str,
+    spout: Spout,
+    tasks: int,
+    limit: int | None,
+    line: str,
+    about: Mapping[str, Any] | None = None,
+    on_error: OnError | None = None,
 ) -> list[Node]:
     """A spout: a source, and, where it has several streams, a step for each of them. `about` has its settings and the topology's layout."""
-    outputs = {o.name: o for o in component_outputs(spout, spout.reliable, SEQUENCE)}
+    outputs = {o.name: o for o in component_outputs(spout, spout.reliable, SEQUENCE, *noted_source(tasks, True))}
     streams = streams_of(spout)
     tagged = list(streams) != [DEFAULT]
     schema = _tagged(streams, [o.schema for o in outputs.values()]) if tagged else outputs["out"].schema
     options = {"spout": spout, "tasks": tasks, "limit": limit, **(about or {})}
     bounded = not spout.endless or limit is not None
-    able = Capabilities(reads=True, runs_locally=True, emits_tuples=True)
+    able = Capabilities(reads=True, runs_locally=True, emits_tuples=True, parses=("",))
     endpoint = Endpoint("spout", options, schema, bounded, capabilities=able)
-    source = Source(name, (), endpoint, line=line, parallelism=tasks)
+    source = Source(name, (), endpoint, line=line, parallelism=tasks, on_error=on_error)
     if not tagged:
         return [source]
     conditions = tuple((s, col("__stream") == lit(s)) for s in streams)
@@ -230,7 +239,7 @@ def _tagged(streams: Mapping[str, Schema], schemas: Iterable[Schema]) -> Schema:
     """The records of a spout with several streams: which stream, a struct for each, and what they carry beside."""
     structs = tuple(t.Field(s, t.Struct(schema.fields)) for s, schema in streams.items())
     beside = {f.name for schema in schemas for f in schema.fields if f.name.startswith("__")}
-    ordered = [f for f in (SEQUENCE, TASK, ROOTS) if f.name in beside]
+    ordered = [f for f in (SEQUENCE, SOURCE, TASK, ROOTS) if f.name in beside]
     return Schema((t.Field("__stream", t.STRING), *structs, *ordered), internal=True)
 
 

@@ -78,7 +78,9 @@ def varying_in(expr: Expr) -> list[str]:
 
 
 def _varies(expr: Expr) -> bool:
-    return isinstance(expr, PythonCall | Raw) or (isinstance(expr, Call) and expr.name.lower() in VARYING)
+    if isinstance(expr, PythonCall):
+        return not expr.function.deterministic
+    return isinstance(expr, Raw) or (isinstance(expr, Call) and expr.name.lower() in VARYING)
 
 
 def calls_in(expr: Expr) -> list[PythonCall]:

@@ -155,10 +155,14 @@ class SessionWindow:
 
 @dataclass(frozen=True)
 class CountWindow:
-    """Windows of so many records of a key, one given at every step of `every` records."""
+    """Windows of so many records of a key, one given at every step of `every` records.
+
+    The first is given when it is full, or, as Trident has it (`is_partial`), at the first step with what is there.
+    """
 
     size: int
     every: int
+    is_partial: bool = False
 
     def __str__(self) -> str:
         return f"{self.size} records" if self.every == self.size else f"{self.size} records every {self.every}"

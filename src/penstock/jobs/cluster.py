@@ -21,13 +21,14 @@ from penstock.jobs.doctor import Check
 from penstock.jobs.machine import MODULES
 from penstock.jobs.ship import penstock_itself, ship
 from penstock.location import Address
+from penstock.spark.failures import headline, start_failure
+from penstock.spark.jvm.cluster import WorkerAnswer, ask_workers, wait_for_executors
+from penstock.spark.jvm.session import session
 from penstock.storage import LocalStorage, Storage, open_storage
 from penstock.storage.clock import written_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from penstock.spark.jvm.cluster import WorkerAnswer
 
 WAIT = 60.0
 """How long the doctor waits for executors, in seconds."""
@@ -92,17 +93,12 @@ def look_at_cluster(spec: RunSpec) -> Cluster:
     except PenstockError:
         raise
     except Exception as error:
-        from penstock.spark.failures import headline
-
         raise SetupError(f"workers do not answer: {headline(str(error))}") from error
     finally:
         spark.stop()
 
 
 def _session(spec: RunSpec, python: str) -> SparkSession:
-    from penstock.spark.failures import start_failure
-    from penstock.spark.jvm.session import session
-
     settings = {**spec.conf, "spark.dynamicAllocation.enabled": "false"}
     try:
         return session(
@@ -115,8 +111,6 @@ def _session(spec: RunSpec, python: str) -> SparkSession:
 
 
 def _asked(spark: SparkSession, checkpoint: Address | None) -> Cluster:
-    from penstock.spark.jvm.cluster import ask_workers, wait_for_executors
-
     slots = wait_for_executors(spark, WAIT)
     jvm = spark.sparkContext._jvm
     assert jvm is not None

@@ -5,6 +5,7 @@ It blocks, prints nothing and takes no signals; `penstock.jobs.run` starts one w
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.compiler.compile import check_runnable
+from penstock.compiler.placement import check_placement
 from penstock.connectors.kafka.jars import endpoints_of, jars_of
 from penstock.connectors.preflight import check_outside
 from penstock.errors import PenstockError
@@ -22,6 +24,8 @@ from penstock.graph.run.master import is_on_one_machine
 from penstock.jobs.archives import Archive, check_archives, read_archives, send_archives, worker_python
 from penstock.jobs.logs import event
 from penstock.jobs.ship import Parcel, penstock_itself, ship, user_modules
+from penstock.jobs.tracing.observe import check_traced, traced
+from penstock.live.dead_letters.store import DEAD_LETTERS
 from penstock.live.hold import Hold, LeaseSeeker, check_free
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest, check_stop_test
@@ -30,7 +34,9 @@ from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart, check_start
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error, start_failure
+from penstock.spark.jvm.gateway import spark_log
 from penstock.spark.jvm.java import use_java
+from penstock.spark.jvm.session import master_of, session
 from penstock.spark.jvm.warm import rehearse, warm_workers
 
 if TYPE_CHECKING:
@@ -39,10 +45,52 @@ if TYPE_CHECKING:
     from penstock.spark.live.live import LiveRun
 
 Tell = Callable[[str], None]
+Revise = Callable[[], Graph | None]
+log = logging.getLogger("penstock")
 
 
 REHEARSAL = 30.0
 """How many seconds a driver that takes over waits for its rehearsal to end, at most: the two would only be in each other's way."""
+
+
+class Revision:
+    """Asks in a thread of its own whether a flow that runs has become another one, and ends the run when it has."""
+
+    def __init__(self, revise: Revise, end: Callable[[], None], pause: float = 1.0) -> None:
+        self.revise, self.end, self.pause = revise, end, pause
+        self.found: Graph | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="penstock-revision", daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while self.found is None and not self._over.wait(self.pause):
+            try:
+                self.found = self.revise()
+            except Exception as error:  # the flow goes on as it is
+                log.warning("cannot plan what has changed of the flow: %s", error)
+        if self.found is not None:
+            self.end()
+
+    def stop(self) -> Graph | None:
+        """Asks no more; returns what the flow has become, if anything."""
+        self._over.set()
+        self._thread.join()
+        return self.found
+
+
+def resumed(spec: RunSpec, seconds: float, batches: int, records: int) -> RunSpec:
+    """How a run goes on that has taken so many seconds, batches and records: from its own checkpoint, for what is left."""
+    return replace(
+        spec,
+        fresh=False,
+        savepoint="",
+        drop_state=(),
+        rename_state={},
+        duration=None if spec.duration is None else max(spec.duration - seconds, 0.1),
+        batches=None if spec.batches is None else max(spec.batches - batches, 1),
+        records=None if spec.records is None else max(spec.records - records, 1),
+    )
 
 
 @dataclass(frozen=True)
@@ -55,7 +103,15 @@ class Watchers:
 
 
 class Launch:
-    """One run of a flow, from nothing to its end. `folder` is where the user's modules are, which travel to the workers."""
+    """One run of a flow, from nothing to its end.
+
+    Args:
+        graph: the flow.
+        spec: how it runs.
+        watchers: who follows it.
+        folder: where the user's modules are, which travel to the workers.
+        revise: asked every second while the flow runs live: a graph it returns takes the place of the one that runs, from the same checkpoint.
+    """
 
     def __init__(
         self,
@@ -64,8 +120,9 @@ class Launch:
         watchers: Watchers | None = None,
         *,
         folder: Path | None = None,
+        revise: Revise | None = None,
     ) -> None:
-        self.graph, self.spec, self.folder = graph, spec or RunSpec(), folder
+        self.graph, self.spec, self.folder, self.revise = graph, spec or RunSpec(), folder, revise
         self.watchers = watchers or Watchers()
         self.batches = self.rows_in = 0
         self.phase = "starting"
@@ -75,11 +132,14 @@ class Launch:
         self._stopping = threading.Event()
         self._session: SparkSession | None = None
         self._hold: Hold | None = None
+        self._traces: tuple[Observer, ...] = ()
 
     def check(self) -> None:
         """Refuses what cannot work, before Spark is started."""
         check_stop_test(self.watchers.until)
         check_runnable(self.graph)
+        check_traced(self.spec)
+        check_placement(self.graph, self.spec.place, live=self.spec.mode != "batch")
         self.archives = read_archives(self.spec.archives)
         check_archives(self.archives)
         if self.spec.mode != "batch":
@@ -93,8 +153,6 @@ class Launch:
             raise
 
     def _master(self) -> str:
-        from penstock.spark.jvm.session import master_of
-
         return master_of(self.spec.master or None, self.spec.conf, self.spec.properties_file)
 
     def run(self) -> None:
@@ -103,12 +161,13 @@ class Launch:
         A run over bounded data that was asked to stop ends with KeyboardInterrupt: it has written nothing.
         """
         event("starting", flow=self.graph.name, mode=self.spec.mode)
-        try:
-            spark = self._start()
-            if not self._stopping.is_set() and self._has_turn(spark):
-                self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
-        finally:
-            self._release()
+        with traced(self.graph.name, self.spec) as self._traces:
+            try:
+                spark = self._start()
+                if not self._stopping.is_set() and self._has_turn(spark):
+                    self._bounded(spark) if self.spec.mode == "batch" else self._stream(spark)
+            finally:
+                self._release()
         seconds = round(time.monotonic() - self._began, 3)
         event("stopped", flow=self.graph.name, batches=self.batches, rows=self.rows_in, seconds=seconds)
 
@@ -133,6 +192,19 @@ class Launch:
         self.watchers.tell("stopping")
         if self.live is None and self._session is not None and self.spec.mode == "batch":
             self._session.sparkContext.cancelAllJobs()
+
+    @property
+    def spark_log(self) -> str:
+        """Where Spark's own log is; empty where it has none of this run's."""
+        found = spark_log()
+        return "" if found is None else str(found)
+
+    def set_spark_log(self, level: str) -> bool:
+        """Has the driver's JVM log from a level on; False where there is none yet."""
+        if self._session is None:
+            return False
+        self._session.sparkContext.setLogLevel(level)
+        return True
 
     @property
     def _checkpoint(self) -> Address:
@@ -196,8 +268,6 @@ class Launch:
         return spark
 
     def _make_session(self) -> SparkSession:
-        from penstock.spark.jvm.session import session
-
         spec = self.spec
         try:
             return session(
@@ -222,21 +292,40 @@ class Launch:
         return parcels if is_local and not worker_python(self.archives) else [penstock_itself(), *parcels]
 
     def _stream(self, spark: SparkSession) -> None:
+        """Runs live until the end; a flow that is revised goes on as another query, from its own checkpoint."""
+        graph: Graph | None = self.graph
+        while graph is not None:
+            self.graph = graph
+            graph = self._run_live(spark)
+
+    def _run_live(self, spark: SparkSession) -> Graph | None:
+        """Runs the flow as it is; returns what it has become, where that is why it ended."""
         from penstock.spark.run import run_live
 
         until, hold = self.watchers.until, self._hold
         self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=until, hold=hold)
         if self._stopping.is_set():
             self.live.ask_to_stop()
+        revises = self.revise if self.spec.mode == "live" else None
+        revision = None if revises is None else Revision(revises, self.live.ask_to_stop)
         try:
             self.live.wait()
         except PenstockError:
             raise
         except Exception as error:
             raise as_run_error(error) from error
+        finally:
+            found = None if revision is None else revision.stop()
+        if found is None or self._stopping.is_set():
+            return None
+        event("revised", flow=self.graph.name)
+        self.watchers.tell("going on with new plans")
+        self.spec = resumed(self.spec, time.monotonic() - self._began, self.batches, self.rows_in)
+        if hold is not None and not isinstance(self._checkpoint, Path):
+            self._hold = self._seeker(self._checkpoint).take()
+        return found
 
     def _bounded(self, spark: SparkSession) -> None:
-        from penstock.live.dead_letters.store import DEAD_LETTERS
         from penstock.spark.run import run_bounded
 
         spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / DEAD_LETTERS)
@@ -249,7 +338,7 @@ class Launch:
 
     @property
     def _observers(self) -> tuple[Observer, ...]:
-        return (*self.watchers.observers, self._count)
+        return (*self.watchers.observers, *self._traces, self._count)
 
     def _count(self, report: BatchReport) -> None:
         self.batches += 1

@@ -25,6 +25,8 @@ from penstock.graph.graph import Graph
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
+    from penstock.jobs.sql.files import SqlFile
+
 _MAKERS = ("flow", "topology", "build", "build_flow", "make_flow")
 """Functions of these names are called when a file has no flow of its own; others only when they are named."""
 _is_loading: ContextVar[bool] = ContextVar("is_loading", default=False)
@@ -40,6 +42,8 @@ class LoadedFlow:
     flow: Any
     options: Mapping[str, object] = field(default_factory=dict)
     """Options of a run that the file itself sets, as SET in SQL does; those of the command go before them."""
+    revise: Callable[[], Graph | None] | None = None
+    """Says what the flow has become while it runs, as standing queries of a new shape make it; None while it is what it was."""
 
     @property
     def folder(self) -> Path:
@@ -82,7 +86,23 @@ def _sql_file(path: Path, name: str) -> LoadedFlow:
     _put_first(path.parent)
     with _loading():
         found = read_sql_file(path)
-    return LoadedFlow(found.flow.graph, "", path, found.flow, found.options)
+    return LoadedFlow(found.flow.graph, "", path, found.flow, found.options, _Revising(found))
+
+
+@dataclass
+class _Revising:
+    """The file of a flow that goes on with what its topic has brought."""
+
+    file: SqlFile
+
+    def __call__(self) -> Graph | None:
+        """The graph with the new plans; None while there are none."""
+        with _loading():
+            found = self.file.revised()
+        if found is None:
+            return None
+        self.file = found
+        return found.flow.graph
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import IO, Any
 
 from penstock.errors import StepError
+from penstock.kernels.log_levels import JsonLines, fields_of
 from penstock.live.report import BatchReport
 
 LOG = logging.getLogger("penstock")
@@ -25,18 +26,6 @@ class HumanLines(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object per line: `time`, `level`, `event`, then the event's own fields."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The event as one line of JSON."""
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        made = {"time": time, "level": record.levelname.lower(), "event": record.getMessage(), **fields_of(record)}
-        if record.exc_info:
-            made["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(made, default=str)
-
-
 def configure(level: str = "warning", *, as_json: bool = False, stream: IO[str] | None = None) -> None:
     """Sends Penstock's log to standard error. Calling it again replaces what was set before."""
     handler = logging.StreamHandler(stream or sys.stderr)
@@ -50,12 +39,6 @@ def configure(level: str = "warning", *, as_json: bool = False, stream: IO[str] 
 def event(name: str, *, level: int = logging.INFO, **fields: Any) -> None:
     """Logs an event with its fields."""
     LOG.log(level, name, extra={"fields": fields})
-
-
-def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of an event; a record of another maker has none."""
-    fields: dict[str, Any] = getattr(record, "fields", {})
-    return fields
 
 
 def log_batches(flow: str) -> Any:
@@ -78,11 +61,15 @@ def batch_fields(report: BatchReport) -> dict[str, Any]:
     return {"batch": report.batch, "rows": report.rows_in, "seconds": round(report.total, 4), "phases": phases, **made}
 
 
+def failure_fields(error: BaseException) -> dict[str, Any]:
+    """What ended a flow as the fields of an event; a failed step with its record, position and traceback."""
+    step = error.failure.as_dict() if isinstance(error, StepError) else {}
+    return {**step, "error": type(error).__name__, "message": str(error)}
+
+
 def log_failure(error: BaseException, **fields: Any) -> None:
-    """Logs what ended a flow; a failed step with its record, position and traceback."""
-    if isinstance(error, StepError):
-        fields |= error.failure.as_dict()
-    event("failed", level=logging.ERROR, **{**fields, "error": type(error).__name__, "message": str(error)})
+    """Logs what ended a flow."""
+    event("failed", level=logging.ERROR, **{**fields, **failure_fields(error)})
 
 
 def _short(value: object) -> str:

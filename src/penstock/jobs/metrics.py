@@ -13,6 +13,14 @@ from penstock.live.report import BatchReport
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from prometheus_client import Gauge
+
+_UNITS = {
+    "numFilesOutstanding": "files",
+    "numBytesOutstanding": "bytes",
+    "maxOffsetsBehindLatest": "records",
+    "recordsBehindLatest": "records",
+}
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -24,6 +32,7 @@ class Metrics:
         self.flow = flow
         self.registry = client.CollectorRegistry()
         self._make(client)
+        self.shown: set[tuple[Gauge, tuple[str, ...]]] = set()
         self.up.labels(flow).set(1)
         self.batches.labels(flow)
         for source in sources:
@@ -53,6 +62,33 @@ class Metrics:
         )
         self.dead = client.Counter("penstock_dead_letters", "Records that a step put aside", ["flow", "step"], **own)
         self.runs = client.Counter("penstock_runs", "Runs of a pattern that ended", ["flow", "step", "how"], **own)
+        of_pattern = ["flow", "step", "pattern"]
+        self.active = client.Gauge(
+            "penstock_active_runs", "Runs of a pattern under way", [*of_pattern, "waits_for"], **own
+        )
+        self.held = client.Gauge("penstock_held_events", "Events that runs under way hold", of_pattern, **own)
+        self.run_bytes = client.Gauge("penstock_run_bytes", "Bytes of state with runs of a pattern", of_pattern, **own)
+        self.oldest = client.Gauge(
+            "penstock_oldest_run_timestamp", "When the oldest run under way began (Unix)", of_pattern, **own
+        )
+        self.measured = client.Gauge(
+            "penstock_component_metric",
+            "The last value of a metric of a spout or bolt",
+            ["flow", "component", "task", "metric"],
+            **own,
+        )
+        self.errors = client.Counter(
+            "penstock_reported_errors", "Errors that a spout or bolt reported", ["flow", "component"], **own
+        )
+        of_step = ["flow", "step"]
+        self.busy = client.Counter("penstock_busy_seconds", "Seconds that tasks of a step worked", of_step, **own)
+        self.native = client.Counter(
+            "penstock_native_seconds", "Seconds that tasks worked inside Spark, beside Python steps", ["flow"], **own
+        )
+        self.skew = client.Gauge("penstock_skew", "Records of the fullest task of a step over the mean", of_step, **own)
+        self.state_rows = client.Gauge("penstock_state_rows", "Entries that a step keeps", of_step, **own)
+        self.state_bytes = client.Gauge("penstock_state_bytes", "Bytes of state that a step keeps", of_step, **own)
+        self.timers = client.Gauge("penstock_timers", "Timers of a step that wait", of_step, **own)
         self.watermark = client.Gauge("penstock_watermark", "Event time reached (Unix)", ["flow", "step"], **own)
 
     def __call__(self, report: BatchReport) -> None:
@@ -70,6 +106,25 @@ class Metrics:
         for source, unit, value in lags(report):
             self.lag.labels(self.flow, source, unit).set(value)
         self._time(report)
+        self._load(report)
+        self._components(report)
+
+    def _load(self, report: BatchReport) -> None:
+        for step, load in report.load.items():
+            self.busy.labels(self.flow, step).inc(load["seconds"])
+            self.skew.labels(self.flow, step).set(load["skew"])
+        self.native.labels(self.flow).inc(report.native)
+        for step, size in report.state.items():
+            self.state_rows.labels(self.flow, step).set(size["rows"])
+            self.state_bytes.labels(self.flow, step).set(size["bytes"])
+        for step, many in report.timers.items():
+            self.timers.labels(self.flow, step).set(many)
+
+    def _components(self, report: BatchReport) -> None:
+        for component, task, name, value in measured(report):
+            self.measured.labels(self.flow, component, str(task), name).set(value)
+        for component, errors in report.errors.items():
+            self.errors.labels(self.flow, component).inc(sum(map(len, errors.values())))
 
     def _time(self, report: BatchReport) -> None:
         counted = (
@@ -85,26 +140,44 @@ class Metrics:
         for step, ends in report.runs.items():
             for how, many in ends.items():
                 self.runs.labels(self.flow, step, how).inc(many)
+        self._active(report)
         for step, time in report.watermarks.items():
             if NEVER < time < FOREVER:
                 self.watermark.labels(self.flow, step).set(time / 1_000_000)
 
+    def _active(self, report: BatchReport) -> None:
+        """Runs under way are what they are now: what is not there any more goes from the metrics too."""
+        before, self.shown = self.shown, set()
+        for step, patterns in report.active_runs.items():
+            for pattern, found in patterns.items():
+                of = (self.flow, step, pattern)
+                for label, many in found["waiting"].items():
+                    self._show(self.active, (*of, label), many)
+                self._show(self.held, of, found["events"])
+                self._show(self.run_bytes, of, found["bytes"])
+                if found["oldest"] is not None:
+                    self._show(self.oldest, of, found["oldest"] / 1_000_000)
+        for gauge, labels in before - self.shown:
+            gauge.remove(*labels)
+
+    def _show(self, gauge: Gauge, labels: tuple[str, ...], value: float) -> None:
+        gauge.labels(*labels).set(value)
+        self.shown.add((gauge, labels))
+
     def serve(self, port: int, host: str = "127.0.0.1") -> int:
         """Answers at `http://host:port/metrics`, and returns the port (a free one when 0 is asked for)."""
+        app = _client().make_asgi_app(self.registry)
         try:
-            self.server, self.thread = _client().start_http_server(port, host, self.registry)
-        except OSError as error:
-            raise SetupError(
-                f"metrics cannot be served at {host}:{port}: {error.strerror}; --metrics-port 0 takes a free port"
-            ) from None
-        return int(self.server.server_port)
+            from penstock.bridge.asgi.server import ThreadServer
+        except ModuleNotFoundError as error:
+            raise SetupError(f"metrics are served with {error.name}: pip install 'penstock[metrics]'") from None
+        self.server = ThreadServer(app, host, port, "--metrics-port")
+        return self.server.port
 
     def close(self) -> None:
         """Stops answering."""
         self.up.labels(self.flow).set(0)
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join(timeout=2)
+        self.server.close()
 
 
 def lags(report: BatchReport) -> Iterator[tuple[str, str, float]]:
@@ -113,10 +186,26 @@ def lags(report: BatchReport) -> Iterator[tuple[str, str, float]]:
     >>> list(lags(BatchReport(0, lag={"lines": "numFilesOutstanding=2, numBytesOutstanding=70"})))
     [('lines', 'files', 2.0), ('lines', 'bytes', 70.0)]
     """
-    units = {"numFilesOutstanding": "files", "numBytesOutstanding": "bytes", "maxOffsetsBehindLatest": "records"}
     for source, text in report.lag.items():
-        for name, value in re.findall(r"(\w+)=(\d+(?:\.\d+)?)", text):
-            yield source, units.get(name, name), float(value)
+        told: dict[str, str] = dict(re.findall(r"(\w+)=(\d+(?:\.\d+)?)", text))
+        if "recordsBehindLatest" in told:  # those of all partitions; the most of one says less
+            told.pop("maxOffsetsBehindLatest", None)
+        yield from ((source, _UNITS.get(name, name), float(value)) for name, value in told.items())
+
+
+def measured(report: BatchReport) -> Iterator[tuple[str, int, str, float]]:
+    """The numbers among the metrics of spouts and bolts, as (component, task, metric, value); of a dict one for each of its keys.
+
+    >>> list(measured(BatchReport(0, metrics={"split": {0: {"lines": 3, "sizes": {"long": 1}, "note": "x"}}})))
+    [('split', 0, 'lines', 3.0), ('split', 0, 'sizes.long', 1.0)]
+    """
+    for component, tasks in report.metrics.items():
+        for task, metrics in tasks.items():
+            for name, value in metrics.items():
+                parts = (
+                    {f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
+                )
+                yield from ((component, task, n, float(v)) for n, v in parts.items() if isinstance(v, int | float))
 
 
 def _client() -> ModuleType:

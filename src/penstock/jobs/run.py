@@ -60,6 +60,15 @@ class Run:
         if self._thread.is_alive():
             self._launch.ask_to_stop()
 
+    @property
+    def spark_log(self) -> str:
+        """Where Spark's own log is on this machine; empty where its settings say otherwise, or before Spark is there."""
+        return self._launch.spark_log
+
+    def set_spark_log(self, level: str) -> bool:
+        """Has Spark log from a level on (DEBUG, INFO, WARN, ERROR); False where it is not there yet."""
+        return self._launch.set_spark_log(level)
+
     def status(self) -> RunStatus:
         """How the run is right now."""
         launch = self._launch
@@ -83,7 +92,8 @@ def start(spec: RunSpec, flow: object, watchers: Watchers | None = None) -> Run:
     spec = (
         replace(spec, by_value=(*spec.by_value, flow.module)) if isinstance(flow, LoadedFlow) and flow.module else spec
     )
-    launch = Launch(graph, spec, watchers, folder=folder)
+    revise = flow.revise if isinstance(flow, LoadedFlow) else None
+    launch = Launch(graph, spec, watchers, folder=folder, revise=revise)
     launch.check()
     return Run(launch)
 

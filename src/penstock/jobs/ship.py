@@ -50,7 +50,7 @@ def user_modules(folders: Iterable[Path]) -> Parcel:
     """The loaded modules that live in one of the folders and are neither Penstock's nor installed."""
     roots = [folder.resolve() for folder in folders]
     names = {name.partition(".")[0] for name in sys.modules} - {"penstock", "__main__", "__mp_main__"}
-    paths = {name: path for name in names if (path := _path(sys.modules.get(name))) is not None}
+    paths = {name: path for name in names if (path := path_of(sys.modules.get(name))) is not None}
     return Parcel({n: p for n, p in paths.items() if _is_users(n, p, roots)})
 
 
@@ -79,7 +79,7 @@ def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = 
     return sent
 
 
-def _path(module: ModuleType | None) -> Path | None:
+def path_of(module: ModuleType | None) -> Path | None:
     """The folder of a package, the file of a module, None for what is built in."""
     file = getattr(module, "__file__", None)
     if file is not None:
@@ -92,10 +92,11 @@ def _path(module: ModuleType | None) -> Path | None:
 def _is_users(name: str, path: Path, roots: list[Path]) -> bool:
     path = path.resolve()
     inside = any(path.is_relative_to(root) for root in roots)
-    return inside and name not in sys.stdlib_module_names and not _is_installed(path)
+    return inside and name not in sys.stdlib_module_names and not is_installed(path)
 
 
-def _is_installed(path: Path) -> bool:
+def is_installed(path: Path) -> bool:
+    """Whether a file belongs to Python or to a package that was installed."""
     library = Path(sysconfig.get_path("stdlib")).resolve()
     return "site-packages" in path.parts or "dist-packages" in path.parts or path.is_relative_to(library)
 

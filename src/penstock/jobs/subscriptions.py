@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.errors import FlowError
-from penstock.kernels.rules.bounds import REAL, TEXT, WHOLE, Bound, Bounds
+from penstock.kernels.rules.bounds import ANY, NULL, REAL, TEXT, WHOLE, Bound, Bounds
 from penstock.kernels.rules.index import ConditionIndex
 from penstock.log import Record
 from penstock.log.consume.predicate import Comparison, ParsedPredicate, RecordFields, parsed
 
 _EXACT = 2**53
 """Whole numbers below it are exact as doubles; comparisons with others are left to the predicates."""
-_TYPES = {REAL: pa.float64(), TEXT: pa.string(), WHOLE: pa.bool_()}
+_TYPES = {REAL: pa.float64(), TEXT: pa.string(), WHOLE: pa.bool_(), ANY: pa.bool_()}
 
 
 class Subscriptions:
@@ -38,14 +38,20 @@ class Subscriptions:
         self.names = list(predicates)
         self.predicates: list[ParsedPredicate] = [parsed(text) for text in predicates.values()]
         self.columns: dict[tuple[str, str], int] = {}
-        self.index = ConditionIndex([self._bounds(each) for each in self.predicates], _unused)
+        self.index = ConditionIndex([self._alternatives(each) for each in self.predicates], _unused)
 
-    def _bounds(self, predicate: ParsedPredicate) -> Bounds:
-        found = [self._bound(each) for each in predicate.comparisons]
-        return Bounds(tuple(each for each in found if each is not None), ())
+    def _alternatives(self, predicate: ParsedPredicate) -> list[Bounds]:
+        """The bounds of each alternative of a predicate; one without any, where an alternative has none."""
+        made = [Bounds(tuple(self._bounds(each)), ()) for each in predicate.alternatives]
+        return made if made and all(each.bounds for each in made) else [Bounds((), ())]
+
+    def _bounds(self, comparisons: Iterable[Comparison]) -> Iterator[Bound]:
+        return (bound for each in comparisons if (bound := self._bound(each)) is not None)
 
     def _bound(self, comparison: Comparison) -> Bound | None:
         """A comparison as a bound of the column with the values of its kind; None where there is no such."""
+        if comparison.op == NULL:
+            return Bound(self.columns.setdefault((comparison.field, ANY), len(self.columns)), ANY, NULL, (0,))
         kinds = {_kind(value) for value in comparison.values}
         kind = kinds.pop() if len(kinds) == 1 else None
         if kind is None or (kind == WHOLE and comparison.op != "="):
@@ -89,6 +95,8 @@ def _constant(value: object, kind: str) -> int | float | str:
 
 
 def _column(fields: Sequence[RecordFields], name: str, kind: str) -> pa.Array:
+    if kind == ANY:
+        return pa.array([None if each.get(name) is None else True for each in fields], _TYPES[kind])
     values = [value if _fits(value, kind) else None for value in (each.get(name) for each in fields)]
     return pa.array([*map(_real, values)] if kind == REAL else values, _TYPES[kind])
 

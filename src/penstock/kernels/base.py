@@ -28,12 +28,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.errors import Failure
 from penstock.graph.nodes import Node
+from penstock.graph.state.active_runs import RunChanges
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.table import TimeTable
 from penstock.graph.state.timers import EVENT, STEP, Timers
@@ -43,6 +44,7 @@ from penstock.kernels.records.chunk import Chunk
 
 if TYPE_CHECKING:
     from penstock.kernels.errors.guard import Guard
+    from penstock.kernels.topology.routing import Router
 
 Out = Iterable[tuple[str, Chunk]]
 _HERE = str(Path(__file__).resolve().parents[1])
@@ -66,6 +68,10 @@ class Context:
     """State that lives for one batch."""
     batch: Callable[[], int] = lambda: 0
     """The id of the batch at hand; a batch that runs again has the same."""
+    forget: Callable[[str, frozenset[object]], None] = lambda step, keys: None
+    """Says which rules of a step are gone or begin anew: what later steps keep for them goes, before they see a record of the batch."""
+    routers: dict[str, Router] = field(default_factory=dict)
+    """What chooses tasks where only Python can, by the name of the route: the tasks before it ask it too."""
     reuses: bool = False
     """Whether what a step has opened, such as an HTTP client, serves the next task of this process too."""
 
@@ -80,6 +86,8 @@ class Kernel:
     """Whether it takes records as Arrow batches."""
     leaving = False
     """Whether all that comes out is wanted as Arrow batches next; the host says so."""
+    unread: frozenset[str] = frozenset()
+    """The outputs that nobody reads, so that what they carry need not be made; the host says so."""
     handles_errors = False
     """Whether the kernel puts records that it fails on aside itself, by its guard; `take` is not called again for them."""
     guard: Guard | None = None
@@ -95,6 +103,8 @@ class Kernel:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.counters = StepCounts()
+        self.run_changes: dict[str, RunChanges] = {}
+        """What a step that looks for patterns has changed of the runs under way since the batch began, by pattern."""
 
     def open(self, context: Context) -> None:
         """Called once, before anything else."""
@@ -129,6 +139,10 @@ class Kernel:
     def wake(self, clock: str) -> int:
         """The earliest time by a clock at which the step has work although no record arrives; FOREVER when there is none."""
         return FOREVER if self.timers is None else self.timers.next(clock)
+
+    def changes_of(self, pattern: str) -> RunChanges:
+        """What has changed of the runs of a pattern, to be counted on."""
+        return self.run_changes.setdefault(pattern, RunChanges())
 
     def report(self, counts: PassCounts) -> None:
         """Adds what the host must know of the batch beside counts, after a barrier."""

@@ -9,9 +9,10 @@ from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import changes as c
-from penstock.graph.nodes.batch import KeyedBatch
-from penstock.graph.nodes.match_patterns import MatchPatterns
-from penstock.graph.nodes.rules import ApplyRules, KeyedRules, RuleTable
+from penstock.graph.nodes.batch import CombineBatch, KeyedBatch
+from penstock.graph.nodes.patterns.match_patterns import MatchPatterns
+from penstock.graph.nodes.patterns.rules import ApplyRules, KeyedRules, RuleTable
+from penstock.graph.nodes.relational.trigger import Trigger
 from penstock.graph.schema import Schema
 from penstock.kernels import stateless
 from penstock.kernels.base import Kernel
@@ -22,11 +23,11 @@ from penstock.kernels.changes.answers import AnswersKernel
 from penstock.kernels.changes.column_upserts import upserts_kernel
 from penstock.kernels.changes.early import early_kernel
 from penstock.kernels.changes.fold import FoldChangesKernel
+from penstock.kernels.changes.joins.lookup import LookupKernel
+from penstock.kernels.changes.joins.single_join import table_join_kernel
 from penstock.kernels.changes.linear import SignedKernel
-from penstock.kernels.changes.lookup import LookupKernel
 from penstock.kernels.changes.sets import SetKernel
 from penstock.kernels.changes.settle import SettleKernel
-from penstock.kernels.changes.single_join import table_join_kernel
 from penstock.kernels.changes.top import TopChangesKernel
 from penstock.kernels.changes.window_totals import window_changes_kernel
 from penstock.kernels.joins.asof import AsOfJoinKernel
@@ -38,7 +39,8 @@ from penstock.kernels.keyed.combine import combine_kernel
 from penstock.kernels.keyed.group import GroupKernel
 from penstock.kernels.keyed.process import ProcessKernel
 from penstock.kernels.keyed.reduce import FoldKernel, ReduceKernel
-from penstock.kernels.ordering import over, ranking, sort
+from penstock.kernels.keyed.trigger import TriggerKernel
+from penstock.kernels.ordering import over, ranking, recent, sort
 from penstock.kernels.patterns.kernel import MatchKernel
 from penstock.kernels.patterns.many import MatchPatternsKernel
 from penstock.kernels.patterns.operators.kernel import OperatorKernel
@@ -48,9 +50,10 @@ from penstock.kernels.rules.kernel import ApplyRulesKernel
 from penstock.kernels.rules.keyed import KeyedRulesKernel
 from penstock.kernels.scalar_functions import FunctionsKernel
 from penstock.kernels.time import EventTimeKernel
-from penstock.kernels.topology.batches import KeyedBatchKernel
+from penstock.kernels.topology.batches import CombineBatchKernel, KeyedBatchKernel
 from penstock.kernels.topology.bolts import BoltKernel, RouteKernel
 from penstock.kernels.windows.assign import AssignWindowsKernel
+from penstock.kernels.windows.batch_time import BatchTimeKernel
 from penstock.kernels.windows.build import window_kernel
 from penstock.kernels.windows.group import window_group_kernel
 
@@ -70,6 +73,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.Where: stateless.WhereKernel,
     n.Explode: stateless.ExplodeKernel,
     n.AssignWindows: AssignWindowsKernel,
+    n.BatchTime: BatchTimeKernel,
     n.FunctionColumns: FunctionsKernel,
     n.Branch: stateless.BranchKernel,
     n.AggregateBy: aggregate_kernel,
@@ -91,6 +95,7 @@ _OF_INPUT: dict[type, Callable[[Any, Schema], Kernel]] = {
     n.MatchRows: MatchRowsKernel,
     n.Top: ranking.TopKernel,
     n.Over: over.OverKernel,
+    n.Recent: recent.RecentKernel,
     n.OverTable: over.OverTableKernel,
     n.OperatorMatch: OperatorKernel,
     n.Match: MatchKernel,
@@ -111,6 +116,7 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.Bolt: BoltKernel,
     n.Route: RouteKernel,
     KeyedBatch: KeyedBatchKernel,
+    CombineBatch: CombineBatchKernel,
     n.Window: window_kernel,
     n.AsOfJoin: AsOfJoinKernel,
     n.IntervalJoin: IntervalJoinKernel,
@@ -119,6 +125,7 @@ _OF_GRAPH: dict[type, Callable[[Any, Graph], Kernel]] = {
     n.LookupJoin: LookupKernel,
     n.SetOperation: SetKernel,
     c.Answers: AnswersKernel,
+    Trigger: TriggerKernel,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from time import perf_counter
 
 from penstock.graph.nodes import LATE, LATE_RIGHT, Node, Port
 from penstock.graph.nodes.policy import FAIL
@@ -67,11 +68,13 @@ class Pipeline:
     def _take(self, kernel: Kernel, chunk: Chunk, input_index: int) -> Iterator[tuple[Port, Chunk]]:
         kernel.counters.taken += len(chunk)
         guard = None if kernel.handles_errors else self.guards.get(kernel.node.name)
+        began = perf_counter()
         given = kernel.take(chunk, input_index) if guard is None else guard.take(kernel, chunk, input_index)
+        kernel.counters.seconds += perf_counter() - began
         yield from self._on(kernel, given)
 
     def _on(self, kernel: Kernel, given: Iterable[tuple[str, Chunk]]) -> Iterator[tuple[Port, Chunk]]:
-        for name, chunk in given:
+        for name, chunk in _timed(kernel.counters, given):
             if not len(chunk):
                 continue
             port = Port(kernel.node.name, name)
@@ -121,6 +124,18 @@ class Pipeline:
         """Ends early: every kernel lets go of what it holds."""
         for kernel in self.kernels:
             kernel.abandon()
+
+
+def _timed(counters: StepCounts, given: Iterable[tuple[str, Chunk]]) -> Iterator[tuple[str, Chunk]]:
+    """What a kernel emits; the time that it takes is its own, what others do with it is not."""
+    chunks = iter(given)
+    while True:
+        began = perf_counter()
+        made = next(chunks, None)
+        counters.seconds += perf_counter() - began
+        if made is None:
+            return
+        yield made
 
 
 def _guarded(node: Node) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
 from penstock.connectors.local import LocalSource, read_locally
+from penstock.graph.endpoints.parsing import keeps_malformed
 from penstock.graph.graph import Graph
-from penstock.graph.nodes import Endpoint, Source
+from penstock.graph.nodes import DeadLetters, Endpoint, Source
 from penstock.local.net_table import NetTable
 from penstock.local.program import CHUNK
 from penstock.local.run import LocalRun
 
+log = logging.getLogger("penstock")
 Watch = Callable[[int], None]
 """Called with the number of records so far, now and then; it may raise to end the run."""
 
@@ -23,7 +26,7 @@ def read_source(source: Source) -> Iterable[object]:
     Raises:
         Impossible: it has no end, or needs Spark.
     """
-    return read_locally(LocalSource(source.name, source.endpoint, source.output().schema))
+    return read_locally(LocalSource(source.name, source.endpoint, source.output().schema, keeps_malformed(source)))
 
 
 def read_table(endpoint: Endpoint) -> Iterable[object]:
@@ -63,7 +66,15 @@ def run_bounded(graph: Graph, watch: Watch | None = None) -> dict[str, list[Any]
         run.close()
     finally:
         run.abandon()
+    _tell(graph, run.dead_letters)
     return {sink.name: _net(graph, sink.name, run.committed.results.get(sink.name, [])) for sink in graph.sinks}
+
+
+def _tell(graph: Graph, dead_letters: list[Any]) -> None:
+    """Says of dead letters that go to no sink: here nobody keeps them."""
+    if dead_letters and not any(isinstance(node, DeadLetters) for node in graph.nodes):
+        first = dead_letters[0]
+        log.warning("%d records were left out; the first, of step %r: %s", len(dead_letters), first.step, first.cause)
 
 
 def _net(graph: Graph, sink: str, rows: list[Any]) -> list[Any]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import TypeAlias
 
 from penstock.compiler.capture import check_capture
+from penstock.compiler.forgetting import owned_stores
 from penstock.compiler.times import Timeline
 from penstock.errors import Failure, Impossible, StepError, UnknownName, nearest
 from penstock.graph.endpoints.parsing import keeps_malformed
@@ -45,8 +48,8 @@ from penstock.kernels.records.records import BadRecord
 from penstock.kernels.time import EventTimeKernel
 from penstock.kernels.topology.bolts import unsaved
 from penstock.kernels.topology.pending import AckLedger, merged
-from penstock.kernels.topology.spout import completed
-from penstock.kernels.topology.task import TaskChunk
+from penstock.kernels.topology.spout_records import SpoutRecord, completed
+from penstock.kernels.topology.task_chunks import TaskChunk
 from penstock.kernels.watermarks import Timekeeper
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct
@@ -94,7 +97,7 @@ class LocalRun:
         self.clock = clock or Clock()
         self.committed = committed or CommittedState()
         self.program = program(graph)
-        self.timeline = Timeline(self.program.graph)
+        self.timeline, self.owned = Timeline(self.program.graph), owned_stores(self.program.graph)
         self.keeper = Timekeeper(self.timeline.inputs)
         self.batches = 0
         self.renewed: frozenset[int] = frozenset()
@@ -119,6 +122,7 @@ class LocalRun:
         self.offsets = dict(kept.offsets)
         self.results: dict[str, list[Row]] = {s.name: [] for s in self.graph.sinks}
         self.malformed: list[DeadLetter] = []
+        self.dead_letters: list[Row] = []
         self.looped: dict[str, list[Record]] = {}
         self.pipeline = self._opened()
         self._begin()
@@ -135,7 +139,16 @@ class LocalRun:
 
     def _context(self) -> Context:
         kept = (self._state, self._table, self._timers)
-        return Context(0, 1, self.clock, *kept, scratch=MemoryState, batch=lambda: self.batches)
+        return Context(0, 1, self.clock, *kept, scratch=MemoryState, batch=lambda: self.batches, forget=self._forget)
+
+    def _forget(self, rules: str, gone: frozenset[object]) -> None:
+        """Rules are gone: what is kept for them goes too."""
+        for store, owned in self.owned.items():
+            if owned.rules == rules:
+                state = self._state(store)
+                for key in [key for key, _ in state.items() if key[owned.part] in gone]:
+                    state.delete(key)
+                    self._timers(store).clear(key)
 
     def _kernel(self, node: Node) -> Kernel:
         graph = self.program.graph
@@ -223,14 +236,22 @@ class LocalRun:
         """The records as chunks: one of all, where nothing is the matter with any."""
         schema = node.output().schema
         if node.endpoint.capabilities.emits_tuples:
-            for at, record in enumerate(records):
-                full = completed(node, record, before + at)
-                yield TaskChunk(schema, full.emitter, Chunk.of(schema, [full]).columns())
+            emitted = self._tuples(node, records, before)
+            for emitter, some in groupby(emitted, attrgetter("emitter")):
+                yield TaskChunk(schema, emitter, Chunk.of(schema, list(some)).columns())
         elif (whole := _whole(node, records)) is not None:
             yield whole
         else:
             for at, record in enumerate(records):
                 yield from self._readable(node, record, before + at + 1)
+
+    def _tuples(self, node: Source, records: Sequence[Record], before: int) -> Iterator[SpoutRecord]:
+        """The tuples of a spout that fit their streams."""
+        for at, record in enumerate(records):
+            if isinstance(record, MalformedRecord):
+                self._set_aside(node, record)
+            else:
+                yield completed(node, record, before + at)
 
     def _readable(self, node: Source, record: Record, number: int) -> Iterator[Chunk]:
         """A record that fits the schema; another stops the flow, or becomes a dead letter, as the source says."""
@@ -335,6 +356,7 @@ class LocalRun:
     def _deliver_dead_letters(self) -> None:
         dead_letters, self.malformed = [*self.malformed, *self.pipeline.dead_letters()], []
         rows = dead_letter_rows(dead_letters, self.graph.name, "local", self.batches, self.now)
+        self.dead_letters += rows
         for node in self.graph.sinks:
             if isinstance(self.graph.node(node.inputs[0].step), DeadLetters):
                 self.results[node.name] += rows

@@ -1,4 +1,4 @@
-"""Reliable spouts in a local run: they emit, a batch ends, and they are told what became of their messages."""
+"""Reliable spouts in a local run: they emit, a batch ends, and they hear what became of their messages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from penstock.errors import Impossible, StepError
+from penstock.graph.endpoints.parsing import keeps_malformed
 from penstock.graph.nodes import Source
 from penstock.kernels.base import RecordFailed
+from penstock.kernels.records.reading import MalformedRecord
 from penstock.kernels.topology.pending import Outcome, Settlement
-from penstock.kernels.topology.spout import SpoutRecord, SpoutTasks
+from penstock.kernels.topology.spout import SpoutTasks
+from penstock.kernels.topology.spout_records import SpoutRecord
 from penstock.local.run import LocalRun
 
 ROUNDS = 10_000
@@ -24,7 +27,7 @@ class SpoutHost:
         self.node, self.ends = node, ends
         self.outcomes: list[Outcome] = []
         try:
-            self.tasks = SpoutTasks(node)
+            self.tasks = SpoutTasks(node, keeps_malformed=keeps_malformed(node))
         except RecordFailed as failed:
             raise StepError(failed.failure("the spout itself")) from failed.error
 
@@ -37,12 +40,13 @@ class SpoutHost:
             while piece := list(islice(records, PIECE)):
                 self.tasks.taken_messages(run.batches)
                 run.push(self.node.name, *piece)
+                self.tasks.ack_set_aside()
                 some = True
         except RecordFailed as failed:
             raise StepError(failed.failure("the spout itself")) from failed.error
         return some
 
-    def _pulled(self) -> Iterator[SpoutRecord]:
+    def _pulled(self) -> Iterator[SpoutRecord | MalformedRecord]:
         """What the tasks have just now: each is asked until all say that there is nothing."""
         silent = 0
         while silent <= len(self.tasks.waiting) and (records := self.tasks.pull()) is not None:

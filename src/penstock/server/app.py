@@ -6,78 +6,144 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from pydantic import BaseModel, ConfigDict
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request, Response
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import PlainTextResponse
 
-from penstock.errors import PenstockError
-from penstock.jobs.manager.access import Identity, Role
-from penstock.jobs.manager.job import Job
-from penstock.jobs.manager.logs import tail
-from penstock.jobs.manager.manager import JobState, Manager
+from penstock.bridge.asgi.bodies import TimelyBody
+from penstock.bridge.limits import Limits
+from penstock.errors import PenstockError, UnknownName
+from penstock.graph.state.key_groups import SLOTS
+from penstock.jobs.manager.access.tokens import Identity, Role, Token
+from penstock.jobs.manager.alerts.center import AlertCenter
+from penstock.jobs.manager.alerts.notify import MailServer, Notifier
+from penstock.jobs.manager.insight.clusters import ClusterLooks
+from penstock.jobs.manager.insight.logs import tail
+from penstock.jobs.manager.job import TRIAL, Job
+from penstock.jobs.manager.manager import JobState, Manager, Upgrade
+from penstock.jobs.manager.pools import DEFAULT, Pool
 from penstock.jobs.manager.savepoints import take_savepoint
+from penstock.jobs.manager.store.answers import Answers
+from penstock.jobs.manager.store.records import AuditEntry, Event
+from penstock.server.assets import ConsoleAssets, assets
+from penstock.server.bodies import LARGEST, TEN_YEARS, Body, Digest, Name, Options, Owner, described
+from penstock.server.contract import describe, operation_id
+from penstock.server.depends import Jobs, OwnJob
 from penstock.server.guard import Administrator, Gate, Known, Submitter, Viewer
+from penstock.server.oidc import routes as oidc_routes
+from penstock.server.packages import check_packages
+from penstock.server.pages import Paging
 from penstock.server.problems import handle_problems, problem
-from penstock.server.views import JobView, etag_of, view_of
+from penstock.server.replays import Replays
+from penstock.server.routes import (
+    alerts,
+    figures,
+    insight,
+    live,
+    metrics,
+    planning,
+    records,
+    signing_in,
+    stored,
+    topics,
+)
+from penstock.server.served_log import ServedLog
+from penstock.server.tags import AnswerTags, check_unchanged, current_tag
+from penstock.server.views import JobView, Views, etag_of, view_of
 from penstock.version import __version__
 
 PREFIX = "/api/v1"
-PUBLIC = frozenset({f"{PREFIX}/health", f"{PREFIX}/openapi.json"})
-"""What is answered without a token."""
+PUBLIC = frozenset(
+    {
+        ("GET", "/health"),
+        ("GET", "/openapi.json"),
+        ("POST", "/session"),
+        ("GET", "/oidc"),
+        ("GET", "/oidc/start"),
+        ("GET", "/oidc/callback"),
+    }
+)
+"""What the API answers without a token; beside it the console's own files are for all."""
+LIMITS = Limits(connections=512, idle_seconds=30.0)
+"""What a client may cost."""
 MOST = 1_000
 """How many entries one answer has at most."""
 
-router = APIRouter(prefix=PREFIX)
+Packages = Annotated[
+    dict[str, str],
+    Field(
+        max_length=100,
+        description="packages that the flow imports, each with the extra of Penstock that installs it, or nothing",
+    ),
+]
+
+router = APIRouter()
 
 
-class JobBody(BaseModel):
+class JobBody(Body):
     """A job to be run: a bundle that was sent before, the flow in it, and the options of its run."""
 
-    model_config = ConfigDict(extra="forbid")
-    name: str
-    bundle: str
-    target: str
-    options: dict[str, Any] = {}
+    name: Name
+    bundle: Digest
+    target: Annotated[str, Field(min_length=1, max_length=1_000)]
+    options: Options = {}
+    pool: Name = DEFAULT
+    cores: Annotated[int, Field(ge=0, le=100_000)] = 0
+    memory: Annotated[int, Field(ge=0, le=1 << 30)] = 0
+    priority: Annotated[int, Field(ge=-1_000, le=1_000)] = 0
+    packages: Packages = {}
 
 
-class RescaleBody(BaseModel):
+Limit = Annotated[int, Field(ge=1, le=LARGEST)]
+
+
+class PoolBody(Body):
+    """The limits of a pool and of each owner in it: cores, and memory in MiB; null is no limit."""
+
+    cores: Limit | None = None
+    memory: Limit | None = None
+    owner_cores: Limit | None = None
+    owner_memory: Limit | None = None
+
+
+class RescaleBody(Body):
     """Another number of tasks."""
 
-    model_config = ConfigDict(extra="forbid")
-    tasks: int
+    tasks: Annotated[int, Field(ge=1, le=SLOTS)]
 
 
-class SavepointBody(BaseModel):
+class UpgradeBody(Body):
+    """Another version of a job: a bundle that was sent before; the flow in it and the options of its run, where they change."""
+
+    bundle: Digest
+    target: Annotated[str, Field(max_length=1_000)] = ""
+    options: Options = {}
+    trial: Annotated[float, Field(ge=1.0, le=86_400.0)] = TRIAL
+    packages: Packages = {}
+
+
+class SavepointBody(Body):
     """The name of a savepoint; empty makes one of the version and the time."""
 
-    model_config = ConfigDict(extra="forbid")
-    name: str = ""
+    name: Annotated[str, described(r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62})?$")] = ""
 
 
-class TokenBody(BaseModel):
+class TokenBody(Body):
     """A token for somebody."""
 
-    model_config = ConfigDict(extra="forbid")
-    owner: str
+    owner: Owner
     role: Role
-    seconds: float | None = None
-
-
-def _manager(request: Request) -> Manager:
-    found: Manager = request.app.state.manager
-    return found
-
-
-Jobs = Annotated[Manager, Depends(_manager)]
-IfMatch = Annotated[str | None, Header()]
+    seconds: Annotated[float, Field(gt=0.0, le=TEN_YEARS)] | None = None
 
 
 @router.get("/health", summary="Whether the server answers")
-def health() -> dict[str, str]:
-    """Needs no token."""
-    return {"status": "ok", "version": __version__}
+async def health(manager: Jobs) -> dict[str, str]:
+    """Needs no token. Of two managers of one database the one that leads sees to the jobs, and both answer everything."""
+    return {"status": "ok", "version": __version__, "role": "leader" if manager.leads else "standby"}
 
 
 @router.get("/me", summary="Who asks")
@@ -106,20 +172,23 @@ def _keep_bundle(manager: Manager, asker: Identity, content: bytes) -> dict[str,
     return {"bundle": digest}
 
 
-@router.get("/jobs", summary="List jobs")
+@router.get("/jobs", summary="List jobs", response_model=dict[str, list[JobView]])
 def list_jobs(
+    request: Request,
     manager: Jobs,
     asker: Viewer,
     phase: str = "",
     owner: str = "",
     after: Annotated[str, Query(description="names later than this one, for the next page")] = "",
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
-) -> dict[str, list[JobView]]:
-    """Jobs by name."""
+) -> Response:
+    """Jobs by name, without their options."""
     found = [
-        s for s in manager.states() if s.job.name > after and phase in ("", s.phase) and owner in ("", s.job.owner)
+        s for s in manager.last_states() if s.job.name > after and phase in ("", s.phase) and owner in ("", s.job.owner)
     ]
-    return {"jobs": [view_of(state, asker) for state in found[:limit]]}
+    views: Views = request.app.state.views
+    made = ",".join(views.texts(manager, found[:limit]))
+    return Response(f'{{"jobs":[{made}]}}', media_type="application/json")
 
 
 @router.post("/jobs", status_code=201, summary="Submit a job")
@@ -130,34 +199,34 @@ def submit(
     idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
 ) -> JobView:
     """Takes a job in and starts it. The same request with the same Idempotency-Key is answered with the job that it made."""
-    job = Job(body.name, asker.owner, body.bundle, body.target, body.options, created=time.time())
+    check_packages(body.packages)
+    needs = {"pool": body.pool, "cores": body.cores, "memory": body.memory, "priority": body.priority}
+    job = Job(body.name, asker.owner, body.bundle, body.target, body.options, created=time.time(), **needs)  # type: ignore[arg-type]  # checked by Job
     known = manager.records.submitted(asker.owner, idempotency_key, job) if idempotency_key else None
     state = manager.state(known) if known else manager.submit(job, asker.owner, idempotency_key or "")
-    return view_of(state, asker)
+    return view_of(manager, state, asker)
 
 
 @router.get("/jobs/{name}", summary="Show a job")
 def show_job(manager: Jobs, asker: Viewer, name: str, response: Response) -> JobView:
     """One job, with its ETag."""
-    state = manager.state(name)
+    state = manager.last_state(name)
     response.headers["ETag"] = f'"{etag_of(state)}"'
-    return view_of(state, asker)
+    return view_of(manager, state, asker)
 
 
 @router.delete("/jobs/{name}", status_code=204, summary="Forget a job that has stopped")
-def remove_job(manager: Jobs, asker: Known, name: str, if_match: IfMatch = None) -> None:
+def remove_job(manager: Jobs, asker: Known, own: OwnJob, name: str) -> None:
     """Deletes what it kept, its checkpoint included."""
-    _changed(manager, asker, name, if_match)
     manager.remove(name, asker.owner)
 
 
 def _action(name: str, summary: str, act: Callable[[Manager, str, str], JobState]) -> None:
-    def post(manager: Jobs, asker: Known, name: str, if_match: IfMatch = None) -> JobView:
-        _changed(manager, asker, name, if_match)
-        return view_of(act(manager, name, asker.owner), asker)
+    def post(manager: Jobs, asker: Known, own: OwnJob, name: str) -> JobView:
+        return view_of(manager, act(manager, name, asker.owner), asker)
 
     router.add_api_route(
-        f"/jobs/{{name}}/{name}", post, methods=["POST"], status_code=202, summary=summary, operation_id=f"{name}_job"
+        f"/jobs/{{name}}/{name}", post, methods=["POST"], status_code=202, summary=summary, name=f"{name}_job"
     )
 
 
@@ -169,22 +238,30 @@ _action("restart", "Start another driver", lambda m, name, by: m.restart(name, b
 
 
 @router.post("/jobs/{name}/rescale", status_code=202, summary="Change the number of tasks")
-def rescale(manager: Jobs, asker: Known, name: str, body: RescaleBody, if_match: IfMatch = None) -> JobView:
+def rescale(manager: Jobs, asker: Known, own: OwnJob, name: str, body: RescaleBody) -> JobView:
     """Starts another driver, whose keyed steps have so many tasks; state moves along."""
-    _changed(manager, asker, name, if_match)
-    return view_of(manager.rescale(name, body.tasks, asker.owner), asker)
+    return view_of(manager, manager.rescale(name, body.tasks, asker.owner), asker)
+
+
+@router.post("/jobs/{name}/upgrade", status_code=202, summary="Run another version")
+def upgrade(manager: Jobs, asker: Submitter, own: OwnJob, name: str, body: UpgradeBody) -> JobView:
+    """Starts the new version from a savepoint of the one that runs, which goes on if the new one does not come up within `trial` seconds."""
+    check_packages(body.packages)
+    wanted = Upgrade(body.bundle, body.target, body.options, body.trial)
+    return view_of(manager, manager.upgrade(name, wanted, asker.owner), asker)
 
 
 @router.post("/jobs/{name}/savepoints", status_code=201, summary="Take a savepoint")
-def savepoint(manager: Jobs, asker: Known, name: str, body: SavepointBody) -> dict[str, Any]:
+def savepoint(manager: Jobs, asker: Known, own: OwnJob, name: str, body: SavepointBody) -> dict[str, Any]:
     """Copies the state and the offsets of a job, while it runs or after."""
-    _changed(manager, asker, name, None)
-    made = take_savepoint(manager.directory(name), body.name)
+    directory = manager.directory(name)
+    with directory.acting():
+        made = take_savepoint(directory, body.name)
     manager.records.note(asker.owner, "savepoint", name, str(made["savepoint"]))
     return made
 
 
-@router.get("/jobs/{name}/log", summary="The end of a job's log", response_class=Response)
+@router.get("/jobs/{name}/log", summary="The end of a job's log", response_class=PlainTextResponse)
 def read_log(
     manager: Jobs,
     asker: Viewer,
@@ -200,17 +277,53 @@ def read_log(
 
 @router.get("/jobs/{name}/events", summary="What happened to a job")
 def list_events(
-    manager: Jobs, asker: Viewer, name: str, limit: Annotated[int, Query(ge=1, le=MOST)] = 100
-) -> dict[str, list[dict[str, Any]]]:
-    """The newest first."""
+    manager: Jobs,
+    asker: Viewer,
+    name: str,
+    before: Annotated[float | None, Query(description="the time of the last one of the page before")] = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
+) -> dict[str, list[Event]]:
+    """The newest first, of the newest thousand."""
     manager.state(name)
-    return {"events": [vars(event) for event in manager.records.events(name, limit)]}
+    found = manager.records.events(name, limit if before is None else MOST)
+    return {"events": [event for event in found if before is None or event.time < before][:limit]}
+
+
+@router.get("/pools", summary="List pools")
+def list_pools(manager: Jobs, asker: Viewer, page: Paging) -> dict[str, list[Pool]]:
+    """The limits of each, by name; `default` is listed when it has any."""
+    found = sorted(manager.records.pools().values(), key=lambda pool: pool.name)
+    return {"pools": page.of(found, lambda pool: pool.name)}
+
+
+@router.get("/pools/{name}", summary="Show a pool")
+def show_pool(manager: Jobs, asker: Viewer, name: str, request: Request, response: Response) -> Pool:
+    """Its limits, with its ETag."""
+    found = manager.records.pools().get(name)
+    if found is None:
+        raise UnknownName(f"there is no pool {name!r} with limits")
+    response.headers["ETag"] = f'"{current_tag(request, "pools", name)}"'
+    return found
+
+
+@router.put("/pools/{name}", summary="Set the limits of a pool")
+def put_pool(manager: Jobs, asker: Administrator, name: str, body: PoolBody) -> Pool:
+    """Jobs that run go on, also where they are more than the new limits allow."""
+    pool = Pool(name, body.cores, body.memory, body.owner_cores, body.owner_memory)
+    manager.records.put_pool(pool, asker.owner)
+    return pool
+
+
+@router.delete("/pools/{name}", status_code=204, summary="Forget a pool")
+def remove_pool(manager: Jobs, asker: Administrator, name: str) -> None:
+    """One that has no jobs."""
+    manager.records.remove_pool(name, asker.owner)
 
 
 @router.get("/tokens", summary="List tokens")
-def list_tokens(manager: Jobs, asker: Administrator) -> dict[str, list[dict[str, Any]]]:
-    """Whose they are, not what they are."""
-    return {"tokens": [vars(token) for token in manager.tokens.all()]}
+def list_tokens(manager: Jobs, asker: Administrator, page: Paging) -> dict[str, list[Token]]:
+    """Whose they are, not what they are; the newest first."""
+    return {"tokens": page.of(manager.tokens.all(), lambda token: token.id)}
 
 
 @router.post("/tokens", status_code=201, summary="Make a token")
@@ -234,33 +347,40 @@ def audit(
     asker: Administrator,
     before: float | None = None,
     limit: Annotated[int, Query(ge=1, le=MOST)] = 100,
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[AuditEntry]]:
     """The newest first."""
-    return {"entries": [vars(entry) for entry in manager.records.audit(limit, before)]}
+    return {"entries": manager.records.audit(limit, before)}
 
 
-def _changed(manager: Manager, asker: Identity, name: str, if_match: str | None) -> None:
-    """Refuses a change by somebody who may not, or of a job that has changed since it was looked at."""
-    state = manager.state(name)
-    if not asker.may_change(state.job.owner):
-        raise HTTPException(
-            403, f"job {name!r} belongs to {state.job.owner}, and the role {asker.role} may not change it"
-        )
-    if if_match is not None and if_match.strip('"') not in (etag_of(state), "*"):
-        raise HTTPException(412, f"job {name!r} has changed since; look at it again")
-
-
-def make_app(manager: Manager, hosts: tuple[str, ...] = ()) -> FastAPI:
-    """The application of a manager that this process has opened. `hosts` are the names it answers for beside those of loopback."""
+def make_app(
+    manager: Manager,
+    hosts: tuple[str, ...] = (),
+    mail: MailServer | None = None,
+    log: Path | None = None,
+    oidc: oidc_routes.OidcSignIn | None = None,
+) -> FastAPI:
+    """The application of a manager that this process has opened. `hosts` are the names it answers for beside those of loopback; `log` is the
+    directory of the log that it serves.
+    """
+    center = AlertCenter(manager, Notifier(mail or MailServer()))
 
     @asynccontextmanager
     async def watching(app: FastAPI) -> AsyncIterator[None]:
         stopping = threading.Event()
-        thread = threading.Thread(target=manager.watch, args=(stopping,), name="penstock-jobs", daemon=True)
-        thread.start()
+        threads = [
+            threading.Thread(target=target, args=(stopping,), name=name, daemon=True)
+            for target, name in ((manager.watch, "penstock-jobs"), (center.run, "penstock-alerts-look"))
+        ]
+        for thread in threads:
+            thread.start()
+        assets()  # compressed before the first page is asked for
+        app.state.log = None if log is None else ServedLog(log, manager.records)
         yield
+        if app.state.log is not None:
+            await app.state.log.close()
         stopping.set()
-        thread.join(10.0)
+        for thread in threads:
+            thread.join(10.0)
 
     app = FastAPI(
         title="Penstock jobs",
@@ -269,13 +389,36 @@ def make_app(manager: Manager, hosts: tuple[str, ...] = ()) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=f"{PREFIX}/openapi.json",
+        generate_unique_id_function=operation_id,
+        dependencies=[Depends(check_unchanged)],
     )
-    app.state.manager = manager
-    app.include_router(router)
-    app.add_middleware(Gate, tokens=manager.tokens, hosts=hosts, public=PUBLIC)
+    app.state.manager, app.state.streams, app.state.is_ending = manager, live.Streams(), False
+    app.state.views, app.state.clusters = Views(), ClusterLooks()
+    app.state.alerts, app.state.log, app.state.oidc = center, None, oidc
+    modules = (signing_in, oidc_routes, figures, live, insight, alerts, metrics, stored, topics, records, planning)
+    for each in (router, *(module.router for module in modules)):
+        app.include_router(each, prefix=PREFIX)
+    app.mount("/", ConsoleAssets())
+    app.add_middleware(AnswerTags)
+    app.add_middleware(Replays, answers=Answers(manager.database), keeps_own=_keeps_own)
+    app.add_middleware(Gate, tokens=manager.tokens, sessions=manager.sessions, hosts=hosts, is_public=_is_public)
+    app.add_middleware(TimelyBody, limits=LIMITS)
+    describe(app, PREFIX, PUBLIC)
     handle_problems(app)
     app.add_exception_handler(Exception, _unexpected)
     return app
+
+
+def _is_public(method: str, path: str) -> bool:
+    if not path.startswith("/api"):
+        return True
+    return (method, path.removeprefix(PREFIX)) in PUBLIC
+
+
+def _keeps_own(method: str, path: str) -> bool:
+    """What is kept with a job or with records, or changes nothing when it is sent again."""
+    short = path.removeprefix(PREFIX)
+    return (method, short) in (("POST", "/jobs"), ("POST", "/bundles")) or short.startswith("/topics/")
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

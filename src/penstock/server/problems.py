@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -10,15 +11,25 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from penstock.errors import NameTaken, PenstockError, UnknownName
+from penstock.errors import NameTaken, PenstockError, SetupError, UnknownName
 
 MEDIA_TYPE = "application/problem+json"
+
+
+class ProblemResponse(JSONResponse):
+    """Spells what is no ASCII by its number: a name may have half a character, which no encoding has."""
+
+    media_type = MEDIA_TYPE
+
+    def render(self, content: object) -> bytes:
+        """The problem as JSON."""
+        return json.dumps(content).encode()
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The answer to a request that cannot be done."""
     found = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(found, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+    return ProblemResponse(found, status, headers=dict(headers or {}))
 
 
 def status_of(error: PenstockError) -> int:
@@ -32,7 +43,7 @@ def status_of(error: PenstockError) -> int:
         return 404
     if isinstance(error, NameTaken):
         return 409
-    return 422
+    return 503 if isinstance(error, SetupError) else 422
 
 
 def handle_problems(app: FastAPI) -> None:

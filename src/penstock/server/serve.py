@@ -5,18 +5,30 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
+from penstock.bridge.asgi.protocol import Connections
+from penstock.bridge.asgi.server import bounded_config
 from penstock.bridge.guard import loopback
+from penstock.bridge.listening import listening_socket
 from penstock.errors import OptionError, SetupError
+from penstock.jobs.manager.alerts.notify import MailServer
+from penstock.jobs.manager.insight.topics import is_log
 from penstock.jobs.manager.manager import Manager
-from penstock.server.app import make_app
+from penstock.server.app import LIMITS, make_app
+from penstock.server.oidc.routes import OidcSignIn
+from penstock.server.oidc.settings import OidcSettings, read_secret, role_rules
 from penstock.storage.private import open_private
 
+__all__ = ["Listening", "OidcSettings", "read_secret", "role_rules", "serve", "serving"]
 ADDRESS, ADMIN = "server.json", "admin.token"
 
 
@@ -30,6 +42,9 @@ class Listening:
     certificate: Path | None = None
     key: Path | None = None
     is_open: bool = False
+    mail: MailServer = field(default_factory=MailServer)
+    log: Path | None = None
+    oidc: OidcSettings | None = None
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -40,6 +55,11 @@ class Listening:
                 f"or say --plain-http if a proxy before it speaks TLS"
             )
 
+        if self.log is not None and not is_log(self.log):
+            raise OptionError(
+                f"the log {self.log} is not there; `penstock topics create TOPIC --log {self.log}` makes it"
+            )
+
     @property
     def scheme(self) -> str:
         """How clients speak to it."""
@@ -48,39 +68,93 @@ class Listening:
 
 def serve(manager: Manager, where: Listening, tell: Callable[[str], None] = print) -> None:
     """Serves the jobs of a manager until SIGTERM or Ctrl-C; its jobs run on."""
-    with manager.opened(), _socket(where) as listening:
-        port = listening.getsockname()[1]
-        name = f"[{where.host}]" if ":" in where.host else where.host
-        url = f"{where.scheme}://{name}:{port}"
-        _admin_token(manager)
-        _write(manager.root / ADDRESS, json.dumps({"url": url, "token_file": ADMIN}))
+    _check_rights(manager, tell)
+    with manager.opened(), listening_socket(where.host, where.port) as listening:
+        url = _announced(manager, where, listening)
         tell(f"jobs in {manager.root}; API at {url}/api/v1; Ctrl-C ends the server, jobs run on")
-        config = uvicorn.Config(
-            make_app(manager, where.names),
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            timeout_keep_alive=30,
-            limit_concurrency=512,
-            ssl_certfile=where.certificate,
-            ssl_keyfile=where.key,
+        if not manager.leads:
+            tell("another manager leads; this one answers, and takes over when that one is gone")
+        tell(f"the console is at {url}; `penstock console` prints a link that signs in")
+        StreamingServer(_config(manager, where)).run(sockets=[listening])
+
+
+def _check_rights(manager: Manager, tell: Callable[[str], None]) -> None:
+    """Has the jobs of each owner run with rights of their own, or says with which they run."""
+    if manager.accounts.by_owner:
+        manager.accounts.check_python()
+        os.umask(0o027)  # what a job's directory has of root's is for the job's user to read
+    elif os.geteuid() == 0:
+        tell(
+            "jobs run as root, with all its rights; --run-as OWNER=USER has those of an owner run as a user of its own"
         )
-        uvicorn.Server(config).run(sockets=[listening])
 
 
-def _socket(where: Listening) -> socket.socket:
-    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+@contextmanager
+def serving(manager: Manager, where: Listening) -> Iterator[str]:
+    """Serves the jobs of a manager in a thread, for as long as the block takes; gives the address."""
+    with manager.opened(), listening_socket(where.host, where.port) as listening:
+        url = _announced(manager, where, listening)
+        server = StreamingServer(_config(manager, where))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="penstock-server")
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():  # it does not listen before
+                time.sleep(0.01)
+            yield url
+        finally:
+            server.end()
+            thread.join()
+
+
+def _announced(manager: Manager, where: Listening, listening: socket.socket) -> str:
+    """The address, which is put where the commands of this machine find it."""
+    name = f"[{where.host}]" if ":" in where.host else where.host
+    url = f"{where.scheme}://{name}:{listening.getsockname()[1]}"
+    _admin_token(manager)
+
+    def announce() -> None:
+        _write(manager.root / ADDRESS, json.dumps({"url": url, "token_file": ADMIN}))
+
+    manager.lease.told.append(announce)  # a manager that takes over is the one to ask
+    if manager.leads or not (manager.root / ADDRESS).exists():
+        announce()
+    return url
+
+
+def _config(manager: Manager, where: Listening) -> uvicorn.Config:
+    return bounded_config(
+        make_app(manager, where.names, where.mail, where.log, _sign_in(where.oidc)),
+        Connections(LIMITS),
+        log_level="warning",
+        timeout_graceful_shutdown=5,
+        ssl_certfile=where.certificate,
+        ssl_keyfile=where.key,
+    )
+
+
+def _sign_in(settings: OidcSettings | None) -> OidcSignIn | None:
+    """Signing in by a provider, which needs a package of its own."""
+    if settings is None:
+        return None
     try:
-        made.bind((where.host, where.port))
-    except OSError as error:
-        made.close()
-        raise SetupError(
-            f"cannot listen at {where.host}:{where.port}: {os.strerror(error.errno or 0).lower()}; "
-            f"stop what listens there, or choose another --port (0 takes a free one)"
-        ) from None
-    return made
+        from penstock.server.oidc.provider import Provider
+    except ModuleNotFoundError as error:
+        raise SetupError(f"--oidc needs {error.name}: pip install 'penstock[oidc]'") from None
+    return OidcSignIn(Provider(settings))
+
+
+class StreamingServer(uvicorn.Server):
+    """Ends the streams of events when it is to end itself; it would wait for them for ever."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """What a signal does."""
+        self.end()
+        super().handle_exit(sig, frame)
+
+    def end(self) -> None:
+        """Has it end."""
+        self.config.app.state.is_ending = True  # type: ignore[union-attr]  # an application, not its name
+        self.should_exit = True
 
 
 def _admin_token(manager: Manager) -> None:

@@ -34,7 +34,7 @@ from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest
 from penstock.location import Location
 from penstock.spark.batch import bootstrap
-from penstock.spark.batch.batch import BatchRunner, RunFolders
+from penstock.spark.batch.batch import BOUNDED, BatchRunner, RunFolders
 from penstock.spark.batch.loops import LoopSink
 from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
@@ -48,21 +48,19 @@ from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import find
 from penstock.spark.failures import as_run_error
 from penstock.spark.jvm.jars import use_jars
+from penstock.spark.jvm.plain_json import offer_plain_json
 from penstock.spark.jvm.reach import check_reach, runs_here
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
+from penstock.spark.lower.topology import spout_routes
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore, state_storage
 from penstock.storage import names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-BOUNDED = "bounded"
-"""The lineage that all bounded runs share."""
 
 
 def run_live(
@@ -165,7 +163,8 @@ class _BoundedRun:
         self.goes_round = bool(graph.loops) or bool(reliable_spouts(graph))
         self.runner = _runner(self.plan, spark, spec, at, BOUNDED, live=self.goes_round)
         self.runner.time.is_bounded = not self.goes_round
-        self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan))
+        routes = spout_routes(self.plan) if runs_here(spark) else {}
+        self.sources = Sources(self.plan.graph, self.folder, _steps(self.plan), routes=routes)
 
     def run(self) -> list[BatchReport]:
         """All rounds."""
@@ -175,7 +174,7 @@ class _BoundedRun:
             with set_for(self.spark, settings):
                 return list(self._rounds())
         except Exception as error:
-            raise self._traced(as_run_error(error)) from error
+            raise self.sources.failure() or self._traced(as_run_error(error)) from error
         finally:
             self.runner.close()
             self.sources.close()
@@ -216,9 +215,10 @@ class _BoundedRun:
     def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
         times = self.runner.time.begin(number, number - 1, ended=ended)
         result = self.runner.run(self.spark, BatchInput(number, number - 1, frames, times))
+        report = self.sources.told(result.report)
         for observer in self.observers:
-            observer(result.report)
-        return result.report
+            observer(report)
+        return report
 
     def _empty(self, frame: DataFrame) -> DataFrame:
         """No rows, in a form that Spark does not see through: the tasks of keyed steps must run and report."""
@@ -242,6 +242,8 @@ def _runner(
     plan: Plan, spark: SparkSession, spec: RunSpec, at: RunFolders, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
+    if any(e.options.get("format") == "json" for e in endpoints_of(plan.graph)):
+        offer_plain_json(spark)
     note = note_of(at.kept)
     groups = SLOTS if note is None else key_groups_of(note)
     tasks = spec.parallelism or min(int(spark.conf.get("spark.sql.shuffle.partitions") or 2), groups)

@@ -6,7 +6,7 @@ Values (`state/values.py`) and rows in time (`state/tables.py`) differ in what s
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.graph.arrays import IntArray
+from penstock.graph.state.active_runs import ActiveRuns, RunChanges, RunNote
 from penstock.graph.state.key_groups import HASH_BITS, KEY_GROUPS, SLOTS
 from penstock.state.file import (
     StateFile,
@@ -26,7 +27,7 @@ from penstock.state.file import (
 from penstock.state.file_list import FileList
 from penstock.state.notes import TaskWakes, wake_note
 from penstock.state.ranges import KeyRanges, numbered_ranges, ranges_of
-from penstock.state.time_index import is_index, with_index
+from penstock.state.timing.time_index import is_index, with_index
 from penstock.storage import Storage
 
 Settled = tuple[StateFile | None, list[StateFile]]
@@ -48,6 +49,8 @@ class StepFiles:
     tasks: int
     groups: int = KEY_GROUPS
     by_number: bool = False
+    starts: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """Where the spans of time start by which the runs under way are counted, by pattern."""
     notes: dict[int, TaskNote] = field(default_factory=dict, compare=False, repr=False)
     """What tasks have noted, by their number. Those of another process come by `StateStore.report`."""
 
@@ -78,15 +81,22 @@ class FileChain:
         """Writes what changed, if anything did, and forgets that it did."""
         raise NotImplementedError
 
-    def save(self, wakes: TaskWakes | None = None) -> TaskNote:
-        """Writes what changed; returns the note that tells the driver that the task is done, and when it next has work."""
+    def save(self, wakes: TaskWakes | None = None, runs: Mapping[str, RunChanges] | None = None) -> TaskNote:
+        """Writes what changed; returns the note that tells the driver that the task is done, when it next has work, and what has changed of runs."""
         file, older = self._settle()
         note = self.files.notes[self.task] = {
             "file": None if file is None else file.to_json(),
             "older": [f.path for f in older],
             **wake_note(wakes),
+            **self._runs(runs or {}),
         }
         return note
+
+    def _runs(self, runs: Mapping[str, RunChanges]) -> dict[str, dict[str, RunNote]]:
+        """What is to be noted of the runs of patterns; nothing where none has changed."""
+        starts = self.files.starts
+        made = {name: each.note(starts.get(name, ActiveRuns().starts)) for name, each in runs.items()}
+        return {"runs": made} if made else {}
 
     def snapshot(self) -> bytes:
         """Writes what changed, and names the files of the task."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.graph.state.arrow import values_of, wide_type
-from penstock.graph.state.layout import ABSENT, Column, Layout, Packed
+from penstock.graph.state.layout import ABSENT, Column, Layout, PickledValue
 
 KEY, VALUE, PICKLED, GONE = "key:", "value:", "pickled:", "gone"
 UNFIT = (
@@ -120,7 +120,7 @@ def decode(column: Column, typed: pa.Array | None, pickled: pa.Array | None, row
 
 
 def _unpickled(column: Column, pickled: pa.Array) -> list[Any]:
-    load: Callable[[bytes], Any] = Packed if column.lazy else pickle.loads
+    load: Callable[[bytes], Any] = PickledValue if column.lazy else pickle.loads
     if not pickled.null_count:
         return list(map(load, pickled.to_pylist()))
     return [column.default if v is None else load(v) for v in pickled.to_pylist()]
@@ -147,4 +147,4 @@ def assembled(layout: Layout, columns: list[list[Any]], rows: int) -> Iterable[A
 def _packed(value: object, dumps: Dumps) -> bytes | None:
     if value is ABSENT:
         return None
-    return value if type(value) is Packed else dumps(value)
+    return value if type(value) is PickledValue else dumps(value)

@@ -35,6 +35,9 @@ class MemoryState:
     def prefetch(self, keys: list[Any], hashes: list[int] | None) -> None:
         """All keys are in memory."""
 
+    def release(self, keys: list[Any]) -> None:
+        """All keys stay in memory."""
+
     def put(self, key: object, value: object) -> None:
         """Keeps a value for a key."""
         self.kept[key] = value

@@ -25,7 +25,7 @@ from penstock.state.pattern_runs import has_runs, runs_of
 from penstock.state.reader import OpenState, Store, described_store, kind_of, shown, with_moments
 from penstock.state.store import StateStore, state_storage
 from penstock.state.tables import FileTable
-from penstock.state.time_index import is_index, without_index
+from penstock.state.timing.time_index import is_index, without_index
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.errors import StateError
+from penstock.graph.state.active_runs import EARLIER, REST
 from penstock.graph.state.schema import StateSchema
 from penstock.graph.state.table import TIME
 from penstock.graph.times import to_moment
@@ -19,10 +22,8 @@ MANY = "match_patterns"
 KINDS = (KIND, MANY)
 """The kinds of steps that keep runs: of one pattern, and of several."""
 WAITS_FOR, SINCE, TAKEN = "waits_for", "since", "taken"
-EARLIER = "earlier runs"
-"""What a match waits for whose turn has not come: runs that began before it may still drop it."""
 _PARTS = ("events", "links", "runs", "matches")
-_PATTERNS = "patterns"
+_PATTERNS, _MACHINES = "patterns", "machines"
 _WHICH = ("pattern", "version")
 
 
@@ -48,7 +49,7 @@ def runs_of(table: pa.Table, schema: StateSchema) -> pa.Table:
 
 def _runs_of_many(table: pa.Table) -> pa.Table:
     """The same for a step with several patterns, with the name and the version of each."""
-    names = [name for name in table.column_names if name != _PATTERNS]
+    names = [name for name in table.column_names if name not in (_PATTERNS, _MACHINES)]
     entry = table.schema.field(_PATTERNS).type.value_type
     moment = pa.timestamp("us", "UTC")
     event = _event_type(entry.field("events").type, moment)
@@ -57,9 +58,25 @@ def _runs_of_many(table: pa.Table) -> pa.Table:
         for kept in row[_PATTERNS] or ():
             labels = _Labels(kept["stages"].split(", "), kept["states"].split(", "))
             rows += _rows({**row, **kept}, [*names, *_WHICH], labels)
+        for kept in row.get(_MACHINES) or ():
+            rows += _begun({**row, **kept}, [*names, *_WHICH])
     kinds = [*(table.schema.field(name) for name in names), *(entry.field(name) for name in _WHICH)]
     schema = pa.schema([*kinds, (WAITS_FOR, pa.string()), (SINCE, moment), (TAKEN, pa.list_(event))])
     return pa.Table.from_pylist(rows, schema)
+
+
+def _begun(row: dict[str, Any], names: list[str]) -> Iterator[dict[str, Any]]:
+    """What a pattern of operators has begun for a key, with the events that it holds, each with its tag."""
+    kept = json.loads(row["machine"])
+    tags: dict[int, str] = {}
+    for match in kept["matches"]:
+        for tag, numbers in match.items():
+            tags.update(dict.fromkeys(numbers, tag))
+    events = sorted((int(number), event[0]) for number, event in kept["events"].items())
+    taken = [{"stage": tags.get(number, ""), "time": to_moment(time)} for number, time in events]
+    if taken:
+        since = to_moment(min(time for _, time in events))
+        yield {**{name: row[name] for name in names}, WAITS_FOR: REST, SINCE: since, TAKEN: taken}
 
 
 def _event_type(events: Any, moment: pa.DataType) -> pa.DataType:
@@ -92,6 +109,8 @@ def _rows(row: dict[str, Any], names: list[str], labels: _Labels) -> Iterator[di
 def _taken(row: dict[str, Any], at: int, labels: _Labels) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     while at >= 0:
+        if len(found) == len(row["links"]):
+            raise StateError("the events of a run are linked in a circle: the checkpoint is damaged")
         link = row["links"][at]
         event = dict(row["events"][link["event"]])
         time = to_moment(event.pop(TIME))

@@ -27,8 +27,8 @@ from penstock.state.opaque import look_at
 from penstock.state.pattern_runs import KINDS, RunSummary, has_runs, runs_of, summary
 from penstock.state.store import StateStore
 from penstock.state.tables import FileTable
-from penstock.state.time_index import without_index
-from penstock.state.timers import COLUMNS
+from penstock.state.timing.time_index import without_index
+from penstock.state.timing.timers import COLUMNS
 from penstock.storage import StorageError, open_storage
 
 _TRIES = 5

@@ -9,10 +9,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from penstock.errors import StateError
 from penstock.faults import passing
+from penstock.graph.state.active_runs import (
+    ActiveByPattern,
+    RunFigures,
+    active_from_json,
+    active_to_json,
+    after_batch,
+    figures_of,
+)
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
 from penstock.graph.state.times import StoredTimes, Wakes
@@ -44,6 +52,13 @@ def is_state_file(name: str) -> bool:
     return name.startswith("files/") and not name.endswith(".json")
 
 
+class StateSize(TypedDict):
+    """How much a step keeps."""
+
+    rows: int
+    bytes: int
+
+
 @dataclass
 class StateStore:
     """The driver's side: knows the versions, hands out files to tasks, publishes manifests."""
@@ -58,6 +73,8 @@ class StateStore:
     staged: dict[str, StepFiles] = field(default_factory=dict)
     epoch: int = 0
     """The epoch of the driver that publishes: no manifest of a later one is replaced. 0 where no other can take over."""
+    active: dict[str, ActiveByPattern] | None = field(default_factory=dict)
+    """The runs under way by step and pattern, in the version that a batch goes on from, or that it has made; None where an older release has not counted them."""
     _named: dict[int, set[str]] = field(default_factory=dict, repr=False)
     _published: tuple[int | None, dict[str, list[StateFile]]] = field(default=(None, {}), repr=False)
     """The version that was published last, and its files: no other driver of this epoch writes one."""
@@ -137,7 +154,9 @@ class StateStore:
 
     def begin(self, version: int, steps: dict[str, int], base: int) -> dict[str, StepFiles]:
         """What the tasks of each step read (version `base`) and where they write, for `version`."""
-        before = self._published[1] if self._published[0] == base else self.read(base)
+        is_next = self._published[0] == base
+        before = self._published[1] if is_next else self.read(base)
+        self.active = self.active if is_next else self._active_in(base)
         self.staged = {
             step: StepFiles(
                 self.storage,
@@ -146,10 +165,17 @@ class StateStore:
                 tasks,
                 self.groups,
                 by_number=step in self.schemas and bool(self.schemas[step].tasks),
+                starts={name: runs.starts for name, runs in (self.active or {}).get(step, {}).items()},
             )
             for step, tasks in steps.items()
         }
         return self.staged
+
+    def _active_in(self, version: int) -> dict[str, ActiveByPattern] | None:
+        found = self.load(version)
+        if found is not None and "runs" not in found:
+            return None
+        return {step: active_from_json(kept) for step, kept in (found or {}).get("runs", {}).items()}
 
     def report(self, notes: Mapping[tuple[str, int], TaskNote]) -> None:
         """Takes the notes of tasks, by the folder of a step's files in this batch and the number of the task; those of another batch are left out."""
@@ -171,6 +197,9 @@ class StateStore:
             "time": time or {},
             "wakes": asdict(wakes),
         }
+        self.active = self._active_after(notes)
+        if self.active is not None:
+            made["runs"] = {step: active_to_json(runs) for step, runs in self.active.items()}
         if self.epoch:
             swap_note(self.storage, self.manifest(version), made | {"epoch": self.epoch})
         else:
@@ -180,6 +209,31 @@ class StateStore:
         if not self.epoch or version % max(1, min(FORGET_EVERY, self.keep // 2)) == 0:
             self._forget(version - max(2, self.keep))
         return wakes
+
+    def _active_after(self, notes: Mapping[str, Mapping[int, TaskNote]]) -> dict[str, ActiveByPattern] | None:
+        """The runs under way after what tasks have noted."""
+        if self.active is None:
+            return None
+        made = {
+            step: after_batch(self.active.get(step, {}), [note.get("runs", {}) for note in mine.values()])
+            for step, mine in notes.items()
+        }
+        return {step: runs for step, runs in (self.active | made).items() if runs}
+
+    def figures(self) -> dict[str, dict[str, RunFigures]]:
+        """The runs under way by step and pattern, with the bytes of their files, in the version that was published last."""
+        files = self._published[1]
+        return {
+            step: figures_of(runs, sum(file.size for file in files.get(step, ())))
+            for step, runs in (self.active or {}).items()
+        }
+
+    def sizes(self) -> dict[str, StateSize]:
+        """The entries and bytes of each store in the version that was published last; entries that newer ones replace count until files are merged."""
+        return {
+            store: StateSize(rows=sum(file.rows for file in files), bytes=sum(file.size for file in files))
+            for store, files in self._published[1].items()
+        }
 
     def _notes(self, step: str, files: StepFiles) -> dict[int, Any]:
         """What each task has noted of its state; all must have."""

@@ -25,7 +25,7 @@ from penstock.state.file import (
 )
 from penstock.state.memory import MemoryTable
 from penstock.state.ranges import Horizons
-from penstock.state.time_index import TimeIndex, is_index
+from penstock.state.timing.time_index import TimeIndex, is_index
 
 _MERGE_MOST = 1 << 30
 """Files are merged up to so many bytes: the texts of one Arrow column must stay below 2 GiB."""
@@ -111,10 +111,14 @@ class FileTable(FileChain):
         index = self._index(file)
         at = index.between(max(begin, self.horizon) - 1, end - 1)
         if len(at) * 4 < file.rows:
-            return self._shown(taken(index.file, at), file)
+            return self._shown(self._counting(taken(index.file, at), file))
         rows = self.whole(file)
         flags = within(times_of(rows), max(begin, self.horizon), end)
-        return self._shown(picked(rows, np.flatnonzero(flags)), file)
+        return self._shown(picked(rows, np.flatnonzero(flags)))
+
+    def _counting(self, rows: pa.Table | None, file: StateFile) -> pa.Table | None:
+        """Of rows of a file those of the task's keys for which it still counts: it was perhaps written by a task that owned more keys."""
+        return None if rows is None else some(rows, (file.ranges & self.ranges).mask(key_hashes_of(rows)))
 
     def _at_of(self, file: StateFile, hashes: IntArray, begin: int, end: int) -> pa.Table | None:
         here = hashes[(file.ranges & self.ranges).mask(hashes)]
@@ -132,17 +136,9 @@ class FileTable(FileChain):
         rows = self.whole(file)
         return picked(rows, rows_at(key_hashes_of(rows), hashes))
 
-    def _shown(self, rows: pa.Table | None, file: StateFile | None = None) -> pa.Table | None:
-        """Of these rows those that count: of the keys for which the file counts, and not forgotten."""
-        if rows is None:
-            return None
-        hashes = key_hashes_of(rows)
-        flags = times_of(rows) >= self.horizons.of(hashes)
-        if file is not None and not self.ranges.covers(file.ranges):
-            flags &= self.ranges.mask(hashes)
-        if file is not None and not file.ranges.covers(self.ranges):
-            flags &= file.ranges.mask(hashes)
-        return some(rows, flags)
+    def _shown(self, rows: pa.Table | None) -> pa.Table | None:
+        """Of these rows those that are not forgotten."""
+        return None if rows is None else some(rows, times_of(rows) >= self.horizons.of(key_hashes_of(rows)))
 
     def _owned(self, rows: pa.Table) -> pa.Table:
         self.refuse_strays(key_hashes_of(rows))

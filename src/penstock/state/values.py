@@ -27,8 +27,8 @@ from penstock.state.file import (
     open_file,
 )
 from penstock.state.merge import merged
-from penstock.state.time_index import TimeIndex
-from penstock.state.timers import ALL, COLUMNS, FileTimers
+from penstock.state.timing.time_index import TimeIndex
+from penstock.state.timing.timers import ALL, COLUMNS, FileTimers
 from penstock.state.young import YoungBatch
 
 TASKS = Layout((Column("task", pa.int64()),), (Column("state"),), single=True)
@@ -80,6 +80,13 @@ class FileState(FileChain):
             order = np.argsort(at)
             named = list(new)
             self._find([named[i] for i in order.tolist()], at[order])
+
+    def release(self, keys: list[Any]) -> None:
+        """Lets go of keys that were prefetched and not changed."""
+        for key in keys:
+            if key not in self.touched:
+                self.cache.pop(key, None)
+                self.key_hashes.pop(key, None)
 
     def _find(self, keys: list[Any], hashes: IntArray) -> None:
         for file, at, rows in self._matches(columns.encode_keys(self.layout, keys), hashes):

@@ -39,7 +39,7 @@ ABANDONED = 3600.0
 """After how many seconds a temporary file is taken to be of a process that died."""
 _MANY = 16
 """Of so many files it is cheaper to list their directory than to try for a checksum beside each."""
-_TEMPORARY = ".tmp"
+TEMPORARY = ".tmp"
 _SWAPS = ".swap"
 
 
@@ -189,7 +189,7 @@ class LocalStorage:
     def _written(self, name: str, data: Data) -> Path:
         """A temporary file with a content, made durable."""
         check_name(name)
-        directory = self.root / _TEMPORARY
+        directory = self.root / TEMPORARY
         self._prepare(directory)
         path = directory / uuid.uuid4().hex
         with private(path, is_private=self.is_private) as file:
@@ -307,9 +307,17 @@ def _file_size(path: Path) -> int:
 
 
 def _said(error: OSError, name: str, path: Path) -> StorageError:
-    """An error of the file system in words of the storage."""
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) and not path.is_file():
+    """An error of the file system in words of the storage.
+
+    The error says which file it missed: to look for the object again would find one that another has written since.
+    """
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError) and _is_of(error, path):
         if path.is_dir():
             return NotFound(f"there is no object {name!r}, only others under that name ({path})")
         return NotFound(f"there is no object {name!r} ({path})")
     return StorageError(f"{name!r} cannot be read or written: {error.strerror or error} ({path})")
+
+
+def _is_of(error: OSError, path: Path) -> bool:
+    """Whether an error is about a file, and not about another one that its writing needs."""
+    return any(about is not None and os.fspath(about) == str(path) for about in (error.filename, error.filename2))

@@ -344,7 +344,7 @@ def _frozen(value: object) -> object:
     return bytes(value) if isinstance(value, bytearray | memoryview) else value
 
 
-class Broken(Exception):
+class InjectedCrash(Exception):
     """Ends a batch, as a crash would."""
 
 
@@ -374,7 +374,7 @@ class SourceContract:
         def keep(rows: list[Any], batch: Batch) -> None:
             seen[batch.id] = [tuple(r) for r in rows]
             if batch.id == broken:
-                raise Broken("as a crash would")
+                raise InjectedCrash("as a crash would")
 
         flow = Flow("contract")
         flow.source("in", endpoint).sink("out", callback(keep))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from penstock.errors import CallError, UnknownName, nearest
-from penstock.graph.compose_drpc import sink_name, source_name
+from penstock.errors import CallError, FlowError, UnknownName, nearest
+from penstock.graph.composed.compose_drpc import sink_name, source_name
 from penstock.testing.driver import Driver, FlowLike, Record
 
 
@@ -67,11 +67,14 @@ class LocalDRPC:
 
         Raises:
             UnknownName: the topology has no such function.
+            FlowError: arguments are no text.
             CallError: one of the calls failed.
         """
         known = [s.name.removeprefix("drpc-") for s in self.driver.graph.sources if s.name.startswith("drpc-")]
         if function not in known:
             raise UnknownName(f"expected a function of the topology, got {function!r}; {nearest(function, known)}")
+        if wrong := [each for each in args if not isinstance(each, str)]:
+            raise FlowError(f"function {function!r}: expected the arguments as text, got {wrong[0]!r}")
         requests = [uuid4().hex for _ in args]
         self.driver.push(source_name(function), *zip(requests, args, strict=True))
         rows = {row[0]: row for row in self.driver.barrier()[sink_name(function)]}

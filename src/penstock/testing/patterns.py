@@ -130,6 +130,7 @@ class _Explainer:
         self.lines += [f"at the end the run {self._shown(run[2])} waits for {self._state(run)}" for run in left]
         if any(self.walk.deadline(run) <= FOREVER for run in left) or any(self._is_pending(run) for run in left):
             self._passes(runs, done)
+        self._ends(runs, done)
         self.lines += [f"match: {self._shown(each.taken)}" for each in self.walk.matches] or ["no match"]
         return Explanation(
             [self._events(each.taken) for each in self.walk.matches],
@@ -147,6 +148,15 @@ class _Explainer:
             (self.walk.timed_out, before[1], "has timed out"),
         ):
             self.lines += [f"once its time is up the run {self._shown(each.taken)} {word}" for each in found[count:]]
+
+    def _ends(self, runs: RunQueue, done: RunQueue) -> None:
+        """Ends the input, so that no run decides any more what is dropped."""
+        before = len(self.walk.matches)
+        self.walk.end(0, runs, done)
+        self.lines += [
+            f"at the end {self._shown(each.taken)} is a match: it waited for runs that began before it"
+            for each in self.walk.matches[before:]
+        ]
 
     def _event(self, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
         self.lines.append(f"{at + 1} ({self._fields(at)}): satisfies {self._satisfied(at, runs)}")

@@ -96,7 +96,7 @@ def _in_order(node: MatchRows, fields: Schema, source: Endpoint, rows: list[Any]
 
 
 class _Explainer(RowSearch):
-    """A search that tries every row, and says what came of it."""
+    """A search that tries every row, and says what it found."""
 
     def __init__(self, node: MatchRows, schema: Schema) -> None:
         expressions = node.expressions(schema)
@@ -136,7 +136,7 @@ class _Explainer(RowSearch):
         )
 
     def _why(self, at: int, progress: Progress) -> str:
-        """How far the preferred thread came that lasted longest, and what it lacked."""
+        """How far the preferred thread got that lasted longest, and what it lacked."""
         span = self._span(self.rows, self.key, at, self.key.stop, progress, Now(FOREVER))
         search = Search(self.rows.values, 0, self.key.stop, progress.matches + 1)
         threads, _ = self.threads.begin(at_start=span.at_start)

@@ -13,7 +13,7 @@ from penstock.graph.endpoints.basic import callback, items
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, JoinStatic, Node, Sink, Source
 from penstock.graph.run import RunSpec
-from penstock.kernels.topology.spout import completed
+from penstock.kernels.topology.spout_records import completed
 from penstock.testing.driver import FlowLike, Record, Records, Results
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def _tested(
 ) -> Node:
     if isinstance(node, Source) and node.name in inputs:
         mine: Any = cuts.get(node.name, 1) if isinstance(cuts, Mapping) else cuts or 1
-        return replace(node, endpoint=items(_rows(node, inputs[node.name]), node.output().schema, batches=mine))
+        made = items(_rows(node, inputs[node.name]), node.output().schema, batches=mine)
+        return replace(node, endpoint=made, on_error=None)
     if isinstance(node, Sink):
         return replace(node, endpoint=collected.endpoint(node.name))
     if isinstance(node, JoinStatic) and node.name in tables:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.frontends.topology.declare import BoltDeclaration, SinkDeclaration, SpoutDeclaration, Subscription
+from penstock.frontends.topology.ranges import dealing
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.endpoints.basic import items, nothing
-from penstock.graph.logic.components import END, Spout
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.components import END, Spout
+from penstock.graph.logic.topology.tuples import DEFAULT
+from penstock.graph.multilang.fields import opened
 from penstock.graph.nodes import Endpoint, Grouping
 from penstock.kernels.topology.spout import reliable_spouts
 from penstock.local.spouts import SpoutHost, run_spouts
 from penstock.testing.driver import Driver, Record, Results, run_local
 
 Mocks = Mapping[str, Iterable[Record]]
+
+
+class PortedTopology(Protocol):
+    """A topology of streamparse or heronpy, which stands for one of Penstock's."""
+
+    @property
+    def topology(self) -> Topology:
+        """That topology."""
 
 
 class MockedSpout(Spout):
@@ -43,9 +53,10 @@ class MockedSpout(Spout):
         self.waiting.append(id)
 
 
-def mocked(topology: Topology, mocks: Mocks) -> Topology:
+def mocked(given: Topology | PortedTopology, mocks: Mocks) -> Topology:
     """The topology with lists in place of some of its spouts."""
-    made = Topology(topology.name, topology.config)
+    topology = given if isinstance(given, Topology) else given.topology
+    made = Topology(topology.name, topology.config, on_error=topology.on_error)
     made._declared = dict(topology._declared)
     for name, records in mocks.items():
         made._declared[name] = _mock(topology, name, records)
@@ -58,7 +69,7 @@ def _mock(topology: Topology, name: str, records: Iterable[Record]) -> SpoutDecl
         spouts = [n for n, d in topology._declared.items() if isinstance(d, SpoutDeclaration)]
         raise UnknownName(f"mocks: topology {topology.name!r} has no spout {name!r}; {nearest(name, spouts)}")
     if isinstance(declared.spout, Endpoint):
-        return replace(declared, spout=items(list(records), declared.streams[DEFAULT]))
+        return replace(declared, spout=items(list(records), declared.streams[DEFAULT]), on_error=None)
     if list(declared.streams) != [DEFAULT]:
         raise FlowError(f"mocks: expected a spout with one stream, got {name!r} with {', '.join(declared.streams)}")
     return replace(declared, spout=MockedSpout(declared.streams[DEFAULT], records), tasks=1, limit=None)
@@ -66,10 +77,10 @@ def _mock(topology: Topology, name: str, records: Iterable[Record]) -> SpoutDecl
 
 def watched(topology: Topology) -> Topology:
     """The topology with a sink at every stream; they are named `component` and `component.stream`."""
-    made = Topology(topology.name, topology.config)
-    made._declared = {n: d for n, d in topology._declared.items() if not isinstance(d, SinkDeclaration)}
-    for name, declared in list(made._declared.items()):
-        assert isinstance(declared, SpoutDeclaration | BoltDeclaration), "the sinks are left out"
+    made = Topology(topology.name, topology.config, on_error=topology.on_error)
+    kept = {n: d for n, d in topology._declared.items() if isinstance(d, SpoutDeclaration | BoltDeclaration)}
+    made._declared = dict(kept)
+    for name, declared in kept.items():
         for stream in declared.streams:
             reads = Subscription(name, stream, Grouping("local_or_shuffle"), line=declared.line)
             made._declared[sink_of(name, stream)] = SinkDeclaration(
@@ -101,19 +112,20 @@ class EmittedTuples:
             stream: which of its streams.
 
         Returns:
-            The tuples, as rows.
+            The tuples, as rows; a field without a type has the value that was emitted.
 
         Raises:
             UnknownName: there is no such stream.
         """
-        return list(self.results[sink_of(component, stream)])
+        rows = self.results[sink_of(component, stream)]
+        return [tuple.__new__(type(row), map(opened, row)) for row in rows]
 
 
-def complete_topology(topology: Topology, mocks: Mocks | None = None) -> EmittedTuples:
+def complete_topology(topology: Topology | PortedTopology, mocks: Mocks | None = None) -> EmittedTuples:
     """Runs a topology in this process until its spouts are done and all is processed.
 
     Args:
-        topology: the topology; its sinks are left out.
+        topology: the topology, also one of streamparse or heronpy; its sinks are left out.
         mocks: records by the name of a spout, which they replace; a failed one is emitted again.
 
     Returns:
@@ -173,10 +185,12 @@ class TrackedTopology:
     ([1, 3], True)
     """
 
-    def __init__(self, topology: Topology, mocks: Mocks | None = None) -> None:
+    def __init__(self, topology: Topology | PortedTopology, mocks: Mocks | None = None) -> None:
         self.driver = Driver(mocked(topology, mocks or {}))
         self.local = self.driver.run
-        self.hosts = {n.name: SpoutHost(n, ends=False) for n in reliable_spouts(self.local.graph)}
+        suffix = dealing("")
+        spouts = reliable_spouts(self.local.graph)
+        self.hosts = {n.name.removesuffix(suffix): SpoutHost(n, ends=False) for n in spouts}
 
     def run(self) -> Results:
         """Lets the spouts emit what they have, and batches pass, until they have nothing more just now.

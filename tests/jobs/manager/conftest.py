@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,12 +35,32 @@ def ending(manager: Manager) -> Iterator[None]:
 
 
 def _end_jobs(manager: Manager) -> None:
+    manager.lease.seize()  # a test may have had another manager lead
     for state in manager.states():
         manager.wish(state.job.name, "stopped", "test", is_forced=True)
     for process in list(manager.supervisors.values()):
-        process.wait(60)
+        process.wait(300)
     for pid in supervisors_of(manager):
+        kill(pid)
+    manager.lease.lose()  # whoever looks on starts no more
+    with manager._turn:
+        left = list(manager.supervisors.values())
+    for process in left:
+        process.wait(300)
+
+
+def kill(pid: int) -> None:
+    """Kills a process, which may have ended just before."""
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    """What a process started, that of its first thread; nothing, if it has ended."""
+    try:
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def supervisors_of(manager: Manager) -> list[int]:
@@ -52,7 +72,7 @@ def supervisors_of(manager: Manager) -> list[int]:
                 line = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if b"penstock.jobs.manager.supervisor" in line and str(manager.root).encode() in line:
+            if b"penstock.jobs.manager.processes.supervisor" in line and str(manager.root).encode() in line:
                 found.append(int(entry.name))
     return found
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import NameTaken, OptionError, SetupError, UnknownName
-from penstock.jobs.manager.directory import DRIVER, SUPERVISOR
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import Manager
-from tests.jobs.manager.conftest import supervisors_of
+from penstock.jobs.manager.processes.course import Course
+from penstock.jobs.manager.processes.directory import DRIVER, SUPERVISOR, JobDirectory
+from penstock.jobs.manager.processes.supervisor import Supervisor
+from tests.jobs.manager.conftest import children_of, kill, supervisors_of
 from tests.waiting import wait_until
 
 
@@ -33,8 +38,7 @@ def starts(manager: Manager, name: str) -> list[str]:
 def driver_pid(manager: Manager, name: str) -> int:
     """The child of the supervisor."""
     (supervisor,) = supervisors_of(manager)
-    text = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-    return int(text[0])
+    return children_of(supervisor)[0]
 
 
 def test_a_job_that_is_submitted_runs_and_one_that_is_stopped_does_not(manager: Manager, job: Job) -> None:
@@ -75,8 +79,9 @@ def test_the_driver_ends_with_a_supervisor_that_is_killed_and_both_come_back(man
     (pid,) = supervisors_of(manager)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not manager.directory("count").is_held(DRIVER))
+    manager.reconcile()
+    wait_until(lambda: len(starts(manager, "count")) == 2)
     becomes(manager, "count", "running")
-    assert starts(manager, "count") == ["start"] * 2
     assert manager.state("count").course.failures == 0
 
 
@@ -85,6 +90,7 @@ def test_a_manager_that_comes_back_adopts_what_runs(tmp_path: Path, manager: Man
     becomes(manager, "count", "running")
     before = supervisors_of(manager)
     later = Manager(manager.root, manager.driver)
+    later.lease.seize()
     later.reconcile()
     assert later.state("count").phase == "running"
     assert not later.supervisors
@@ -159,14 +165,14 @@ def test_what_is_killed_at_random_comes_back_and_no_job_runs_twice_at_once(manag
         match chance.choice(("manager", "supervisor", "driver", "wish")):
             case "manager":
                 managers.append(Manager(manager.root, manager.driver))
+                managers[-1].lease.seize()
             case "supervisor":
                 for pid in supervisors_of(manager):
-                    os.kill(pid, signal.SIGKILL)
+                    kill(pid)
             case "driver":
                 for pid in supervisors_of(manager):
-                    children = Path(f"/proc/{pid}/task/{pid}/children")
-                    for child in children.read_text().split() if children.exists() else []:
-                        os.kill(int(child), signal.SIGKILL)
+                    for child in children_of(pid):
+                        kill(child)
             case "wish":
                 current.wish("count", chance.choice(("paused", "running")), "ada")
         managers[-1].reconcile()
@@ -174,6 +180,96 @@ def test_what_is_killed_at_random_comes_back_and_no_job_runs_twice_at_once(manag
     becomes(managers[-1], "count", "running")
     assert set(starts(manager, "count")) == {"start"}
     managers[-1].wish("count", "stopped", "ada")
+    manager.lease.seize()
     for each in managers:
         for process in each.supervisors.values():
-            process.wait(60)
+            process.wait(300)
+
+
+def test_a_bundle_that_cannot_be_unpacked_holds_the_job_with_the_reason(manager: Manager, job: Job) -> None:
+    (manager.root / "bundles" / f"{job.bundle}.zip").write_bytes(b"nonsense")
+    manager.submit(job, "ada")
+    wait_until(lambda: "is damaged" in manager.state("count").course.reason)
+    assert manager.state("count").phase == "waiting"
+    assert starts(manager, "count") == []
+
+
+def test_a_job_that_cannot_be_followed_hinders_no_other(manager: Manager, job: Job, tmp_path: Path) -> None:
+    (manager.root / "jobs").mkdir()
+    (manager.root / "jobs" / "broken").write_text("a file where a directory should be")
+    with pytest.raises(Exception, match=r"broken|Not a directory"):
+        manager.submit(replace(job, name="broken"), "ada")
+    manager.records.add(job, "ada")
+    becomes(manager, "count", "running")
+    (manager.root / "jobs" / "broken").unlink()
+
+
+def test_damaged_files_of_a_job_say_nothing_and_are_written_anew(manager: Manager, job: Job) -> None:
+    manager.submit(job, "ada")
+    becomes(manager, "count", "running")
+    manager.wish("count", "stopped", "ada")
+    becomes(manager, "count", "stopped")
+    wait_until(lambda: not manager.directory("count").is_held(SUPERVISOR))
+    path = manager.directory("count").path
+    (wanted,) = path.glob("wanted-*.json")
+    for name in ("status.json", "progress.json", wanted.name):
+        (path / name).write_text('{"phase": ')
+    assert manager.state("count").progress == {}
+    manager.wish("count", "running", "ada")
+    becomes(manager, "count", "running")
+
+
+def test_a_full_disk_ends_no_driver(manager: Manager, job: Job) -> None:
+    """What a supervisor cannot write it writes later; the driver that runs is not touched."""
+
+    class FullDirectory(JobDirectory):
+        is_full = False
+
+        def write_course(self, course: Course) -> None:
+            if FullDirectory.is_full:
+                raise OSError(28, "No space left on device")
+            super().write_course(course)
+
+    manager.directory("count").make()
+    directory = FullDirectory(manager.directory("count").path)
+    directory.write_wanted(job)
+    supervisor = Supervisor(directory, manager.bundles, manager.driver)
+    assert supervisor.step(time.time())
+    assert supervisor.driver is not None
+    FullDirectory.is_full = True
+    directory.write_wanted(job.wished("stopped"))
+    supervisor.step(time.time())
+    assert directory.course().phase == "running"
+    supervisor.driver.wait(300)
+    supervisor.step(time.time())
+    FullDirectory.is_full = False
+    supervisor.step(time.time())
+    assert directory.course().phase == "stopped"
+    full = Supervisor(directory, manager.bundles, manager.driver)
+    directory.write_wanted(job)
+    FullDirectory.is_full = True
+    full.step(time.time())
+    assert full.course.phase == "waiting"
+    assert "No space left" in full.course.reason
+
+
+def test_whatever_goes_wrong_at_a_look_the_next_one_comes(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    left = manager.root / "removed" / "count.0"
+    left.mkdir(parents=True)
+
+    def fail(now: float, epoch: int) -> None:
+        looks.append(now)
+        raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setattr("penstock.jobs.manager.manager.LOOK", 0.01)
+    monkeypatch.setattr(manager.history, "flush", fail)
+    stopping = threading.Event()
+    watching = threading.Thread(target=manager.watch, args=(stopping,))
+    watching.start()
+    try:
+        wait_until(lambda: len(looks) >= 3)
+    finally:
+        stopping.set()
+        watching.join()
+    assert not left.exists(), "what a manager that was killed had put aside is gone"

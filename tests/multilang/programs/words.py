@@ -6,7 +6,7 @@ import collections
 import sys
 from typing import Any
 
-from pystorm import BatchingBolt, Bolt, ReliableSpout, Spout
+from pystorm import BatchingBolt, Bolt, ReliableSpout, Spout, TicklessBatchingBolt
 
 
 class Numbers(Spout):  # type: ignore[misc]  # pystorm has no types
@@ -64,6 +64,16 @@ class Asks(Bolt):  # type: ignore[misc]
 
 class Groups(BatchingBolt):  # type: ignore[misc]
     ticks_between_batches = 1
+
+    def group_key(self, tup: Any) -> Any:
+        return tup.values[0]
+
+    def process_batch(self, key: Any, tups: Any) -> None:
+        self.emit([key, len(tups)])
+
+
+class Timed(TicklessBatchingBolt):  # type: ignore[misc]
+    secs_between_batches = 0.05
 
     def group_key(self, tup: Any) -> Any:
         return tup.values[0]

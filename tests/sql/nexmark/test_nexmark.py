@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 import penstock as ps
+from benchmarks.nexmark.events import events
+from benchmarks.nexmark.queries import BEFORE, QUERIES, tables
 from penstock.testing import BARRIER, Results, run_local
 from tests.sql.corpus import in_order
-from tests.sql.nexmark.events import events
-from tests.sql.nexmark.queries import BEFORE, QUERIES, for_duckdb
+from tests.sql.nexmark.by_duckdb import for_duckdb
 
-TABLES = (Path(__file__).parent / "tables.sql").read_text()
-EVENTS = events(1_500)
+_KAFKA = (
+    "'connector' = 'kafka', 'topic' = 'nexmark', 'properties.bootstrap.servers' = 'localhost:9092', 'format' = 'json'"
+)
+TABLES = tables(_KAFKA, "'connector' = 'filesystem', 'path' = 'side_input', 'format' = 'csv'")
+EVENTS = list(events(2_500))
 SIDE = [(key, str(key)) for key in range(1_000, 1_200)]
 
 
@@ -45,7 +48,7 @@ def base() -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
     made.execute("set timezone = 'UTC'")
     for at, name in enumerate(("person", "auction", "bid")):
-        rows = [event[at + 1] for event in EVENTS if event[0] == at]
+        rows = [row for event in EVENTS if isinstance(row := event[at + 1], dict)]
         kinds = {"dateTime": "timestamptz", "expires": "timestamptz"}
         columns = ", ".join(
             f'"{n}" {kinds.get(n) or ("bigint" if isinstance(v, int) else "varchar")}' for n, v in rows[0].items()

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import socket
 
+import uvicorn
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from penstock.bridge.answers import Refusal
+from penstock.bridge.asgi.bodies import TimelyBody
+from penstock.bridge.asgi.lingering import LingeringClose
+from penstock.bridge.asgi.protocol import Connections
+from penstock.bridge.asgi.server import bounded_config
+from penstock.bridge.asgi.trust import check_sender
 from penstock.bridge.drpc.calls import Calls, Refused, late
 from penstock.bridge.guard import Guard
-from penstock.errors import CallError, FlowError, SetupError
+from penstock.bridge.limits import Limits
+from penstock.errors import CallError, FlowError
 
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
+LIMITS = Limits()
+
+
+def serve_calls(calls: Calls, guard: Guard, listening: socket.socket) -> None:
+    """Serves calls at a socket until SIGTERM or Ctrl-C."""
+    config = bounded_config(application(calls, guard), Connections(LIMITS), log_level="warning")
+    uvicorn.Server(config).run(sockets=[listening])
 
 
 def application(calls: Calls, guard: Guard) -> Starlette:
-    """The server as an ASGI application.
-
-    Raises:
-        SetupError: Starlette is not installed.
-    """
-    try:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-    except ImportError:
-        raise SetupError("the server of calls needs Starlette and uvicorn: pip install 'penstock[server]'") from None
+    """The server as an ASGI application."""
     door = _Door(calls, guard)
     paths = ("/drpc/{function}", "/drpc/{function}/", "/drpc/{function}/{args:path}")
     routes = [Route(path, door.call, methods=["GET", "POST"]) for path in paths]
-    return Starlette(routes=[Route("/health", door.health), *routes])
+    bounds = [Middleware(LingeringClose), Middleware(TimelyBody, limits=LIMITS)]
+    return Starlette(routes=[Route("/health", door.health), *routes], middleware=bounds)
 
 
 class _Door:
@@ -40,27 +49,24 @@ class _Door:
 
     async def health(self, request: Request) -> Response:
         """Whether the server takes calls."""
-        return _answer(200, "ok")
+        return PlainTextResponse("ok")
 
     async def call(self, request: Request) -> Response:
         """One call and its answer."""
         try:
-            self._trust(request)
+            check_sender(self.guard, request.headers, "calls")
             args = await self._args(request)
-            return _answer(200, await self._result(request.path_params["function"], args))
+            return PlainTextResponse(await self._result(request.path_params["function"], args))
+        except Refusal as error:
+            return PlainTextResponse(error.detail, error.status_code, error.headers)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # nobody reads it
         except Refused as error:
-            return _answer(error.status, str(error))
+            return PlainTextResponse(str(error), error.status, {"Connection": "close"} if error.status == 413 else {})
         except FlowError as error:
-            return _answer(404, str(error))
+            return PlainTextResponse(str(error), 404)
         except CallError as error:
-            return _answer(500, str(error))
-
-    def _trust(self, request: Request) -> None:
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if self.guard.asks and not (kind.lower() == "bearer" and self.guard.knows(token.strip())):
-            raise Refused(401, "a token is needed: Authorization: Bearer TOKEN")
-        if "origin" in request.headers or not self.guard.trusts_host(request.headers.get("host", "localhost")):
-            raise Refused(403, "calls are not taken from web pages")
+            return PlainTextResponse(str(error), 500)
 
     async def _args(self, request: Request) -> str:
         """The arguments: of a POST its body, else the rest of the path."""
@@ -85,10 +91,3 @@ class _Door:
             raise Refused(504, late(function, self.calls.limits.timeout)) from None
         finally:
             self.calls.forget(function, request)
-
-
-def _answer(status: int, text: str) -> Response:
-    from starlette.responses import PlainTextResponse
-
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    return PlainTextResponse(text, status, headers)

@@ -13,7 +13,7 @@ from typing import Self
 from uuid import uuid4
 
 from penstock.errors import CallError, SetupError
-from penstock.graph.compose_drpc import REQUEST, answer_topic, request_topic
+from penstock.graph.composed.compose_drpc import REQUEST, answer_topic, request_topic
 from penstock.log import Log, Record, TopicExists
 
 HOUR = 3_600_000
@@ -82,8 +82,10 @@ class Calls:
         Raises:
             Refused: there is no room, no such function, or the arguments are too long.
         """
-        if len(args.encode(errors="surrogatepass")) > self.limits.args:
-            raise Refused(413, f"expected arguments of at most {self.limits.args} bytes, got more")
+        if (size := _size(args)) is None:
+            raise Refused(400, "expected arguments as text, got half of a character (a lone surrogate)")
+        if size > self.limits.args:
+            raise Refused(413, f"expected arguments of at most {self.limits.args} bytes, got {size}")
         request, answer = uuid4().hex, Future[str]()
         with self._lock:
             waiting = self._of(function)
@@ -152,16 +154,28 @@ class Calls:
                 self.log.create_topic(topic, retention_ms=HOUR)
 
     def _read(self, function: str, consumer: object) -> None:
-        with consumer as found:  # type: ignore[attr-defined]  # a Consumer
-            while not self._closed.is_set():
-                for record in found.poll(timeout=0.5):
-                    self._answer(function, record)
+        try:
+            with consumer as found:  # type: ignore[attr-defined]  # a Consumer
+                while not self._closed.is_set():
+                    for record in found.poll(timeout=0.5):
+                        self._answer(function, record)
+        except Exception as error:
+            self._give_up(function, error)
+
+    def _give_up(self, function: str, error: Exception) -> None:
+        """Nobody reads the answers of a function any more: who waits gets an error, and the next call begins to read them again."""
+        with self._lock:
+            waiting = self._waiting.pop(function, {})
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(CallError(f"the answers of {function!r} cannot be read: {error}"))
 
     def _answer(self, function: str, record: Record) -> None:
+        """Hands an answer to who waits for it. Anybody may write to the topic: what is no answer is passed over."""
         try:
             found = json.loads(record.value or b"")
-            request, result, error = found[REQUEST], found["result"], found["error"]
-        except (ValueError, KeyError, TypeError):
+            request, result, error = str(found[REQUEST]), found["result"], found["error"]
+        except (ValueError, KeyError, TypeError, RecursionError):
             return
         with self._lock:
             answer = self._waiting.get(function, {}).pop(request, None)
@@ -189,6 +203,14 @@ class Calls:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _size(text: str) -> int | None:
+    """How many bytes a text has; None where it is none that can be written."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return None
 
 
 def late(function: str, seconds: float) -> str:

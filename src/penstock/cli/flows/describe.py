@@ -14,7 +14,7 @@ from rich.text import Text
 from penstock.cli.output.failure import handled
 from penstock.compiler.describe import describe as described_flow
 from penstock.errors import SetupError
-from penstock.flowfiles.load import filtered
+from penstock.flowfiles.substitution import filtered
 from penstock.graph.picture.describe import Description
 from penstock.graph.picture.draw import as_svg
 from penstock.graph.picture.text import as_text

@@ -223,14 +223,14 @@ def _value(text: str) -> object:
     """A value as JSON, or as text if it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
 def _parsed(text: str) -> DeadLetter:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadPayload(f"this is not JSON: {error}") from None
     return found if isinstance(found, dict) else {"": found}
 

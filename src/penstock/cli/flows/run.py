@@ -13,7 +13,7 @@ from penstock.cli.output.display import Display, Extra, Progress, display_for
 from penstock.cli.output.failure import handled
 from penstock.cli.output.progress import Tally
 from penstock.errors import OptionError, PenstockError
-from penstock.flowfiles.load import filtered
+from penstock.flowfiles.substitution import filtered
 from penstock.graph.graph import Graph
 from penstock.graph.run import RunSpec
 from penstock.jobs.launch import Watchers

@@ -3,59 +3,56 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
 from penstock.cli.duration import seconds
-from penstock.cli.flows.jobs import Json, Server, TokenFile, asked
+from penstock.cli.flows.connection import Json, asking
 from penstock.cli.options import one_of, option
 from penstock.cli.output.listing import show, show_json
-from penstock.cli.tools.server import Data
-from penstock.jobs.manager.access import ROLES
+from penstock.client import Client
+from penstock.jobs.manager.access.tokens import ROLES
 
 group = typer.Typer(name="tokens", help="Make, list and revoke tokens of the server of jobs.", no_args_is_help=True)
 
 
 @group.command("make")
+@asking
 def make(
+    client: Client,
     owner: Annotated[str, typer.Argument(help="Whose it is.", show_default=False)],
     role: Annotated[str, option(metavar="ROLE", help="viewer, operator, developer or admin.")] = "viewer",
     expires: Annotated[str, option(metavar="SPAN", help="When it ends: 12h, 30d.", show_default="never")] = "",
-    data: Data = None,
-    server: Server = "",
-    token_file: TokenFile = None,
 ) -> None:
     """Make a token and print it. It is shown once: the server keeps a hash of it."""
-    with asked(data, server, token_file) as client:
-        made = client.make_token(owner, one_of("--role", role, *ROLES), seconds(expires) if expires else None)
-        typer.echo(made["token"])
-        typer.echo(f"token {made['id']}: {made['role']} {made['owner']}, {_end(made)}", err=True)
+    made = client.make_token(owner, one_of("--role", role, *ROLES), seconds(expires) if expires else None)
+    typer.echo(made["token"])
+    typer.echo(f"token {made['id']}: {made['role']} {made['owner']}, {_end(made)}", err=True)
 
 
 @group.command("list")
-def list_tokens(data: Data = None, server: Server = "", token_file: TokenFile = None, as_json: Json = False) -> None:
+@asking
+def list_tokens(client: Client, as_json: Json = False) -> None:
     """List tokens: whose they are, not what they are."""
-    with asked(data, server, token_file) as client:
-        found = client.tokens()
-        rows = [{"token": t["id"], "owner": t["owner"], "role": t["role"], "ends": _end(t)} for t in found]
-        show_json(found) if as_json else show(rows, "no tokens")
+    found = client.tokens()
+    rows = [{"token": t["id"], "owner": t["owner"], "role": t["role"], "ends": _end(t)} for t in found]
+    show_json(found) if as_json else show(rows, "no tokens")
 
 
 @group.command("revoke")
+@asking
 def revoke(
+    client: Client,
     token: Annotated[str, typer.Argument(metavar="ID", help="The id of the token.", show_default=False)],
-    data: Data = None,
-    server: Server = "",
-    token_file: TokenFile = None,
 ) -> None:
     """End a token at once."""
-    with asked(data, server, token_file) as client:
-        client.revoke_token(token)
-        typer.echo(f"revoked {token}", err=True)
+    client.revoke_token(token)
+    typer.echo(f"revoked {token}", err=True)
 
 
-def _end(token: dict[str, object]) -> str:
+def _end(token: Mapping[str, object]) -> str:
     """When a token ends, in words."""
     if token["revoked"] is not None:
         return "revoked"

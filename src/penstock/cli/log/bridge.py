@@ -7,15 +7,15 @@ import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from penstock.bridge import HttpBridge, Limits, SocketBridge
+import penstock.bridge as bridges
+from penstock.bridge import Limits, SocketBridge
 from penstock.bridge.guard import Guard
-from penstock.bridge.http import RequestFormat
 from penstock.bridge.records import Keys
-from penstock.bridge.server import Server
+from penstock.bridge.request_format import RequestFormat
 from penstock.cli.duration import seconds
 from penstock.cli.log.directory import DEFAULT, Debug, LogDir, complain, examples, opened
 from penstock.cli.log.topics import byte_count
@@ -25,6 +25,11 @@ from penstock.errors import SetupError
 from penstock.jobs.exit_codes import FAILED
 from penstock.jobs.signals import stop_signals
 from penstock.log import Log
+
+if TYPE_CHECKING:
+    from penstock.bridge import HttpBridge
+
+    Bridge: TypeAlias = HttpBridge | SocketBridge
 
 group = typer.Typer(name="bridge", help="Take records over the network into the log.", no_args_is_help=True)
 GRACE = 9.0
@@ -75,8 +80,8 @@ def http(  # noqa: PLR0913 - each is an option of the command
     taking = RequestFormat(key_header, key_field, tuple(keep_header or ()))
     limits = _limits(max_body, max_waiting, max_connections)
 
-    def made(found: Log) -> Server:
-        return HttpBridge(found, topic, taking=taking, guard=guard, limits=limits)
+    def made(found: Log) -> Bridge:
+        return bridges.HttpBridge(found, topic, taking=taking, guard=guard, limits=limits)
 
     _run(log, made, host, port, f"http://{{}}/topics/{topic}", debug=debug)
 
@@ -114,7 +119,7 @@ def socket(  # noqa: PLR0913 - each is an option of the command
     keys = Keys(key_field, key_separator.replace("\\t", "\t").encode())
     limits = _limits(max_line, max_waiting, max_connections, seconds(idle))
 
-    def made(found: Log) -> Server:
+    def made(found: Log) -> Bridge:
         return SocketBridge(found, topic, keys=keys, guard=guard, acks=not plain, limits=limits)
 
     _run(log, made, host, port, "tcp://{}", debug=debug)
@@ -148,7 +153,7 @@ def _limits(body: str, waiting: int, connections: int, idle: float = 60.0) -> Li
     return Limits(body=size, waiting=waiting, held=max(64 << 20, 4 * size), connections=connections, idle_seconds=idle)
 
 
-def _run(directory: Path, made: Callable[[Log], Server], host: str, port: int, shown: str, *, debug: bool) -> None:
+def _run(directory: Path, made: Callable[[Log], Bridge], host: str, port: int, shown: str, *, debug: bool) -> None:
     with opened(directory, debug=debug) as found:
         if not asyncio.run(_serve(found, made, host, port, shown)):
             complain("the log did not take the rest in time; what was not answered may not be stored")
@@ -164,7 +169,7 @@ def _taken(host: str, port: int, error: OSError) -> str:
     )
 
 
-async def _serve(log: Log, made: Callable[[Log], Server], host: str, port: int, shown: str) -> bool:
+async def _serve(log: Log, made: Callable[[Log], Bridge], host: str, port: int, shown: str) -> bool:
     """Serve until asked to stop; whether all that was taken is stored."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     with stop_signals(lambda: loop.call_soon_threadsafe(asked.set)):  # type: ignore[arg-type]  # gives a handle

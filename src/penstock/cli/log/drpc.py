@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from penstock.bridge.drpc.app import application
 from penstock.bridge.drpc.calls import CallLimits, Calls
 from penstock.bridge.guard import Guard
+from penstock.bridge.listening import listening_socket
 from penstock.cli.duration import seconds
 from penstock.cli.log.directory import DEFAULT, Debug, LogDir, examples, reported
 from penstock.cli.log.topics import byte_count
@@ -74,14 +75,19 @@ def serve(  # noqa: PLR0913 - each is an option of the command
         limits = CallLimits(queue, seconds(timeout), byte_count(max_args))
     except SetupError as error:
         raise typer.BadParameter(str(error)) from None
-    with reported(debug=debug), Calls(log, limits) as calls:
-        app = application(calls, guard)
-        try:
-            import uvicorn
-        except ImportError:
-            raise SetupError("the server of calls needs uvicorn: pip install 'penstock[server]'") from None
-        typer.echo(f"calls at http://{host}:{port}/drpc/FUNCTION/ARGS; Ctrl-C ends", err=True)
-        uvicorn.run(app, host=host, port=port, log_level="warning", h11_max_incomplete_event_size=64 << 10)
+    with reported(debug=debug), Calls(log, limits) as calls, listening_socket(host, port) as listening:
+        served = _served()
+        typer.echo(f"calls at http://{host}:{listening.getsockname()[1]}/drpc/FUNCTION/ARGS; Ctrl-C ends", err=True)
+        served.serve_calls(calls, guard, listening)
+
+
+def _served() -> ModuleType:
+    """What serves calls, which needs packages of its own."""
+    try:
+        from penstock.bridge.drpc import app
+    except ModuleNotFoundError as error:
+        raise SetupError(f"the server of calls needs {error.name}: pip install 'penstock[server]'") from None
+    return app
 
 
 def _token(variable: str, file: str) -> str:

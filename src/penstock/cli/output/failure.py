@@ -28,7 +28,7 @@ from penstock.spark.jvm.gateway import spark_log
 
 def heading_of(error: BaseException, *, runs: bool = True) -> str:
     """A few words that say what kind of trouble it is; `runs` is whether the command runs a flow or looks at something."""
-    if not runs and isinstance(error, PenstockError) and not isinstance(error, SetupError):
+    if not runs and isinstance(error, PenstockError):
         return "Wrong usage" if isinstance(error, OptionError | UnknownName) else "This cannot be done"
     if isinstance(error, StepError):
         return "The flow stopped: a step failed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -11,7 +11,7 @@ import typer
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def show(rows: Sequence[dict[str, Any]], empty: str) -> None:
+def show(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
     """Print rows under the names of their fields; `empty` when there is none."""
     if not rows:
         typer.echo(empty, err=True)

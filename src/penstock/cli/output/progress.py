@@ -13,7 +13,7 @@ from rich.text import Text
 from penstock.cli.duration import clock
 from penstock.graph.graph import Graph
 from penstock.graph.times import FOREVER, NEVER, to_moment
-from penstock.jobs.metrics import lags
+from penstock.jobs.metrics import lags, measured
 from penstock.live.report import BatchReport
 
 PHASES = {"plan": "cyan", "compute": "green", "state": "magenta", "sinks": "yellow", "log": "blue"}
@@ -21,6 +21,7 @@ PHASES = {"plan": "cyan", "compute": "green", "state": "magenta", "sinks": "yell
 WINDOW = 10.0
 """Rates are those of so many seconds."""
 MOST_STEPS = 16
+MOST_PATTERNS = 3
 
 
 @dataclass
@@ -139,9 +140,39 @@ def time_text(report: BatchReport) -> str:
     reached = [w for w in report.watermarks.values() if NEVER < w < FOREVER]
     shown = [f"watermark {to_moment(min(reached)):%Y-%m-%d %H:%M:%S}"] if reached else []
     counted = {"late": report.late, "bad time": report.bad, "dead letters": report.dead, "skipped": report.skipped}
-    for word, counts in {**counted, "shed": report.shed}.items():
+    said = {component: sum(map(len, tasks.values())) for component, tasks in report.errors.items()}
+    for word, counts in {**counted, "shed": report.shed, "errors": said}.items():
         shown += [f"{word} {number(many)} ({step})" for step, many in counts.items()]
     return ", ".join(shown)
+
+
+def runs_text(report: BatchReport) -> str:
+    """The runs of patterns under way, and since when the oldest; empty where there are none.
+
+    >>> runs = {"runs": 2000, "keys": 3, "events": 5, "bytes": 9, "waiting": {"paid": 2000}, "oldest": 1_700_000_000_000_000}
+    >>> runs_text(BatchReport(0, active_runs={"orders": {"unpaid": runs}}))
+    'unpaid 2,000 runs since 2023-11-14 22:13:20'
+    """
+    shown = []
+    for patterns in report.active_runs.values():
+        for pattern, found in patterns.items():
+            since = "" if found["oldest"] is None else f" since {to_moment(found['oldest']):%Y-%m-%d %H:%M:%S}"
+            shown.append(f"{pattern} {number(found['runs'])} run{'' if found['runs'] == 1 else 's'}{since}")
+    return ", ".join(shown[:MOST_PATTERNS]) + (
+        f", {len(shown) - MOST_PATTERNS} more" if len(shown) > MOST_PATTERNS else ""
+    )
+
+
+def metrics_text(report: BatchReport) -> str:
+    """What spouts and bolts have measured, all tasks of each together, in words.
+
+    >>> metrics_text(BatchReport(0, metrics={"split": {0: {"lines": 3}, 1: {"lines": 4}}}))
+    'split lines 3 + 4'
+    """
+    found: dict[str, list[str]] = {}
+    for component, _, name, value in measured(report):
+        found.setdefault(f"{component} {name}", []).append(number(value))
+    return ", ".join(f"{name} {' + '.join(values)}" for name, values in found.items())
 
 
 def plain_line(tally: Tally) -> str:
@@ -154,7 +185,8 @@ def plain_line(tally: Tally) -> str:
         parts.append(f"{number(report.rows_in)} rows in ({number(tally.rate())}/s)")
     parts += [f"{sink} {number(_rows(report, sink))}" for sink in tally.sinks if sink in report.steps]
     parts.append(f"{report.total:.2f} s ({phases_text(report)})")
-    extra = [f"lag {lag_text(report)}" if lag_text(report) else "", time_text(report)]
+    texts = (time_text(report), runs_text(report), metrics_text(report))
+    extra = [f"lag {lag_text(report)}" if lag_text(report) else "", *texts]
     return "  ".join([*parts, *filter(None, extra)])
 
 
@@ -216,8 +248,13 @@ def _batch_line(report: BatchReport) -> Text:
         line.append(f"\nlag {lag_text(report)}", "red")
     if time_text(report):
         line.append(
-            f"\n{time_text(report)}", "red" if report.late or report.bad or report.dead or report.shed else "dim"
+            f"\n{time_text(report)}",
+            "red" if report.late or report.bad or report.dead or report.shed or report.errors else "dim",
         )
+    if runs_text(report):
+        line.append(f"\n{runs_text(report)}", "dim")
+    if metrics_text(report):
+        line.append(f"\n{metrics_text(report)}", "dim")
     return line
 
 

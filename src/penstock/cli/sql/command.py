@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ import typer
 
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
-from penstock.errors import OptionError
 
 EXAMPLES = 'Examples: penstock sql · penstock sql -e "SELECT 1 AS n" · penstock sql -f tables.sql · penstock sql --flow count.py "select * from counts where word = \'x\'"'
 
@@ -45,50 +43,12 @@ def sql(  # noqa: PLR0913 - a command has this many options
 ) -> None:
     """Run statements of SQL, ask a flow that runs, or begin a shell."""
     with handled(debug=debug, runs=False):
-        from penstock.cli.sql.runner import Runner
-        from penstock.jobs.sql.answers import AskLimits
-        from penstock.jobs.sql.session import SqlSession
+        from penstock.cli.sql import work  # here, so that the list of all commands loads no SQL
 
-        limits = AskLimits(max_records, timeout)
+        limits = work.AskLimits(max_records, timeout)
         if flow or checkpoint:
-            _ask(flow, checkpoint, version, [*([query] if query else []), *(execute or ())], limits, as_json)
+            queries = [*([query] if query else []), *(execute or ())]
+            work.ask_flow(flow, checkpoint, version, queries, limits, as_json=as_json)
             return
-        runner = Runner(SqlSession(), as_json=as_json, limits=limits)
-        for each in file or ():
-            runner.run(_text(each), "" if str(each) == "-" else each.name)
-        for text in [*(execute or ()), *([query] if query else [])]:
-            runner.run(text)
-        if not (query or execute or file):
-            _begin(runner)
-
-
-def _begin(runner: object) -> None:
-    """The shell on a terminal; statements from standard input elsewhere."""
-    from penstock.cli.sql.runner import Runner
-    from penstock.cli.sql.shell import Shell
-
-    assert isinstance(runner, Runner)
-    if sys.stdin.isatty():
-        Shell(runner).loop()
-    else:
-        runner.run(sys.stdin.read())
-
-
-def _text(path: Path) -> str:
-    if str(path) == "-":
-        return sys.stdin.read()
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else f"no text in UTF-8: {error.reason}"
-        raise OptionError(f"{path} cannot be read ({said})") from None
-
-
-def _ask(
-    flow: str, checkpoint: str | None, version: int | None, queries: list[str], limits: object, as_json: bool
-) -> None:
-    from penstock.cli.sql.asking import ask_flow
-    from penstock.jobs.sql.answers import AskLimits
-
-    assert isinstance(limits, AskLimits)
-    ask_flow(flow, checkpoint, version, queries, limits, as_json=as_json)
+        files, texts = file or [], [*(execute or ()), *([query] if query else [])]
+        work.run_statements(files, texts, limits, as_json=as_json)

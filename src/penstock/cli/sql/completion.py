@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from penstock.cli.sql.typing_state import COMMANDS
 from penstock.graph.expr import AGGREGATES
 from penstock.graph.expr.functions import FUNCTIONS
 from penstock.jobs.sql.session import SqlSession
@@ -20,13 +21,6 @@ _WORDS = (
     "MEASURES PATTERN DEFINE TRUE FALSE ASC DESC LATERAL UNNEST STANDING QUERY EVERY UNTIL SNAPSHOT"
 )  # fmt: skip
 KEYWORDS = _WORDS.split()
-COMMANDS = {
-    "\\?": "this list",
-    "\\d": "tables and views; with a name its columns",
-    "\\dt": "tables and views",
-    "\\q": "leave; so does Ctrl-D",
-}
-"""The commands of the shell itself."""
 _TABLE_AFTER = re.compile(r"\b(?:from|join|into|table|describe)\s+[\w`\"]*$", re.IGNORECASE)
 _NAMED = re.compile(r"\b(?:from|join|table)\s+[`\"]?(\w+)", re.IGNORECASE)
 _FIELD_OF = re.compile(r"(\w+)\.(\w*)$")

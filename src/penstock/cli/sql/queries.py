@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -11,6 +12,8 @@ from penstock.cli.log.directory import DEFAULT, AsJson, Debug, LogDir, examples,
 from penstock.cli.options import option
 from penstock.cli.output.listing import show, show_json
 from penstock.jobs.rule_topic import StoredRule
+from penstock.jobs.sql.asking import asked_flow
+from penstock.jobs.sql.query_status import PENDING, QueryStatus, statuses_of
 from penstock.jobs.sql.query_topic import QueryTopic
 
 group = typer.Typer(
@@ -18,14 +21,41 @@ group = typer.Typer(
 )
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic with the queries.", show_default=False)]
 By = Annotated[str, option("--by", metavar="WHO", help="Who changes it.", show_default="you")]
+Flow = Annotated[
+    str,
+    option(
+        "--flow",
+        metavar="FLOW",
+        help="The flow that reads them, as for `penstock sql --flow`: a file, a name, a checkpoint.",
+    ),
+]
+Checkpoint = Annotated[
+    str | None, option("--checkpoint", metavar="DIR", help="Its checkpoint.", show_default=".penstock/FLOW")
+]
 Written = Annotated[bool, option("--written", help="The query is written in the flow, and not in the topic.")]
 
 
-@group.command("list", epilog=examples("penstock queries list alerts", "penstock queries list alerts --json"))
-def list_(topic: Topic, log: LogDir = DEFAULT, as_json: AsJson = False, debug: Debug = False) -> None:
-    """List the standing queries of a topic: version, text, who added them and when."""
+@group.command(
+    "list",
+    epilog=examples(
+        "penstock queries list alerts",
+        "penstock queries list alerts --json",
+        "penstock queries list alerts --flow orders.sql",
+    ),
+)
+def list_(
+    topic: Topic,
+    flow: Flow = "",
+    checkpoint: Checkpoint = None,
+    log: LogDir = DEFAULT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List the standing queries of a topic: version, text, who added them and when. With --flow also what became of them in a flow."""
     with opened(log, debug=debug) as found:
-        rows = [_row(each) for each in QueryTopic(found, topic).rules().values()]
+        stored = QueryTopic(found, topic).rules()
+        known = statuses_of(asked_flow(flow, checkpoint).folder) if flow or checkpoint else None
+        rows = [_row(name, stored.get(name), known) for name in sorted({*stored, *(known or {})})]
         show_json(rows) if as_json else show(rows, f"no queries in {topic}")
 
 
@@ -67,5 +97,12 @@ def _line(query: StoredRule) -> str:
     return f"{query.rule}: version {query.version}, {'dropped' if query.removed else 'added'}, by {query.by}"
 
 
-def _row(query: StoredRule) -> dict[str, object]:
-    return {"query": query.rule, "version": query.version, "text": query.text, "by": query.by, "at": query.at}
+def _row(name: str, query: StoredRule | None, known: dict[str, QueryStatus] | None) -> dict[str, object]:
+    """A query, and what became of it in the flow; one of the flow's own text has no version."""
+    own = (
+        {"version": query.version, "text": query.text, "by": query.by, "at": query.at}
+        if query is not None
+        else dict.fromkeys(("version", "text", "by", "at"), None)
+    )
+    status = {} if known is None else asdict(known.get(name) or QueryStatus(PENDING))
+    return {"query": name, **status, **own}

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from penstock.cli.sql.show import change_line, json_line, table_of
 from penstock.connectors.local import LocalSink, write_locally
+from penstock.connectors.preflight import check_outside
 from penstock.connectors.registry import connector_of
 from penstock.graph.endpoints.basic import callback
 from penstock.graph.graph import Graph
@@ -91,7 +92,7 @@ class Runner:
                 typer.echo(json_line(names, row))
             return
         self.console.print(table_of(names, rows, most=SHOWN))
-        many = f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}"
+        many = f"{len(rows):,} {_rows(len(rows))}"
         more = f", the first {SHOWN:,} are shown" if len(rows) > SHOWN else ""
         took = "" if seconds is None else f" in {seconds:.2f} s"
         self._say(f"{many}{took}{more}")
@@ -206,8 +207,13 @@ def _writes_here(graph: Graph) -> bool:
 
 def write_here(graph: Graph) -> str:
     """Runs a flow over bounded data in this process and writes its sinks; returns what was written."""
+    check_outside(graph)
     found = run_bounded(graph)
     for node in graph.sinks:
         output = graph.output(node.inputs[0])
         write_locally(LocalSink(graph.name, node.name, node.endpoint, output.schema, output.updates), found[node.name])
-    return ", ".join(f"{len(rows):,} rows into {sink}" for sink, rows in found.items())
+    return ", ".join(f"{len(rows):,} {_rows(len(rows))} into {sink}" for sink, rows in found.items())
+
+
+def _rows(many: int) -> str:
+    return "row" if many == 1 else "rows"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import typer
 from rich.console import Console
 
 from penstock.cli.output.failure import show_error
-from penstock.cli.sql.typing_state import is_complete
+from penstock.cli.sql.typing_state import COMMANDS, is_complete
 from penstock.errors import PenstockError, SetupError
 from penstock.version import __version__
 
@@ -68,8 +69,6 @@ class Shell:
 
     def _command(self, text: str) -> None:
         """A command of the shell itself."""
-        from penstock.cli.sql.completion import COMMANDS
-
         word, _, name = text.partition(" ")
         name = name.strip().strip(';`"')
         if word in ("\\d", "\\dt") and not name:
@@ -91,7 +90,7 @@ def prompt_session(runner: Runner, **more: Any) -> PromptSession[str]:
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-        from prompt_toolkit.history import FileHistory
+        from prompt_toolkit.history import FileHistory, InMemoryHistory
     except ImportError:
         raise SetupError(
             "the shell needs the package prompt-toolkit: pip install 'penstock[shell]'; -e and -f run statements without it"
@@ -105,9 +104,19 @@ def prompt_session(runner: Runner, **more: Any) -> PromptSession[str]:
         "prompt_continuation": lambda width, line, wrapped: NEXT,
         "complete_while_typing": False,
         "auto_suggest": AutoSuggestFromHistory(),
-        "history": FileHistory(str(HISTORY)),
+        "history": FileHistory(str(HISTORY)) if _made_private(HISTORY) else InMemoryHistory(),
     }
     return PromptSession(**(made | more))
+
+
+def _made_private(file: Path) -> bool:
+    """Whether there is a file of lines that only the user sees: statements may have passwords."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+        file.chmod(0o600)
+    except OSError:  # a home that cannot be written
+        return False
+    return True
 
 
 def _keys() -> Any:

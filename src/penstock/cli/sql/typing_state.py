@@ -6,6 +6,14 @@ import re
 
 _PARTS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|;|['\"`]|/\*|[^'\"`;/-]+|.", re.DOTALL)
 
+COMMANDS = {
+    "\\?": "this list",
+    "\\d": "tables and views; with a name its columns",
+    "\\dt": "tables and views",
+    "\\q": "leave; so does Ctrl-D",
+}
+"""The commands of the shell itself."""
+
 
 def is_complete(text: str) -> bool:
     r"""Whether a text is a command of the shell, nothing at all, or ends in a semicolon that is in no string, name or comment.

@@ -19,6 +19,7 @@ from penstock.cli.flows.run import Screen, checked_progress, watched
 from penstock.cli.options import option, run_options
 from penstock.cli.output.display import Progress
 from penstock.cli.output.failure import handled
+from penstock.cli.tools.demo_console import demo_console
 from penstock.demo.feed import PostFeed
 from penstock.demo.trending import FADES, Score, posts_topic, trending
 from penstock.graph.run import RunSpec
@@ -79,6 +80,12 @@ def demo(
         Path | None, option(help="Where the scores go, as JSON.", show_default="a temporary folder")
     ] = None,
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
+    console: Annotated[
+        bool, option("--console/--plain", help="As a job, in the console of a server; or in this terminal.")
+    ] = False,
+    port: Annotated[
+        int, option(min=0, max=65535, help="The port of the console.", show_default="8880 or a free one")
+    ] = 0,
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
     **options: object,
 ) -> None:
@@ -86,10 +93,12 @@ def demo(
     with handled(debug=debug):
         folder = Path(tempfile.mkdtemp(prefix="penstock-demo-"))
         try:
-            spec = RunSpec.of(
-                **(options | {"interval": options["interval"] or "1s", "checkpoint": folder / "checkpoint"})
-            )
-            _run(folder, output, rate, spec, checked_progress(progress))
+            chosen = options | {"interval": options["interval"] or "1s"}
+            if console:
+                demo_console(folder, rate, RunSpec.of(**chosen), port)
+            else:
+                spec = RunSpec.of(**chosen | {"checkpoint": folder / "checkpoint"})
+                _run(folder, output, rate, spec, checked_progress(progress))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

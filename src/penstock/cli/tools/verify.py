@@ -16,19 +16,24 @@ from penstock.cli.output.progress import batches
 from penstock.jobs.exit_codes import FAILED
 from penstock.version import __version__
 
+JOBS = "jobs"
+
 
 def verify(  # noqa: PLR0913 - one parameter for each option
     sink: Annotated[
         str,
         typer.Argument(
-            help="log, files, s3, hdfs, postgres, redis, kafka, or a target of your own as module:Class; several with commas between them."
+            help="log, files, s3, hdfs, postgres, redis, kafka, or a target of your own as module:Class; several with commas between them. Or jobs: the server of jobs."
         ),
     ],
     records: Annotated[int, option(min=1, help="How many records go through.")] = 100_000,
     kills: Annotated[int, option(min=0, help="How often the driver is killed; 11 or more hit every window.")] = 20,
     seed: Annotated[int, option(help="Decides the order and the moments of the kills.")] = 0,
     url: Annotated[
-        str, option(help="A server of your own (postgres, redis, s3, hdfs) or its bootstrap servers (kafka).")
+        str,
+        option(
+            help="A server of your own (postgres, redis, s3, hdfs) or its bootstrap servers (kafka); for jobs a PostgreSQL, which two servers share."
+        ),
     ] = "",
     window: Annotated[
         list[str] | None, option(help="A crash window, F1 to F11; may be given again. All by default.")
@@ -36,6 +41,9 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     flow: Annotated[
         str, option(help="numbers: a numbering per key; pattern: pairs of records, matched or timed out.")
     ] = "numbers",
+    spark_jobs: Annotated[
+        int, option(min=0, max=5, help="Of five jobs, how many are flows with Spark (only for jobs).")
+    ] = 1,
     as_json: Annotated[bool, option("--json", help="Print the tally as a last line of JSON.")] = False,
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -44,15 +52,17 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     A reader looks on all the while. Ends with 1 when a record is lost, doubled or out of order, or a batch was seen in part.
     """
     with handled(debug=debug, runs=False):
-        from penstock.testing.verify import Plan
-        from penstock.testing.verify import verify as run
+        from penstock.testing import verify as verifying
 
         def say(text: str) -> None:
             typer.echo(text, err=True)
 
-        plan = Plan(sink, records, kills, seed, url, tuple(window or ()), flow, say=say)
+        if sink == JOBS:
+            _tell_jobs(verifying.verify_jobs(verifying.JobsPlan(kills, 5, spark_jobs, seed, url, say)), as_json=as_json)
+            return
+        plan = verifying.Plan(sink, records, kills, seed, url, tuple(window or ()), flow, say=say)
         began = time.monotonic()
-        found = run(plan)
+        found = verifying.verify(plan)
         seconds = time.monotonic() - began
         typer.echo(shown(sink, found, seconds), err=as_json)
         if as_json:
@@ -60,6 +70,14 @@ def verify(  # noqa: PLR0913 - one parameter for each option
             typer.echo(json.dumps({**about, "python": platform.python_version(), **found.as_dict()}))
         if not found.ok:
             raise typer.Exit(FAILED)
+
+
+def _tell_jobs(found: Any, *, as_json: bool) -> None:
+    typer.echo(str(found), err=as_json)
+    if as_json:
+        typer.echo(json.dumps({"penstock": __version__, "python": platform.python_version(), **found.as_dict()}))
+    if not found.ok:
+        raise typer.Exit(FAILED)
 
 
 def shown(sink: str, found: Any, seconds: float) -> str:

@@ -37,6 +37,7 @@ from penstock.graph.nodes import (
     Output,
     OverTable,
     Port,
+    Recent,
     Reduce,
     Repartition,
     Select,
@@ -65,6 +66,7 @@ from penstock.graph.nodes.changes import (
     Upserts,
     WindowChanges,
 )
+from penstock.graph.nodes.relational.trigger import Trigger
 from penstock.graph.order import Term
 from penstock.graph.types import Map as MapType
 
@@ -72,7 +74,7 @@ SAME_ROWS = (Select, WithColumns, Map, Repartition)
 """Steps that make one row of each, after which a proved key may still be one."""
 NATIVE = (Where, WithColumns, Explode, JoinStatic, Repartition, EventTime, AssignWindows)
 """Steps that carry a further field along as it is."""
-OWN_CHANGES = (TableJoin, OverTable, SetOperation)
+OWN_CHANGES = (TableJoin, OverTable, SetOperation, Recent)
 """Steps that emit signed rows, of records and of tables."""
 PYTHON = (Map, FlatMap, Filter, MapBatches)
 
@@ -126,6 +128,8 @@ class _Carrying:
             self._over_settled(node)
         elif isinstance(node, JoinStatic) and node.refresh is not None:
             self._remembering(node)
+        elif isinstance(node, Trigger):
+            self._triggered(node)
         elif isinstance(node, LookupJoin) and node.outputs[0].changes is None:
             self._add(replace(node, inputs=tuple(map(self._read, node.inputs))), node)
         elif isinstance(node, Window):
@@ -277,11 +281,20 @@ class _Carrying:
         self.nodes += [added, found]
         self._add(Answers(node.name, (Port(found.name), signed), key, **_own(node)), node, signed=True)  # type: ignore[arg-type]
 
+    def _triggered(self, node: Trigger) -> None:
+        """A trigger over signed rows; what it emits as a whole are records."""
+        port, is_table = Port(node.name), not (node.whole or node.grows)
+        self.nodes.append(replace(node, inputs=tuple(map(self._read, node.inputs)), counted=is_table))
+        if is_table:
+            self.signed[port] = port
+            self.counted.add(port)
+
     def _rewritten(self, node: Node) -> Node:
         own = _own(node)
         if isinstance(node, AggregateBy):
             read = self._needed(node)
-            return AggregateChanges(node.name, (read,), node.keys, calls=node.calls, **own)  # type: ignore[arg-type]
+            calls = {"calls": node.calls, "always": node.always}
+            return AggregateChanges(node.name, (read,), node.keys, **calls, **own)  # type: ignore[arg-type]
         if isinstance(node, Top):
             settings = {"n": node.n, "by": node.by, "into": node.into}
             return TopChanges(node.name, node.inputs, node.keys, **settings, **own)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from penstock.graph.expr import Call, Case, Column, Expr, Literal
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
 from penstock.graph.nodes import LATE, Match, Node, Port, Select, Where, WithColumns
-from penstock.graph.nodes.match import MASK, MOST_TESTS, TIMED_OUT
+from penstock.graph.nodes.patterns.match import MASK, MOST_TESTS, TIMED_OUT
 from penstock.graph.patterns.tree import Predicate
 from penstock.graph.schema import Schema
 

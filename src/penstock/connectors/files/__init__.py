@@ -9,6 +9,7 @@ CONNECTORS = (
         source="source:FilesSource",
         local_reader="local:read_files",
         check="preflight:check_path",
+        check_sent="preflight:check_sent",
     ),
     Connector(
         "write_files",

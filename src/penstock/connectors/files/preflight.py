@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from penstock.connectors.preflight import Options, Preflight
+from penstock.connectors.preflight import Options, Preflight, Submission
 from penstock.errors import SetupError, nearest
 
 
 def check_path(asked: Preflight) -> None:
     """A path of this machine must be there, unless a sink of the flow makes it."""
     path = str(asked.options["path"])
-    if "://" in path or any(c in path for c in "*?[{") or Path(path).exists():
+    if _is_elsewhere(path) or Path(path).exists():
         return
     if written_path(asked.options) in asked.made:
         return
@@ -21,8 +21,38 @@ def check_path(asked: Preflight) -> None:
     hint = f"; {nearest(Path(path).name, there)}" if there else ""
     raise SetupError(
         f"{asked.step!r} reads {path}, and there is no such file or directory{hint}. "
-        f"If files will arrive there, make it first: mkdir -p {shlex.quote(path)}"
+        f"If files will arrive there, make it first: mkdir -p {shlex.quote(str(Path(path).absolute()))}"
     )
+
+
+def check_sent(asked: Submission) -> str:
+    """A relative path leads a job to files that travel with it; one beside the flow may mean such a file."""
+    path = Path(str(asked.options["path"]))
+    inside = path.relative_to(asked.folder) if path.is_relative_to(asked.folder) else path
+    if _is_elsewhere(str(path)) or inside.is_absolute() or asked.has(inside):
+        return ""
+    if written_path(asked.options) in asked.made:
+        return ""
+    if path.is_absolute():
+        return f"{asked.step!r} reads {path}, beside the flow. If the flow finds it by its own path, send it along: {_include(path)}"
+    if path.exists() or not asked.is_new:
+        return (
+            f"{asked.step!r} reads {path}, and the job runs in a directory of its own. Send it along: {_include(path)}"
+        )
+    raise SetupError(
+        f"{asked.step!r} reads {path}, which is not in the bundle, and the job runs in a directory of its own. Send it along with "
+        f"--include, or name it by its absolute path on the machine of the server"
+    )
+
+
+def _include(path: Path) -> str:
+    below = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"--include {shlex.quote(f'{below}/**/*' if path.is_dir() else str(below))}"
+
+
+def _is_elsewhere(path: str) -> bool:
+    """Whether it is a URL, or a pattern that may match nothing yet."""
+    return "://" in path or any(c in path for c in "*?[{")
 
 
 def written_path(options: Options) -> str:

@@ -10,6 +10,7 @@ from penstock.connectors.base import Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import BatchFile, Manifests, SeenTail, entry_of, link_of
+from penstock.connectors.files.parts import write_parts
 from penstock.connectors.files.store import StoreDisk, check_conditions, check_shared
 from penstock.errors import RunError
 from penstock.faults import passing
@@ -61,8 +62,6 @@ class FilesSink(LedgerSink):
         staged.check_folder()
         kind, by = batch.options["format"], partitions(batch)
         if isinstance(staged.disk, StoreDisk):
-            from penstock.connectors.files.parts import write_parts
-
             staged.take(write_parts(frame, kind, by, staged.disk.storage, aside))
         else:
             staged.rows = _write(frame, kind, by, f"{path}/{aside}")

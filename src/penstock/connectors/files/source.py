@@ -18,7 +18,17 @@ from penstock.connectors.files.store import check_shared, is_in_store
 from penstock.connectors.files.stored import POSITION as LINE_POSITION
 from penstock.connectors.files.stored import StoredRanges
 from penstock.connectors.malformed import MALFORMED, REPLAYED, described, not_text, raised, raw_rows, read_values
-from penstock.connectors.parsing import CSV, TEXT, csv_cells, csv_ddl, csv_reading, csv_unfit, json_reading, literal
+from penstock.connectors.parsing import (
+    CSV,
+    TEXT,
+    csv_cells,
+    csv_ddl,
+    csv_reading,
+    csv_unfit,
+    json_reading,
+    literal,
+    reads_plainly,
+)
 from penstock.connectors.ranges import bounded_of, stream_of
 from penstock.errors import RunError
 from penstock.graph.endpoints.hive import values_of
@@ -122,8 +132,8 @@ def _stored_fields(frame: DataFrame, context: SourceContext, folders: list[str])
     if form == "text":
         return frame.selectExpr("cast(value as string) as value")
     inside = context.schema.only(tuple(n for n in context.schema.names if n not in folders))
-    reading = csv_reading if form == "csv" else json_reading
-    read = reading("cast(value as string)", inside)
+    text, plainly = "cast(value as string)", reads_plainly(frame.sparkSession)
+    read = csv_reading(text, inside) if form == "csv" else json_reading(text, inside, plainly=plainly)
     made = read_values(frame, context, inside, read, LINE_POSITION, [*map(quote, folders)], not_text("value"))
     beside = [MALFORMED] if context.keeps_malformed else []
     return made.selectExpr(*(quote(n) for n in context.schema.names), *beside)
@@ -184,8 +194,9 @@ def _json_fields(frame: DataFrame, context: SourceContext, beside: Sequence[str]
     """Fields that are folders of the path stand beside the lines already."""
     folders = [n for n in context.schema.names if n in frame.columns and n != "value"]
     schema = Schema(tuple(f for f in context.schema.fields if f.name not in folders))
-    lines = frame.where(f"trim(leading {literal(BLANKS)} from value) <> ''")
-    reading, also = json_reading("value", schema), [*map(quote, folders), *beside]
+    lines = frame.where(f"startswith(value, '{{') or trim(leading {literal(BLANKS)} from value) <> ''")
+    reading = json_reading("value", schema, plainly=reads_plainly(frame.sparkSession))
+    also = [*map(quote, folders), *beside]
     return read_values(lines, context, schema, reading, POSITION, also, not_text("value"))
 
 
@@ -193,18 +204,20 @@ def _csv_fields(frame: DataFrame, context: SourceContext, beside: Sequence[str])
     """Spark keeps a line that it cannot read; one that it can, but Python cannot hold, is written again."""
     names, cells = [quote(n) for n in context.schema.names], csv_cells("", context.schema)
     wrong = [f"{TEXT} is not null", *csv_unfit("", context.schema)]
-    line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}), map('escape', {literal(_QUOTE)}))), null) as value"
+    line = f"if({' or '.join(wrong)}, coalesce({TEXT}, to_csv(struct({', '.join(names)}), map('escape', {literal(_QUOTE)}))), null) as {_LINE}"
     found = frame.selectExpr("*", line)
     cause = "cast(null as string)"
     if context.keeps_malformed:
-        kept = [f"if(value is null, {sql}, null) as {quote(n)}" for n, sql in cells.items()]
-        return found.selectExpr(*kept, *beside, described("value is not null", POSITION))
-    stop = f"if(value is null, true, {raised(context, POSITION, cause)}) as __good"
+        kept = [f"if({_LINE} is null, {sql}, null) as {quote(n)}" for n, sql in cells.items()]
+        return found.selectExpr(*kept, *beside, described(f"{_LINE} is not null", POSITION, cause, _LINE))
+    stop = f"if({_LINE} is null, true, {raised(context, POSITION, cause, _LINE)}) as __good"
     kept = [f"{sql} as {quote(n)}" for n, sql in cells.items()]
     return found.selectExpr(*kept, *beside, stop).where("__good").drop("__good")
 
 
 POSITION = "input_file_name()"
+_LINE = "__line"
+"""The column of a line of CSV that cannot be read."""
 _QUOTE = CSV["escape"]
 
 

@@ -20,7 +20,7 @@ from penstock.connectors.malformed import (
     read_texts,
     read_values,
 )
-from penstock.connectors.parsing import json_reading, outside
+from penstock.connectors.parsing import json_reading, outside, reads_plainly
 from penstock.errors import PenstockError
 from penstock.graph.endpoints.kafka import ABOUT, REGISTERED
 from penstock.graph.schema import Schema
@@ -117,5 +117,6 @@ def fields(frame: DataFrame, context: SourceContext) -> DataFrame:
     value = Schema(tuple(f for f in context.schema.fields if f.name not in also))
     if kind in REGISTERED:
         return decoded(frame, context, value, position)
-    reading = json_reading("cast(value as string)", value)
+    plainly = "key" not in also and reads_plainly(frame.sparkSession)
+    reading = json_reading("cast(value as string)", value, plainly=plainly)
     return read_values(frame, context, value, reading, position, *beside(also), not_text("value"))

@@ -18,7 +18,7 @@ from penstock.connectors.base import SinkContext, SourceContext
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
-from penstock.connectors.malformed import MALFORMED, REPLAYED, TYPE, Unreadable, beside, invalid, read_values
+from penstock.connectors.malformed import ARROW, MALFORMED, REPLAYED, TYPE, Unreadable, beside, invalid, read_values
 from penstock.connectors.parsing import json_reading
 from penstock.errors import RunError
 from penstock.graph.schema import Schema
@@ -144,13 +144,10 @@ class _Reading:
         beside = [batch.column(n) for n in self.context.options["also"]]
         shape = list(arrow_schema(self.whole))
         if self.context.keeps_malformed:
-            beside.append(pa.array(malformed, _MALFORMED))
-            shape.append(pa.field(MALFORMED, _MALFORMED))
+            beside.append(pa.array(malformed, ARROW))
+            shape.append(pa.field(MALFORMED, ARROW))
         columns = [c.cast(f.type) for c, f in zip([*columns, *beside], shape, strict=True)]
         return pa.record_batch(columns, schema=pa.schema(shape))
-
-
-_MALFORMED = pa.struct([("raw", pa.binary()), ("position", pa.string()), ("cause", pa.string())])
 
 
 def column_of(records: list[Any], field: pa.Field) -> pa.Array:

@@ -9,6 +9,7 @@ CONNECTORS = (
         source="source:LogSource",
         local_reader="local:read_topic",
         check="preflight:check_topic",
+        check_sent="preflight:check_sent",
     ),
     Connector(
         "write_log",

@@ -6,7 +6,7 @@ import shlex
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.connectors.preflight import Options, Preflight
+from penstock.connectors.preflight import Options, Preflight, Submission
 from penstock.errors import SetupError, nearest
 from penstock.log import Log, TopicExists
 
@@ -22,8 +22,19 @@ def check_topic(asked: Preflight) -> None:
     if topic not in topics:
         raise SetupError(
             f"{asked.step!r} reads the topic {topic!r}, and the log at {path} has none of that name; {nearest(topic, topics)}. "
-            f"Make it: penstock topics create {topic} --log {shlex.quote(path)}"
+            f"Make it: penstock topics create {topic} --log {shlex.quote(str(Path(path).absolute()))}"
         )
+
+
+def check_sent(asked: Submission) -> str:
+    """A relative path is a log of the job alone, which has no topics but those that its flow makes."""
+    topic, path = str(asked.options["topic"]), Path(str(asked.options["path"]))
+    if path.is_absolute() or asked.options.get("create") or written_topic(asked.options) in asked.made:
+        return ""
+    return (
+        f"{asked.step!r} reads the topic {topic!r} of the log {path}, and the job runs in a directory of its own. Name the log by its absolute "
+        f"path, ps.topic({topic!r}, ..., path={str(path.absolute())!r}), or set PENSTOCK_LOG for the server"
+    )
 
 
 def make_if_asked(options: Options) -> None:

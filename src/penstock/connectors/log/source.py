@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.log.shedding import SHED, Offsets, begins, left_out, plain, records_shed
 from penstock.connectors.malformed import not_text, position_in, raw_rows, read_texts, read_values
-from penstock.connectors.parsing import json_reading, literal
+from penstock.connectors.parsing import json_reading, literal, reads_plainly
 from penstock.connectors.sharing import shares
 from penstock.graph.endpoints.shedding import ShedRule
 from penstock.graph.types import quote
@@ -91,7 +91,7 @@ def shaped(frame: DataFrame, context: SourceContext) -> DataFrame:
     position = position_in(literal(f"topic {context.options['topic']}"))
     if context.options["format"] == "text":
         return read_texts(frame, context, ("value",), position)
-    reading = json_reading("cast(value as string)", context.schema)
+    reading = json_reading("cast(value as string)", context.schema, plainly=reads_plainly(frame.sparkSession))
     return read_values(frame, context, context.schema, reading, position, (), not_text("value"))
 
 

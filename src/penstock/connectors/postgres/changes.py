@@ -8,22 +8,25 @@ when it is asked, moves nothing and makes nothing.
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from penstock.connectors.base import SourceConnector, SourceContext
-from penstock.connectors.postgres.pgoutput import Change, ChangeDecoder
+from penstock.connectors.malformed import raw_rows, with_malformed
+from penstock.connectors.postgres.pgoutput import Change, ChangeDecoder, Values
 from penstock.connectors.postgres.wire import Address, Link, qualified
 from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
-from penstock.connectors.texts import from_text
+from penstock.connectors.text_rows import TextRows, read_texts
 from penstock.errors import RunError
 from penstock.graph.endpoints.sniff_postgres import driver
 from penstock.graph.schema import Schema
-from penstock.kernels.records.arrow import arrow_schema
+from penstock.kernels.records.unreadable import ESCAPES
 
 if TYPE_CHECKING:
     import psycopg
@@ -52,20 +55,33 @@ class PostgresChanges(SourceConnector):
 
     def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The changes after the position of the slot, then those that come."""
-        changes = Changes(context.options, context.schema, context.step)
+        changes = _changes(context)
         changes.prepare()
-        return stream_of(spark, changes, context)
+        return stream_of(spark, changes, context, with_malformed(context))
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The changes that wait in the slot; none where there is no slot yet."""
-        changes = Changes(context.options, context.schema, context.step)
-        return bounded_of(spark, changes, context) if changes.find() else spark.createDataFrame([], str(context.schema))
+        changes, columns = _changes(context), with_malformed(context)
+        if not changes.find():
+            return spark.createDataFrame([], columns or str(context.schema))
+        return bounded_of(spark, changes, context, columns)
+
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads the changes of dead letters."""
+        found = [read_change(bytes(value)) for (value,) in raw_rows(dead_letters, ("value",))]
+        table = pa.Table.from_batches([_changes(context).batch(found)])
+        return spark.createDataFrame(table, with_malformed(context) or str(context.schema))
 
 
-class Changes(Ranges):
+def _changes(context: SourceContext) -> Changes:
+    return Changes(context.options, context.schema, context.step, keeps_malformed=context.keeps_malformed)
+
+
+class Changes(TextRows[Change], Ranges):
     """Offsets are LSNs, as numbers."""
 
-    def __init__(self, options: dict[str, Any], fields: Schema, step: str) -> None:
+    def __init__(self, options: dict[str, Any], fields: Schema, step: str, *, keeps_malformed: bool = False) -> None:
+        self.keeps_malformed = keeps_malformed
         self.address, self.who = Address.of(options), f"source {step!r}"
         self.table, self.slot = options["table"], options["slot"]
         self.publication = options.get("publication") or f"penstock_{self.slot}"
@@ -181,7 +197,7 @@ class Changes(Ranges):
         self._check_position(low)
         changes = ChangeDecoder(self.named, low, high).changes(self._messages(high))
         while some := list(itertools.islice(changes, ROWS)):
-            yield self._batch(some)
+            yield self.batch(some)
 
     def _messages(self, high: int) -> Iterator[bytes]:
         """The messages in the slot up to a position. The server holds them and this process takes some at a time: a slot may hold any number."""
@@ -203,21 +219,31 @@ class Changes(Ranges):
                 f"Someone else moved the slot; start afresh with --fresh"
             )
 
-    def _batch(self, changes: list[Change]) -> pa.RecordBatch:
-        shape = arrow_schema(self.fields)
-        columns = []
-        for field in shape:
-            if field.name == "op":
-                columns.append(pa.array([c.op for c in changes]))
-            elif field.name == "lsn":
-                columns.append(pa.array([c.lsn for c in changes], pa.int64()))
-            elif field.name == "committed_at":
-                columns.append(pa.array([c.committed_at for c in changes], field.type))
-            elif field.name == "old":
-                columns.append(_old(changes, field.type))
-            else:
-                columns.append(from_text(pa.array([c.row.get(field.name) for c in changes], pa.string()), field.type))
-        return pa.record_batch(columns, schema=shape)
+    def column(self, sent: list[Change], field: pa.Field) -> pa.Array:
+        """A field of changes: of the row, of the row before, or what is said of the change."""
+        match field.name:
+            case "op":
+                return pa.array([c.op for c in sent])
+            case "lsn":
+                return pa.array([c.lsn for c in sent], pa.int64())
+            case "committed_at":
+                return pa.array([c.committed_at for c in sent], field.type)
+            case "old":
+                return _old(sent, field.type)
+            case name:
+                return read_texts(pa.array([c.row.get(name) for c in sent], pa.string()), field)
+
+    def blank(self, sent: Change) -> Change:
+        """A change without its rows."""
+        return replace(sent, row={}, old=None)
+
+    def position(self, sent: Change) -> str:
+        """The table, and the position of the commit in the server's log."""
+        return f"{self.table}, {sent.op} at {_lsn(sent.lsn)}"
+
+    def raw(self, sent: Change) -> bytes:
+        """A change with its rows as the server wrote them."""
+        return json.dumps(vars(sent), ensure_ascii=False).encode()
 
     def committed(self, end: Offset) -> None:
         """Moves the slot: what lies before it is not needed any more."""
@@ -250,6 +276,25 @@ class Changes(Ranges):
         return int(row[0])
 
 
+def read_change(raw: bytes) -> Change:
+    """The change of what `Changes.raw` has written, or what a person has made of it; what is no change has no row.
+
+    >>> read_change(b'{"op": "insert", "row": {"id": "1", "n": 2}, "lsn": 5}')
+    Change(op='insert', row={'id': '1', 'n': '2'}, old=None, lsn=5, committed_at=0)
+    """
+    try:
+        found = json.loads(raw)
+        old = None if found.get("old") is None else _texts(found["old"])
+        at, committed = int(found.get("lsn", 0)), int(found.get("committed_at", 0))
+        return Change(str(found.get("op", "")), _texts(found.get("row") or {}), old, at, committed)
+    except (AttributeError, *ESCAPES):
+        return Change("", {}, None, 0, 0)
+
+
+def _texts(row: dict[str, Any]) -> Values:
+    return {name: v if v is None or isinstance(v, str) else json.dumps(v) for name, v in row.items()}
+
+
 def _lsn(position: int) -> str:
     """A position in the WAL as PostgreSQL writes it.
 
@@ -261,7 +306,7 @@ def _lsn(position: int) -> str:
 
 def _old(changes: list[Change], kind: pa.DataType) -> pa.Array:
     """The rows before the changes, where they are known."""
-    parts = [from_text(pa.array([(c.old or {}).get(f.name) for c in changes], pa.string()), f.type) for f in kind]
+    parts = [read_texts(pa.array([(c.old or {}).get(f.name) for c in changes], pa.string()), f) for f in kind]
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array([c.old is None for c in changes]))
 
 

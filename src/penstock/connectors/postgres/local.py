@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.postgres.changes import Changes
@@ -13,6 +14,7 @@ from penstock.connectors.postgres.table import Moves
 from penstock.connectors.ranges import Ranges
 from penstock.graph.row import Row
 from penstock.kernels.records.arrow import to_columns
+from penstock.kernels.records.reading import MalformedRecord
 
 
 def read_rows(source: LocalSource) -> Iterator[Record]:
@@ -22,11 +24,17 @@ def read_rows(source: LocalSource) -> Iterator[Record]:
 
 def read_changes(source: LocalSource) -> Iterator[Record]:
     """The changes that wait in the replication slot, in the order of commits. The slot stays where it is, and none is made."""
-    changes = Changes(source.options, source.schema, source.step)
-    return _records(changes) if changes.find() else iter(())
+    changes = Changes(source.options, source.schema, source.step, keeps_malformed=True)
+    return map(_read, _records(changes)) if changes.find() else iter(())
 
 
-def _records(ranges: Ranges) -> Iterator[Record]:
+def _read(values: tuple[Any, ...]) -> Record:
+    """A change without the column of what could not be read, or the change that could not."""
+    *fields, wrong = values
+    return tuple(fields) if wrong is None else MalformedRecord(wrong["raw"], wrong["position"], wrong["cause"])
+
+
+def _records(ranges: Ranges) -> Iterator[tuple[Any, ...]]:
     for stretch in ranges.stretches(ranges.first(), ranges.everything()):
         for batch in ranges.read(stretch):
             yield from zip(*to_columns(batch), strict=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.accumulators import AccumulatorParam
 
+from penstock.connectors.malformed import ARROW, MALFORMED
 from penstock.graph.run.master import is_on_one_machine
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_schema
@@ -73,7 +74,10 @@ def read_table(storage: Storage, name: str, schema: Schema) -> pa.Table:
     """The records of a file."""
     content = pa.BufferReader(storage.read(name))
     table = pq.read_table(content, partitioning=None, coerce_int96_timestamp_unit="us")
-    return table.select(list(schema.names)).cast(arrow_schema(schema))
+    wanted = arrow_schema(schema)
+    if MALFORMED in schema.names and MALFORMED not in table.column_names:
+        table = table.append_column(wanted.field(MALFORMED), pa.nulls(table.num_rows, ARROW))
+    return table.select(list(schema.names)).cast(wanted)
 
 
 def stored_frame(

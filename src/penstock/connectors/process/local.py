@@ -41,7 +41,7 @@ def read_spout(source: LocalSource) -> Iterator[Record]:
     """What a spout emits until it says that it has ended."""
     node = Source(source.step, (), source.endpoint, source.schema, outputs=(Output(source.schema),))
     try:
-        yield from SpoutTasks(node).drained()
+        yield from SpoutTasks(node, keeps_malformed=source.keeps_malformed).drained()
     except RecordFailed as failed:
         raise StepError(failed.failure("the spout itself")) from failed.error
 

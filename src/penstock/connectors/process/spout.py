@@ -9,27 +9,45 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+
 from penstock.connectors.base import SourceContext
+from penstock.connectors.malformed import ARROW, MALFORMED, kept_schema, raw_rows
 from penstock.connectors.process.fed import fed_frame
 from penstock.connectors.process.feed import Feed, FeedSource
+from penstock.connectors.process.followed import FollowedFiles
 from penstock.errors import PenstockError, RunError, StateError, StepError
 from penstock.graph.nodes import Output, Source
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.topology.pending import Message, Settlement
-from penstock.kernels.topology.spout import SpoutRecord, SpoutTasks
+from penstock.kernels.quiet import quiet
+from penstock.kernels.records.arrow import to_batch
+from penstock.kernels.records.chunk import shape_of
+from penstock.kernels.topology.blocks import FIELDS, TupleRoute
+from penstock.kernels.topology.pending import Settlement
+from penstock.kernels.topology.spout import SpoutTasks
+from penstock.kernels.topology.spout_records import SpoutColumns, SpoutShape, joined_columns
+from penstock.kernels.topology.task_reports import log_errors
 from penstock.storage import names_under, read_if_present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+Metrics = dict[tuple[str, int], dict[str, Any]]
+"""The metrics of tasks, by component and task."""
+Errors = dict[tuple[str, int], list[str]]
+"""What tasks reported as errors, by component and task."""
+_FILE = 50_000
+"""So many records are put into a file of a bounded run, or a few more."""
+_PIECE = 10_000
+"""So many are put together before bolts get them, or a few more."""
 _RUNNING: dict[Path, SpoutSource] = {}
 
 
@@ -40,7 +58,7 @@ class SpoutSource(FeedSource):
     """How long a start waits for a spout to say what it has, so that a run that only drains finds it."""
 
     is_reliable = False
-    """Whether the spout emits messages, and is told what becomes of them."""
+    """Whether the spout emits messages, and hears what becomes of them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,14 +67,40 @@ class SpoutSource(FeedSource):
         self.outbox: SimpleQueue[set[int]] = SimpleQueue()
         self.tasks: SpoutTasks | None = None
         self.feed: Feed | None = None
+        self.is_active = True
+        """Whether its tasks are asked for tuples; the thread of the spout sees a change before it asks again."""
+        self.measured: SimpleQueue[Metrics] = SimpleQueue()
+        self.errors: SimpleQueue[Errors] = SimpleQueue()
+        self.wants_metrics = threading.Event()
+        self.routes: Sequence[TupleRoute] | None = None
+        """The way to each bolt that reads the spout, where a bounded run hands its tuples over in blocks."""
+        self.rounds = self.pieces = 0
 
     def settle(self, given: Settlement) -> None:
         """Takes in what a committed batch says; the thread of the spout tells its tasks."""
         self.inbox.put(given)
 
     def confirmed(self) -> set[int]:
-        """The roots of messages that are acked or failed, and of which that is saved, since the last time."""
+        """The roots of messages that have failed, and of which that is saved, since the last time."""
         return set().union(*_taken(self.outbox))
+
+    def reported(self) -> tuple[Metrics, Errors]:
+        """The metrics of the tasks, and what they reported as errors, since the last time; metrics are taken by the thread of the spout, for the next time."""
+        metrics, errors = _taken(self.measured), _taken(self.errors)
+        self.wants_metrics.set()
+        return {k: v for each in metrics for k, v in each.items()}, {
+            k: [text for each in errors for text in each.get(k, [])]
+            for k in dict.fromkeys(k for e in errors for k in e)
+        }
+
+    def _note(self, tasks: SpoutTasks, *, metrics: bool) -> None:
+        """Logs what tasks report as errors, and keeps it with their metrics for the report of a batch."""
+        if errors := tasks.taken_errors():
+            for (step, task), texts in errors.items():
+                log_errors("spout", step, task, texts)
+            self.errors.put(errors)
+        if metrics and (values := tasks.taken_metrics()):
+            self.measured.put(values)
 
     def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """Starts the thread, gives it a moment, and reads what it writes."""
@@ -74,32 +118,101 @@ class SpoutSource(FeedSource):
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """All that the spout emits until it is done, or must wait for acks."""
         self.is_reliable = bool(context.endpoint.options["spout"].reliable)
+        if self.routes is not None:
+            self.tasks = self._made(context)
+            return self._followed(spark, context, self.tasks.drained_columns(), self.routes)
         names = self._drained(context)
+        schema = kept_schema(context.schema, keeps_malformed=context.keeps_malformed)
         if not names:
-            return spark.createDataFrame([], schema=str(context.schema))
-        return fed_frame(spark, context.folder, names, context.schema)
+            return spark.createDataFrame([], schema=str(schema))
+        return fed_frame(spark, context.folder, names, schema)
+
+    def reread(self, spark: SparkSession, context: SourceContext, dead_letters: list[dict[str, Any]]) -> DataFrame:
+        """Reads the tuples of dead letters, as those of the first task; nobody waits for their acks."""
+        shape = SpoutShape(_node(context))
+        values = [bytes(value) for (value,) in raw_rows(dead_letters, ("value",))]
+        held = [shape.reread(value, number) for number, value in enumerate(values)]
+        made = to_batch(joined_columns(held), context.schema)
+        table = pa.Table.from_batches([made]).append_column(
+            MALFORMED, pa.array(_malformed(held) or [None] * len(held), ARROW)
+        )
+        return spark.createDataFrame(table, str(kept_schema(context.schema, keeps_malformed=True)))
 
     def next_round(self, spark: SparkSession, context: SourceContext, given: Settlement) -> DataFrame | None:
         """Tells the tasks what a batch of a bounded run says, and returns what they emit then; None when that is nothing."""
         assert self.tasks is not None, "the first round comes first"
-        assert self.feed is not None, "the first round comes first"
+        self._join()
+        files = self.pieces if self.feed is None else self.feed.number
         try:
-            self.tasks.settle(replace(given, files=range(self.feed.number)))
+            self.tasks.settle(replace(given, files=range(files)))
+            if self.routes is not None:
+                parts = self.tasks.drained_columns()
+                first = next((part for part in parts if part.many), None)
+                return first and self._followed(spark, context, chain([first], parts), self.routes)
         except RecordFailed as failed:
             raise _blamed(failed) from failed.error
         names = self._drained(context)
-        return fed_frame(spark, context.folder, names, context.schema) if names else None
+        schema = kept_schema(context.schema, keeps_malformed=context.keeps_malformed)
+        return fed_frame(spark, context.folder, names, schema) if names else None
+
+    def _followed(
+        self, spark: SparkSession, context: SourceContext, parts: Iterator[SpoutColumns], routes: Sequence[TupleRoute]
+    ) -> DataFrame:
+        """Has a thread call the spout until it is done, or must wait for acks. Returns blocks that tasks read while it goes on."""
+        files = FollowedFiles(context.folder / f"blocks-{self.rounds}", routes)
+        self.rounds += 1
+        self.thread = threading.Thread(
+            target=self._follow, args=(files, context, parts), daemon=True, name=f"feed-{context.step}"
+        )
+        self.thread.start()
+        return spark.createDataFrame(files.references(), schema=FIELDS)
+
+    def _follow(self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns]) -> None:
+        is_whole = False
+        try:
+            is_whole = self._hand_over(files, context, parts)
+        except RecordFailed as failed:
+            self._fail(_blamed(failed))
+        except Exception as error:
+            self._fail(error if isinstance(error, PenstockError) else RunError(f"spout {context.step!r}: {error}"))
+        finally:
+            files.end(is_whole=is_whole)
+
+    def _hand_over(self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns]) -> bool:
+        """Writes what the spout emits; false where the run has ended before that."""
+        assert self.tasks is not None, "the first round made them"
+        shape = shape_of(context.schema)
+        for held in _gathered(parts, _PIECE):
+            if self.stopped.is_set():
+                return False
+            columns = joined_columns(held)
+            self.tasks.taken_messages(self.pieces)
+            self.pieces += 1
+            files.add(to_batch(shape.checked(columns) if self.tasks.shape.tagged else columns, context.schema))
+        self._note(self.tasks, metrics=True)
+        return True
+
+    def _join(self) -> None:
+        if self.thread is not None:
+            self.thread.join()
+
+    def _made(self, context: SourceContext) -> SpoutTasks:
+        try:
+            return SpoutTasks(_node(context))
+        except RecordFailed as failed:
+            raise _blamed(failed) from failed.error
 
     def _drained(self, context: SourceContext) -> list[str]:
         """Puts what the spout emits on disk; returns the names of the files."""
         feed = self.feed = self.feed or Feed(context.folder / "feed", context.schema)
         before = feed.number
         try:
-            tasks = self.tasks = self.tasks or SpoutTasks(_node(context))
-            records: Iterator[SpoutRecord] = tasks.drained()
-            while held := list(islice(records, 50_000)):
+            tasks = self.tasks = self.tasks or SpoutTasks(_node(context), keeps_malformed=context.keeps_malformed)
+            for held in _gathered(tasks.drained_columns(), _FILE):
                 tasks.taken_messages(feed.number)
-                feed.append(held)
+                feed.append_columns(joined_columns(held), _malformed(held), is_checked=not tasks.shape.tagged)
+                tasks.ack_set_aside()
+            self._note(tasks, metrics=True)
         except RecordFailed as failed:
             raise _blamed(failed) from failed.error
         return [f"{feed.folder.name}/feed-{number:09d}.parquet" for number in range(before, feed.number)]
@@ -119,55 +232,61 @@ class SpoutSource(FeedSource):
 
     def _feed(self, feed: Feed, context: SourceContext) -> None:
         kept = _kept(feed, context)
-        tasks = SpoutTasks(_node(context), kept)
+        tasks = SpoutTasks(_node(context), kept, is_active=self.is_active, keeps_malformed=context.keeps_malformed)
         _restore(tasks, feed, kept or {})
-        held: list[SpoutRecord] = []
-        settled: set[int] = set()
+        held: list[SpoutColumns] = []
+        settled: set[int] | None = None
         since = time.monotonic()
         while not self.stopped.is_set():
-            settled |= self._settled(tasks)
-            records = tasks.pull()
+            tasks.activate(self.is_active)
+            settled = _either(settled, self._settled(tasks))
+            records = tasks.pull_columns()
             if records is None:
                 break
-            since = since if held or settled else time.monotonic()
+            since = since if held or settled is not None else time.monotonic()
             held += records
-            is_time = not records or len(held) >= self.most or time.monotonic() - since > self.pause
-            if (held or settled) and is_time:
+            is_time = not records or _size(held) >= self.most or time.monotonic() - since > self.pause
+            if (held or settled is not None) and is_time:
                 self._save(feed, held, context, tasks, settled)
-                held, settled = [], set()
+                held, settled = [], None
+            self._note(tasks, metrics=self.wants_metrics.is_set())
+            self.wants_metrics.clear()
             if not records:
                 self.caught_up.set()
                 self.stopped.wait(self.pause / 5)
-        settled |= self._settled(tasks)
+        settled = _either(settled, self._settled(tasks))
         self._save(feed, held, context, tasks, settled)
         tasks.close()
+        self._note(tasks, metrics=True)
 
-    def _settled(self, tasks: SpoutTasks) -> set[int]:
-        """Tells the tasks what batches and time have decided; returns the roots of these messages."""
-        made = [m for given in _taken(self.inbox) for messages in tasks.settle(given) for m in messages]
-        made += tasks.expire(time.time())
-        return {message.root for message in made}
+    def _settled(self, tasks: SpoutTasks) -> set[int] | None:
+        """Tells the tasks what batches and time have decided; returns the roots of the messages that failed, None where nothing was decided."""
+        outcomes = [tasks.settle(given) for given in _taken(self.inbox)]
+        failed = [*(m for outcome in outcomes for m in outcome.failed), *tasks.expire(time.time())]
+        is_decided = failed or any(outcome.acked for outcome in outcomes)
+        return {message.root for message in failed} if is_decided else None
 
     def _save(
-        self, feed: Feed, held: list[SpoutRecord], context: SourceContext, tasks: SpoutTasks, settled: set[int]
+        self, feed: Feed, held: list[SpoutColumns], context: SourceContext, tasks: SpoutTasks, settled: set[int] | None
     ) -> None:
         """Where the tasks stand first, then the tuples: the tuples make it count. What only acks have changed is noted beside the newest tuples."""
         if held:
             self._append(feed, held, context, tasks)
-        elif settled and feed.number:
+        elif settled is not None and feed.number:
             note = {"file": feed.number - 1, **tasks.kept(), "open": tasks.pending.saved()}
             feed.storage.write(SETTLED, _dumped(context, note))
-        if settled:
+        if settled is not None:
             self.outbox.put(settled)
             names = [n for n in names_under(feed.storage, "ids-") if _file_of(n) not in tasks.pending.files]
             feed.storage.delete(*(n for n in names if _file_of(n) < feed.number))
 
-    def _append(self, feed: Feed, held: list[SpoutRecord], context: SourceContext, tasks: SpoutTasks) -> None:
+    def _append(self, feed: Feed, held: list[SpoutColumns], context: SourceContext, tasks: SpoutTasks) -> None:
         messages = tasks.taken_messages(feed.number)
         if messages:
-            feed.storage.write(_ids(feed.number), _dumped(context, [tuple(m) for m in messages]))
+            feed.storage.write(_ids(feed.number), _dumped(context, messages.saved()))
         feed.storage.write(_stand(feed.number), _dumped(context, {**tasks.kept(), "open": tasks.pending.saved()}))
-        feed.append(list(held))
+        feed.append_columns(joined_columns(held), _malformed(held), is_checked=not tasks.shape.tagged)
+        tasks.ack_set_aside()
         if feed.number >= 3:
             feed.storage.delete(_stand(feed.number - 3))
 
@@ -187,7 +306,7 @@ def _blamed(failed: RecordFailed) -> StepError:
 
 
 SETTLED = "settled.pickle"
-"""Where the tasks stand after acks that came when there were no new tuples; it counts while the tuples it names are the newest."""
+"""Where the tasks stand after acks that arrived when there were no new tuples; it counts while the tuples it names are the newest."""
 
 
 def _ids(number: int) -> str:
@@ -197,6 +316,43 @@ def _ids(number: int) -> str:
 
 def _file_of(name: str) -> int:
     return int(name.rpartition("-")[2].split(".")[0])
+
+
+def _either(one: set[int] | None, other: set[int] | None) -> set[int] | None:
+    """Two sets together; None where both are."""
+    return other if one is None else one if other is None else one | other
+
+
+def _size(held: list[SpoutColumns]) -> int:
+    return sum(part.many for part in held)
+
+
+def _gathered(parts: Iterable[SpoutColumns], most: int) -> Iterator[list[SpoutColumns]]:
+    """The same parts in lists of about so many records."""
+    given = iter(parts)
+    while held := _next_of(given, most):
+        yield held
+
+
+def _next_of(parts: Iterator[SpoutColumns], most: int) -> list[SpoutColumns]:
+    """The next parts, of about so many records together."""
+    held: list[SpoutColumns] = []
+    many = 0
+    with quiet():
+        for part in parts:
+            held.append(part)
+            many += part.many
+            if many >= most:
+                break
+    return held
+
+
+def _malformed(held: list[SpoutColumns]) -> list[dict[str, Any] | None] | None:
+    """What describes the records that are none, beside each; None where all are records."""
+    if all(part.malformed is None for part in held):
+        return None
+    described = [[vars(each) for each in part.malformed] if part.malformed else [None] * part.many for part in held]
+    return list(chain.from_iterable(described))
 
 
 def _taken(queue: SimpleQueue[T]) -> list[T]:
@@ -218,7 +374,7 @@ def _restore(tasks: SpoutTasks, feed: Feed, kept: dict[str, Any]) -> None:
             raise StateError(
                 f"{_ids(file)} of a spout is missing, so nobody knows its open messages; start over with --fresh"
             )
-        tasks.pending.restore((Message(*m) for m in cloudpickle.loads(found[0])), packed)
+        tasks.pending.restore(file, cloudpickle.loads(found[0]), packed)
 
 
 def _stand(number: int) -> str:

@@ -12,15 +12,18 @@ from penstock.connectors.redis.wire import Address, Layout, driver
 from penstock.errors import RunError
 from penstock.graph.row import Row
 from penstock.kernels.records.arrow import to_columns
+from penstock.kernels.records.reading import MalformedRecord
 
 
 def read_entries(source: LocalSource) -> Iterator[Record]:
     """The entries that a stream holds now."""
-    entries = Entries(source.options, source.schema, source.step)
+    entries = Entries(source.options, source.schema, source.step, keeps_malformed=True)
     first, last = entries.first(), entries.everything()
     if first != last:
         for batch in entries.read(Stretch(first, last)):
-            yield from zip(*to_columns(batch), strict=True)
+            *columns, malformed = to_columns(batch)
+            for values, wrong in zip(zip(*columns, strict=True), malformed, strict=True):
+                yield values if wrong is None else MalformedRecord(wrong["raw"], wrong["position"], wrong["cause"])
 
 
 def write_rows(sink: LocalSink, rows: Sequence[Row]) -> None:

@@ -10,16 +10,16 @@ from penstock.errors import FlowError
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
 from penstock.graph.compose import picked_fields
-from penstock.graph.compose_drpc import FAILURES, REQUEST, add_answers, checked_function, requests_source
+from penstock.graph.composed.compose_drpc import FAILURES, REQUEST, add_answers, checked_function, requests_source
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
-from penstock.graph.logic.components import Bolt as BoltLogic
-from penstock.graph.logic.components import check_component, streams_of
-from penstock.graph.logic.coordinated import REQUESTS, coordinated
+from penstock.graph.logic.topology.components import Bolt as BoltLogic
+from penstock.graph.logic.topology.components import check_component, streams_of
+from penstock.graph.logic.topology.coordinated import REQUESTS, coordinated
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.logic.trident.keyed import FAILED
-from penstock.graph.logic.tuples import DEFAULT
-from penstock.graph.nodes import Bolt, Port, Route
+from penstock.graph.nodes import DEAD_LETTER, Bolt, Port, Route
 from penstock.graph.nodes.exchange import Chooser, Grouping
 
 
@@ -169,7 +169,7 @@ class LinearDRPCTopologyBuilder:
         """The graph of the function."""
         if not self._bolts:
             raise FlowError(f"function {self.function!r}: expected a bolt, got none; builder.add_bolt(...) first")
-        builder = GraphBuilder(self.function)
+        builder = GraphBuilder(self.function, on_error=DEAD_LETTER)
         requests = requests_source(builder, self.function, self.path)
         columns = {"request": col(REQUEST), "args": col("args")}
         port = builder.add(picked_fields(child(requests.step, "arguments"), requests, columns, self._bolts[0].line))

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from penstock.errors import PatternError
-from penstock.frontends.patterns.events import Types
+from penstock.frontends.patterns.events import Types, pattern_text
 from penstock.frontends.patterns.sase import sase_text
 from penstock.frontends.patterns.vendor_json import pattern_json
+from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.patterns.pattern import Pattern
 
 _SASE = "PATTERN"
 
 
+_RULE = re.compile(r"(?:on|if|do)\b(?!\s*=)", re.IGNORECASE)
+"""How the text of a rule begins."""
+
+
 def is_pattern(text: str) -> bool:
-    """Whether a text is that of a pattern, and not of a rule."""
-    given = text.lstrip()
-    return given.startswith("{") or given[: len(_SASE)].upper() == _SASE
+    """Whether a text is that of a pattern, and not of a rule.
+
+    >>> is_pattern("every a=Login -> b=Pay"), is_pattern("PATTERN SEQ(A a, B b)"), is_pattern("if n > 3 do stop")
+    (True, True, False)
+    """
+    return _RULE.match(text.lstrip()) is None
 
 
 def pattern_reader(types: Types = None) -> PatternReader:
-    """What reads the patterns of `patterns(..., reader=...)` from texts: SASE's, or the JSON of dynamic CEP.
+    """What reads the patterns of `patterns(..., reader=...)` from texts: pattern text, SASE's, or the JSON of dynamic CEP.
 
     Args:
-        types: what the types of events in SASE's text are: a field that names them, or a condition for each.
+        types: what the types of events in texts are: a field that names them, or a condition for each.
 
     Returns:
         A function of the name and the text of a pattern.
@@ -40,15 +49,15 @@ def pattern_reader(types: Types = None) -> PatternReader:
 
 @dataclass(frozen=True, eq=False)
 class PatternReader:
-    """Reads patterns of which every run is a match: SASE's text, or the JSON of dynamic CEP.
+    """Reads patterns: the text of operators, SASE's, or the JSON of dynamic CEP.
 
     Args:
-        types: what the types of SASE's text are.
+        types: what the types of events in texts are.
     """
 
     types: Types = None
 
-    def __call__(self, name: str, text: str) -> Pattern:
+    def __call__(self, name: str, text: str) -> Pattern | OperatorPattern:
         """The pattern of a text, with its name.
 
         Raises:
@@ -59,6 +68,8 @@ class PatternReader:
             return replace(pattern_json(given), name=name)
         if given[: len(_SASE)].upper() == _SASE:
             return replace(sase_text(given, types=self.types, name=name).pattern, name=name)
-        raise PatternError(
-            f"pattern {name!r}: expected JSON with nodes and edges, or PATTERN SEQ(...), got {given[:40]!r}"
-        )
+        try:
+            return pattern_text(given, types=self.types)
+        except PatternError as error:
+            forms = "JSON with nodes and edges, PATTERN SEQ(...), or operators such as every a=A -> b=B"
+            raise PatternError(f"pattern {name!r}: expected {forms}: {error}") from None

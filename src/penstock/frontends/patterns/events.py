@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, cast
 from penstock.errors import FlowError, nearest
 from penstock.frontends.patterns.reading import DEEPEST, Piece, Rules, Text, parts_of, read
 from penstock.frontends.patterns.times import read_crontab, read_fixed_span, read_schedule, read_span
-from penstock.graph.expr import Call, Expr, as_expr, col, lit
+from penstock.graph.expr import Call, Expr, as_expr, col, columns_of, lit
 from penstock.graph.order import terms_of
 from penstock.graph.patterns import operators as o
 from penstock.graph.patterns.operator_conditions import together
@@ -219,7 +219,13 @@ class _Events(Rules):
             expiry = read_fixed_span(self.text, given.pop())
         if not given:
             raise self.text.error(_at(opens), "expected what must be distinct, such as every-distinct(a.user)")
-        return o.EveryDistinct(cast("o.Operator", part), tuple(map(self.text.expression, given)), expiry)
+        keys = tuple(map(self.text.expression, given))
+        for key, piece in zip(keys, given, strict=True):
+            if not columns_of(key):
+                raise self.text.error(
+                    piece.at, f"expected something of what was tagged, such as a.user, got the constant {piece.text}"
+                )
+        return o.EveryDistinct(cast("o.Operator", part), keys, expiry)
 
     def guarded(self, parts: list[object]) -> o.Operator:
         """A part and its guards, the first of them the tightest."""

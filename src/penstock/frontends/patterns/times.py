@@ -25,6 +25,7 @@ MONTHS = {"month": 1, "months": 1, "year": 12, "years": 12}
 """The months of the units that have no fixed length."""
 _SECONDS = re.compile(r"(\d{1,12}(?:\.\d*)?|\.\d+)[dDfFlL]?")
 _AMOUNT = re.compile(r"\s*(\d{1,12}(?:\.\d*)?|\.\d+)\s*([^\W\d]+)")
+_NEGATIVE = re.compile(r"-\s*(?:\d+(?:\.\d*)?|\.\d+)\s*[^\W\d]*")
 _LONGEST = 100 * 366 * 86_400 * _SECOND
 
 
@@ -35,6 +36,8 @@ def read_span(text: Text, piece: Piece) -> Span:
         raise text.error(piece.at, "expected a span of time such as 10 sec, got nothing")
     if _SECONDS.fullmatch(written):
         return _checked(text, piece, round(float(written.rstrip("dDfFlL")) * _SECOND))
+    if _NEGATIVE.fullmatch(written):
+        raise text.error(piece.at, f"expected a span of time such as 10 sec, from 0 on, got {written}")
     if not _AMOUNT.match(written) and not written[0].isdigit():
         return text.expression(piece)
     made = _amounts(text, piece)

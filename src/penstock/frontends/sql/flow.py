@@ -11,7 +11,7 @@ from penstock.frontends.streams.stream import Stream
 from penstock.graph.nodes import Endpoint
 
 if TYPE_CHECKING:
-    from penstock.frontends.sql.plan.statements import Script
+    from penstock.frontends.sql.plan.statements.statements import Script
 
 TableLike: TypeAlias = Endpoint | Stream
 """What a name may stand for: an endpoint that is read or written, or a stream of the flow."""
@@ -79,14 +79,14 @@ def sql_query(
     >>> ps.sql_query("SELECT upper(word) AS word FROM words", {"words": words})
     Stream('query.select': word string)
     """
-    from penstock.frontends.sql.plan.scripts import plan_last
+    from penstock.frontends.sql.plan.statements.scripts import plan_last
 
     script = _script(text, tables, name, functions, "")
     return Stream(script.flow, plan_last(script, name))
 
 
 def _script(text: str, tables: Mapping[str, TableLike], name: str, functions: Iterable[Any], origin: str) -> Script:
-    from penstock.frontends.sql.plan.scripts import script_of
+    from penstock.frontends.sql.plan.statements.scripts import script_of
 
     if not isinstance(text, str):
         raise FlowError(f"SQL is a text, got {text!r}")

@@ -15,7 +15,8 @@ from penstock.graph.compose import add_dead_letters, add_source
 from penstock.graph.duration import Span
 from penstock.graph.endpoints.kafka import partition_of
 from penstock.graph.endpoints.shedding import ShedRule, shedding
-from penstock.graph.expr import Expr, ScalarFunction
+from penstock.graph.expr import Expr
+from penstock.graph.expr.registry import PythonFunction
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, EventTime, Feedback, Sink, Source, on_error_of
 from penstock.graph.nodes.policy import Policy
@@ -33,7 +34,7 @@ class Flow:
         delivery: the delivery guarantee of the sinks that ask for none: exactly_once, at_least_once or at_most_once.
         on_error: what steps do with a record they fail on, where they have no policy of their own: 'fail', 'dead_letter', 'skip', or
             `ps.retry(3, then='dead_letter')`.
-        functions: the Python functions, made with `@ps.function`, that expression text may call by name.
+        functions: the Python functions, made with `@ps.function` and `@ps.aggregate_function`, that expression text may call by name.
 
     Raises:
         FlowError: the name has other signs than letters, digits, '-', '_' and '.', or a policy is not one.
@@ -51,7 +52,7 @@ class Flow:
         *,
         delivery: str = "",
         on_error: Policy | None = None,
-        functions: Iterable[ScalarFunction] = (),
+        functions: Iterable[PythonFunction] = (),
     ) -> None:
         self.builder = GraphBuilder(name, delivery=delivery, on_error=on_error, functions=functions)
         self._recording = CallRecord()

@@ -1,4 +1,4 @@
-"""Functions that keep something for each key: `fold` and `update_state`."""
+"""What is kept for each key by a function (`fold`, `update_state`), or until a trigger fires (`trigger`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
+from penstock.graph.duration import Span, checked_span
+from penstock.graph.expr import Expr, as_expr
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.process import StateUpdate
-from penstock.graph.nodes import Fold
+from penstock.graph.nodes import Fold, Trigger
+from penstock.graph.nodes.window import EVENT
 from penstock.graph.schema import Form, schema_of
 
 if TYPE_CHECKING:
@@ -88,3 +91,63 @@ class Folding:
         """
         check_function(name, function, user_line(), arguments=2)
         return cast("KeyedStream", self).process(name, StateUpdate(function), schema, side=side)
+
+    @names_step
+    def trigger(
+        self,
+        name: str,
+        *,
+        every: Span | None = None,
+        when: str | Expr | None = None,
+        until: str | Expr | None = None,
+        whole: bool = False,
+        clock: str = EVENT,
+        settings: Stream | None = None,
+    ) -> Stream:
+        """Has each key wait until a trigger fires, and then emit what has changed of its rows since it last fired.
+
+        A key fires every so often, at the multiples of a span of time, or in the batch in which a condition turns true of one of its rows while
+        it was true of none. Without `every` and `when` changes are emitted at once. When the input is over, every key fires that waits for a time.
+
+        Args:
+            name: the name of the step.
+            every: how often a key fires.
+            when: a condition on a row.
+            until: a condition on a row that ends its key for good: the key fires once more, unless it waits for `when`, and is then left out.
+                `.side("ended")` has the keys that have ended, with `ended_at`.
+            whole: True emits all rows of the key at each firing, as records.
+            clock: by which time `every` goes: "event" or "processing". A key without changes fires too where `whole` is asked for.
+            settings: a stream that says of each key when it is there: the key, and `op` (add, drop or end); it may have `every bigint`, in
+                microseconds, and `until timestamp`, the event time at which the key ends. Keys that it does not name are left out.
+
+        Returns:
+            Records where records come in or `whole` is asked for, else the table.
+
+        Raises:
+            FlowError: there are both `every` and `when`, or a span is none.
+            ExpressionError: a condition is none.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import BARRIER, run_local
+        >>> orders = ps.Flow("demo").source("orders", ps.items([], "who string, amount bigint"))
+        >>> totals = orders.key_by("who").aggregate("sums", amount="sum(amount)")
+        >>> totals.key_by("who").trigger("large", when="amount > 10", whole=True).sink("out", ps.console())
+        >>> run_local(orders.flow, {"orders": [("ann", 7), BARRIER, ("ann", 5), BARRIER, ("ann", 1)]})["out"]
+        [Row(who='ann', amount=12)]
+        """
+        keyed = cast("KeyedStream", self)
+        further = () if settings is None else (settings.port,)
+        return keyed._add(
+            name,
+            lambda port: Trigger(
+                name,
+                (port, *further),
+                keyed.keys,
+                every=None if every is None else checked_span(every, "every", least=1),
+                when=None if when is None else as_expr(when),
+                until=None if until is None else as_expr(until),
+                whole=whole,
+                clock=clock,
+                line=user_line(),
+            ),
+        )

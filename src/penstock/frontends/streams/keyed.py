@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from penstock.frontends.streams.folding import Folding
-from penstock.frontends.streams.matching import KeyedMatching
+from penstock.frontends.streams.matches.matching import KeyedMatching
+from penstock.frontends.streams.matches.row_patterns import KeyedRowMatching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import KeyedOrdering
-from penstock.frontends.streams.row_patterns import KeyedRowMatching
 from penstock.frontends.streams.rules import KeyedRuling
 from penstock.frontends.streams.totals import Totals
 from penstock.frontends.streams.windows import Windowing
@@ -18,8 +18,8 @@ from penstock.graph.aggregates.calls import Written, calls_of
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
 from penstock.graph.compose import KeyedInput, add_aggregate
-from penstock.graph.logic.elements import ProcessingElement
 from penstock.graph.logic.process import Process as ProcessLogic
+from penstock.graph.logic.topology.elements import ProcessingElement
 from penstock.graph.nodes import Node, Port, Process, Reduce
 from penstock.graph.nodes.stateless import Columns
 from penstock.graph.schema import Form, form_of, forms_of
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 PER_KEY = (
-    "aggregate", "count", "distinct", "fold", "match", "match_rows", "over", "patterns", "process", "reduce", "rules", "sort", "sum", "top", "update_state", "window",
+    "aggregate", "count", "distinct", "fold", "match", "match_rows", "over", "patterns", "process", "reduce", "rules", "sort", "sum", "top", "trigger", "update_state", "window",
 )  # fmt: skip
 """The steps of a stream by key, for hints."""
 BEFORE_KEY = ("branch", "filter", "flat_map", "map", "select", "sink", "where")

@@ -20,7 +20,7 @@ _WAYS = ("flow", "source", "keyed")
 
 @dataclass(frozen=True)
 class StepCall:
-    """A call that made a step, or that says something of one: on what, which method, with which arguments, and what came of it."""
+    """A call that made a step, or that says something of one: on what, which method, with which arguments, and what it returned."""
 
     receiver: object
     method: str

@@ -43,7 +43,7 @@ class Overlooking:
 
         Args:
             by: the order, such as "score desc, name"; else event time.
-            rows: how many rows before it are seen, with the row itself; or `(before, after)`, where None is all.
+            rows: how many rows before it are seen, with the row itself; or `(before, after)`, where None is all; `(5, -2)` ends two rows before it.
             within: how far before it rows are seen, such as "1h", and those of the same order; or `(before, after)`. Neither of both: all rows before it.
             order: "time", or "arrival" to take rows as they come and emit them at once.
 

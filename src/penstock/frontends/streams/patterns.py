@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 from penstock.errors import FlowError, nearest
-from penstock.frontends.streams.quantifiers import Quantifier, StageCondition, condition_of, quantified, rounds_of
+from penstock.frontends.streams.matches.quantifiers import (
+    Quantifier,
+    StageCondition,
+    condition_of,
+    quantified,
+    rounds_of,
+)
 from penstock.graph.duration import Span, checked_span, shown
 from penstock.graph.order import Term, terms_of
 from penstock.graph.patterns.pattern import NO_SKIP, AfterMatch, Overflow, Pattern, RunLimit, Skip

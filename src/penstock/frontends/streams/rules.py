@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
 from penstock.errors import FlowError
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
-from penstock.graph.compose_rules import LookUpTable, RuleOptions, add_look_up, add_rules
+from penstock.graph.composed.compose_rules import LookUpTable, RuleOptions, add_look_up, add_rules
+from penstock.graph.ids import owner_of
 from penstock.graph.nodes import Endpoint, Port
-from penstock.graph.nodes.rules import ROUNDS, ApplyRules, KeyedRules
+from penstock.graph.nodes.patterns.rules import ROUNDS, ApplyRules, KeyedRules
 from penstock.graph.nodes.stateless import Sides
 from penstock.graph.rules.rule import Rule, RuleSet, rule_set
 from penstock.graph.schema import Form, forms_of
@@ -44,7 +46,8 @@ class Ruling:
     ) -> Branches:
         """Applies rules to each record: on an event, if a condition holds, do actions.
 
-        Rules of a higher priority act first. What a rule emits to a stream is an event for other rules, until nothing follows any more.
+        Rules of a higher priority act first. What a rule emits to a stream is an event for other rules, until nothing follows any more. Rules that
+        activate others see all records in one task; `key_by(...).rules(...)` switches them for each key.
 
         Args:
             name: the name of the step.
@@ -92,7 +95,7 @@ class KeyedRuling:
     """What a stream by key does with rules."""
 
     @names_step
-    def rules(
+    def rules(  # noqa: PLR0913 - options by name
         self,
         name: str,
         rules: Iterable[Rule] | Rule | RuleSet,
@@ -102,6 +105,7 @@ class KeyedRuling:
         tables: Mapping[str, str | Iterable[str]] | None = None,
         posts: Mapping[str, Endpoint] | None = None,
         changes: Stream | None = None,
+        lookups: Mapping[str, LookUp] | None = None,
         rounds: int = ROUNDS,
     ) -> Branches:
         """Applies rules to the records of each key in their order: rules may activate and deactivate others, for their key.
@@ -114,6 +118,7 @@ class KeyedRuling:
             tables: the key of each table that rules update, by the name of the table.
             posts: the endpoint of each name that rules post to, such as `ps.write_http(...)`.
             changes: changes of the rules while the flow runs, as `Stream.rules` takes them; what was switched stays switched.
+            lookups: tables that rules look up in, as `Stream.rules` takes them.
             rounds: how often rules may follow from rules for one record.
 
         Returns:
@@ -136,7 +141,8 @@ class KeyedRuling:
         """
         keyed = cast("KeyedStream", self)
         stream, options = keyed.source, _options(keyed.source, rules, event, streams, tables, rounds)
-        port = keyed._input.stream(stream.flow.builder, name)
+        found = replace(keyed._input, port=_looked_up(stream, name, lookups or {}))
+        port = found.stream(stream.flow.builder, name)
         if changes is not None:
             stream._need_stream(changes, "the changes of rules are a stream")
         made = RuleOptions(posts or {}, None if changes is None else changes.port)
@@ -180,7 +186,7 @@ def _options(
 ) -> _Options:
     keys = tuple((table, (key,) if isinstance(key, str) else tuple(key)) for table, key in (tables or {}).items())
     return _Options(
-        rules=rule_set(rules), event=event or stream.port.step, streams=forms_of(streams), tables=keys, rounds=rounds, line=user_line()
+        rules=rule_set(rules), event=event or owner_of(stream.port.step), streams=forms_of(streams), tables=keys, rounds=rounds, line=user_line()
     )  # fmt: skip
 
 

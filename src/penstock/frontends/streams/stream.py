@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
-from penstock.frontends.streams.matching import Matching
+from penstock.frontends.streams.matches.matching import Matching
+from penstock.frontends.streams.matches.row_patterns import RowMatching
 from penstock.frontends.streams.naming import names_step
 from penstock.frontends.streams.ordering import Ordering
 from penstock.frontends.streams.projecting import Projecting, columns_of_names
-from penstock.frontends.streams.row_patterns import RowMatching
 from penstock.frontends.streams.rules import Ruling
 from penstock.frontends.streams.sets import Comparing
 from penstock.frontends.streams.settings import Settable

@@ -10,7 +10,7 @@ from penstock.graph.caller import user_line
 from penstock.graph.compose import event_time_column
 from penstock.graph.duration import Span, checked_span
 from penstock.graph.expr import Expr, as_expr
-from penstock.graph.nodes import AssignWindows, EventTime
+from penstock.graph.nodes import AssignWindows, EventTime, Recent
 from penstock.graph.nodes.window import EVENT
 from penstock.graph.windows import TimeWindow
 
@@ -63,6 +63,31 @@ class Timing:
             name, time, lateness=lateness, idle=idle, max_lead=max_lead, into=into, partition=partition
         )
         return stream._add(replace(made, inputs=(stream.port,)))
+
+    @names_step
+    def recent(self, name: str, span: Span) -> Stream:
+        """The rows of the last span of event time, as a table: a row comes when event time reaches it, and goes when it is that old.
+
+        Args:
+            name: the name of the step.
+            span: how long a row is there. At the moment at which it is that old it is gone.
+
+        Returns:
+            The table. Late records are counted, and left out. When the input is over, all time has passed, and it is empty.
+
+        Raises:
+            FlowError: the stream has no event time, or the span is none.
+
+        >>> import penstock as ps
+        >>> from penstock.testing import BARRIER, run_local
+        >>> words = ps.Flow("demo").source("words", ps.items([], "word string, at string"), event_time="at")
+        >>> words.recent("minute", "1m").changelog("log").select("short", "op", "word").sink("out", ps.console())
+        >>> rows = [("a", "2026-01-01 10:00:00"), BARRIER, ("b", "2026-01-01 10:00:50"), BARRIER, ("c", "2026-01-01 10:01:10")]
+        >>> [tuple(row) for row in run_local(words.flow, {"words": rows})["out"]][:2]
+        [('insert', 'a'), ('delete', 'a')]
+        """
+        stream = cast("Stream", self)
+        return stream._add(Recent(name, (stream.port,), span=checked_span(span, "span", least=1), line=user_line()))
 
     @names_step
     def assign_windows(self, name: str, windows: TimeWindow, *, clock: str = EVENT) -> Stream:

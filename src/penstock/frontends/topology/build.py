@@ -8,26 +8,34 @@ from typing import Any
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.frontends.topology.declare import (
     BoltDeclaration,
+    DeadLettersDeclaration,
     Declared,
     SinkDeclaration,
     SpoutDeclaration,
     Subscription,
 )
+from penstock.frontends.topology.ranges import with_ranges
 from penstock.graph.builder import GraphBuilder
-from penstock.graph.compose import picked_fields, spout_nodes
+from penstock.graph.compose import add_dead_letters, picked_fields, spout_nodes
 from penstock.graph.endpoints.basic import nothing
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
-from penstock.graph.logic.components import Spout
-from penstock.graph.logic.task_context import ComponentLayout, TopologyLayout
-from penstock.graph.logic.tuples import DEFAULT
-from penstock.graph.nodes import OUT, Bolt, Endpoint, Feedback, Node, Port, Route, Sink, Source
-from penstock.graph.nodes.topology import SEQUENCE, component_outputs, visible
+from penstock.graph.logic.topology.components import Spout
+from penstock.graph.logic.topology.partitioned import PartitionedSpout
+from penstock.graph.logic.topology.task_context import ComponentLayout, TopologyLayout
+from penstock.graph.logic.topology.tuples import DEFAULT
+from penstock.graph.nodes import OUT, Bolt, Endpoint, Feedback, Node, OnError, Port, Route, Sink, Source
+from penstock.graph.nodes.topology import SEQUENCE, component_outputs, noted_source, route_name, visible
 from penstock.graph.schema import Schema
 
 
-def build_graph(name: str, declared: Mapping[str, Declared], config: Mapping[str, Any] | None = None) -> Graph:
+def build_graph(
+    name: str,
+    declared: Mapping[str, Declared],
+    config: Mapping[str, Any] | None = None,
+    on_error: OnError | None = None,
+) -> Graph:
     """The graph of a topology.
 
     Raises:
@@ -35,8 +43,14 @@ def build_graph(name: str, declared: Mapping[str, Declared], config: Mapping[str
     """
     if not declared:
         raise FlowError(f"topology {name!r} is empty; begin with topology.spout(...)")
-    builder = GraphBuilder(name)
-    builder.add_in_any_order(_Components(name, declared, config or {}).nodes())
+    if not any(isinstance(each, SpoutDeclaration) for each in declared.values()):
+        raise FlowError(f"topology {name!r}: expected a spout, got none; add topology.spout('lines', ...)")
+    builder = GraphBuilder(name, on_error=on_error)
+    whole = with_ranges(declared, config or {})
+    builder.add_in_any_order(_Components(name, whole, config or {}).nodes())
+    for each in declared.values():
+        if isinstance(each, DeadLettersDeclaration):
+            add_dead_letters(builder, Sink(each.name, (), each.endpoint, line=each.line))
     return builder.graph()
 
 
@@ -45,7 +59,7 @@ class _Components:
 
     def __init__(self, name: str, declared: Mapping[str, Declared], config: Mapping[str, Any]) -> None:
         self.name, self.declared, self.config = name, declared, config
-        self.producers = {n: d for n, d in declared.items() if not isinstance(d, SinkDeclaration)}
+        self.producers = {n: d for n, d in declared.items() if isinstance(d, SpoutDeclaration | BoltDeclaration)}
         self.peers = tuple((n, d.tasks) for n, d in self.producers.items())
         for each in self._subscriptions():
             self._check(*each)
@@ -91,7 +105,7 @@ class _Components:
                 yield from self._bolt(declared)
                 if declared.name not in read:
                     yield self._end(declared)
-            else:
+            elif isinstance(declared, SinkDeclaration):
                 yield from self._sink(declared)
 
     def _schema(self, component: str, stream: str) -> Schema:
@@ -100,7 +114,9 @@ class _Components:
         logic = declared.bolt if isinstance(declared, BoltDeclaration) else declared.spout
         if isinstance(logic, Endpoint):
             return declared.streams[stream]
-        beside = [SEQUENCE] if isinstance(logic, Spout) else []
+        of_spout = isinstance(logic, Spout)
+        beside = [SEQUENCE] if of_spout else []
+        beside += noted_source(declared.tasks, of_spout or bool(self._feeds(component)))
         outputs = {o.name: o for o in component_outputs(logic, component in self.rooted, *beside)}
         return outputs[_output(stream)].schema
 
@@ -134,13 +150,16 @@ class _Components:
             self._feeds(declared.name),
             line=declared.line,
             parallelism=declared.tasks,
+            on_error=declared.on_error,
         )
 
     def _spout(self, declared: SpoutDeclaration) -> list[Node]:
         if isinstance(declared.spout, Endpoint):
-            return [Source(declared.name, (), declared.spout, line=declared.line)]
+            return [Source(declared.name, (), declared.spout, line=declared.line, on_error=declared.on_error)]
+        assert not isinstance(declared.spout, PartitionedSpout), "with_ranges has put two components in its place"
         about = {"config": {**self.config, **declared.config}, "layout": self.layout}
-        return spout_nodes(declared.name, declared.spout, declared.tasks, declared.limit, declared.line, about)
+        counted = (declared.tasks, declared.limit, declared.line)
+        return spout_nodes(declared.name, declared.spout, *counted, about, declared.on_error)
 
     def _way(self, bolt: BoltDeclaration, wanted: Subscription, port: Port) -> Iterator[Node]:
         """The steps between a producer and a bolt: the beginning of a loop, and a choice that only Python can make."""
@@ -151,8 +170,9 @@ class _Components:
             port = Port(child(bolt.name, "again", *path))
         if _by_python(wanted):
             origin = (wanted.component, wanted.stream)
-            name = child(bolt.name, "from", *path)
-            yield Route(name, (port,), wanted.grouping, bolt.tasks, origin, wanted.feedback, line=wanted.line)
+            name = route_name(bolt.name, *origin)
+            about = (wanted.grouping, bolt.tasks, origin, wanted.feedback, bolt.name, self.layout)
+            yield Route(name, (port,), *about, line=wanted.line)
 
     def _feeds(self, component: str) -> tuple[tuple[str, int], ...]:
         """The outputs of a component that go into loops, with the number of these."""

@@ -9,9 +9,11 @@ from typing import Any
 from penstock.errors import FlowError
 from penstock.graph.caller import user_line
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import Bolt, Spout
-from penstock.graph.logic.tuples import DEFAULT
-from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.logic.topology.choosers import as_chooser
+from penstock.graph.logic.topology.components import Bolt, Spout
+from penstock.graph.logic.topology.partitioned import PartitionedSpout
+from penstock.graph.logic.topology.tuples import DEFAULT
+from penstock.graph.nodes import Endpoint, Grouping, OnError
 from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.schema import Schema
 
@@ -29,15 +31,16 @@ class Subscription:
 
 @dataclass(frozen=True)
 class SpoutDeclaration:
-    """A spout: the user's instance, or an endpoint."""
+    """A spout: the user's instance, or an endpoint. A partitioned one becomes two components in the graph."""
 
     name: str
-    spout: Spout | Endpoint
+    spout: Spout | PartitionedSpout | Endpoint
     tasks: int
     streams: dict[str, Schema]
     limit: int | None = None
     line: str = ""
     config: dict[str, Any] = field(default_factory=dict)
+    on_error: OnError | None = None
 
 
 @dataclass
@@ -63,6 +66,7 @@ class BoltDeclaration:
     line: str = ""
     inputs: list[Subscription] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    on_error: OnError | None = None
 
     def shuffle(self, component: str, *, stream: str = DEFAULT, feedback: bool = False) -> BoltDeclaration:
         """Tuples in turn to every task: each emitter deals its own round.
@@ -204,7 +208,8 @@ class BoltDeclaration:
         Args:
             component: the component whose tuples they are.
             chooser: a function `choose(values)` that returns a task or a list of tasks, or an object with such a method. An object may have
-                `prepare(context, stream, tasks)`, which is called before the first tuple.
+                `prepare(context, stream, tasks)`, which is called before the first tuple. One of Storm's has `choose_tasks(task_id, values)`, and
+                gets and returns ids of tasks.
             stream: which of its streams.
             feedback: whether it closes a loop.
 
@@ -214,7 +219,7 @@ class BoltDeclaration:
         Raises:
             FlowError: the bolt reads that stream already, or the chooser does not take one argument.
         """
-        made = chooser() if isinstance(chooser, type) else chooser
+        made = as_chooser(chooser() if isinstance(chooser, type) else chooser)
         check_function(self.name, getattr(made, "choose", made), user_line())
         return self._to(Grouping("custom", chooser=made), component, stream, feedback)
 
@@ -243,4 +248,13 @@ class SinkDeclaration:
     line: str = ""
 
 
-Declared = SpoutDeclaration | BoltDeclaration | SinkDeclaration
+@dataclass(frozen=True)
+class DeadLettersDeclaration:
+    """Where dead letters go."""
+
+    name: str
+    endpoint: Endpoint
+    line: str = ""
+
+
+Declared = SpoutDeclaration | BoltDeclaration | SinkDeclaration | DeadLettersDeclaration

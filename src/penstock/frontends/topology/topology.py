@@ -9,6 +9,7 @@ from penstock.errors import FlowError, NameTaken, SchemaError
 from penstock.frontends.topology.build import build_graph
 from penstock.frontends.topology.declare import (
     BoltDeclaration,
+    DeadLettersDeclaration,
     Declared,
     SinkDeclaration,
     SpoutDeclaration,
@@ -19,12 +20,17 @@ from penstock.graph.caller import user_line
 from penstock.graph.graph import Graph
 from penstock.graph.ids import checked_name, is_name
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import Bolt, Component, Spout, check_component, streams_of
-from penstock.graph.logic.config import checked_config
-from penstock.graph.logic.tuples import DEFAULT
-from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.logic.topology.components import Bolt, Component, Spout, check_component, streams_of
+from penstock.graph.logic.topology.config import checked_config
+from penstock.graph.logic.topology.partitioned import PartitionedSpout, check_partitioned
+from penstock.graph.logic.topology.tuples import DEFAULT
+from penstock.graph.nodes import Endpoint, Grouping, OnError, on_error_of
+from penstock.graph.nodes.policy import Policy
 from penstock.graph.nodes.topology import check_tasks
 from penstock.graph.schema import Schema
+
+_SYSTEM = "__"
+"""With which names of the system's own begin."""
 
 
 class Topology:
@@ -33,6 +39,7 @@ class Topology:
     Args:
         name: the name of the topology: its state, metrics and ledgers go by it.
         config: settings for all components, by Storm's names, such as `{"topology.message.timeout.secs": 60}`.
+        on_error: what happens to a record that cannot be read and to a tuple that a bolt fails on: 'fail', 'dead_letter', 'skip', or `ps.retry(...)`.
 
     Raises:
         FlowError: the name has other signs than letters, digits, '-', '_' and '.', or a setting has a value that cannot be meant.
@@ -50,33 +57,37 @@ class Topology:
     ['lines', 'split', 'out']
     """
 
-    def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, name: str, config: Mapping[str, Any] | None = None, *, on_error: Policy | None = None) -> None:
         self.name = _checked(name, "a topology")
         self.config = checked_config(config or {})
+        self.on_error = _policy(on_error)
         self._declared: dict[str, Declared] = {}
 
     @property
     def graph(self) -> Graph:
         """The graph as it stands: every name is looked up now, and the whole is checked."""
-        return build_graph(self.name, self._declared, self.config)
+        return build_graph(self.name, self._declared, self.config, self.on_error)
 
     def spout(
         self,
         name: str,
-        spout: Spout | type[Spout] | Endpoint,
+        spout: Spout | type[Spout] | PartitionedSpout | type[PartitionedSpout] | Endpoint,
         parallelism: int = 1,
         *,
         limit: int | None = None,
         config: Mapping[str, Any] | None = None,
+        on_error: Policy | None = None,
     ) -> None:
-        """Where tuples come from. All tasks of a spout run in the driver, in turn.
+        """Where tuples come from. All tasks of a `Spout` run in the driver, in turn; those of a `PartitionedSpout` read in the executors.
 
         Args:
             name: the name of the component.
-            spout: a Spout of yours, a class or an instance, or an endpoint such as `ps.files(...)`.
+            spout: a Spout or PartitionedSpout of yours, a class or an instance, or an endpoint such as `ps.files(...)`.
             parallelism: as how many tasks it runs.
             limit: ends the spout after so many tuples.
             config: settings of the component, over those of its class and of the topology.
+            on_error: what happens to a record of an endpoint that cannot be read, or to a tuple of your Spout that does not fit its stream: 'fail',
+                'dead_letter' or 'skip'; else as the topology says. What `next_tuple` raises ends the run, whatever it says.
 
         Raises:
             NameTaken: the topology has a component of that name.
@@ -87,19 +98,42 @@ class Topology:
         >>> ps.Topology("demo").spout("lines", ps.items(["a b"], "line string"))
         """
         line, tasks = user_line(), _tasks(name, parallelism)
+        policy = _policy(on_error)
         if isinstance(spout, Endpoint):
-            self._add(SpoutDeclaration(name, spout, tasks, {DEFAULT: _endpoint_schema(name, spout)}, limit, line))
+            streams = {DEFAULT: _endpoint_schema(name, spout)}
+            self._add(SpoutDeclaration(name, spout, tasks, streams, limit, line, on_error=policy))
             return
-        made: Spout = check_component(name, spout, Spout, line)
+        made = self._checked_spout(name, spout, limit, line)
         streams = _streams(name, made, line)
         if not streams:
             raise SchemaError(
                 f"spout {name!r} ({line}) must say what it emits: outputs = 'sentence string' in its class"
             )
-        self._add(SpoutDeclaration(name, made, tasks, streams, limit, line, _config(name, made, config, line)))
+        self._add(SpoutDeclaration(name, made, tasks, streams, limit, line, _config(name, made, config, line), policy))
+
+    @staticmethod
+    def _checked_spout(
+        name: str,
+        given: Spout | type[Spout] | PartitionedSpout | type[PartitionedSpout],
+        limit: int | None,
+        line: str,
+    ) -> Spout | PartitionedSpout:
+        kind = given if isinstance(given, type) else type(given)
+        if not issubclass(kind, PartitionedSpout):
+            made: Spout = check_component(name, given, Spout, line)
+            return made
+        if limit is not None:
+            raise FlowError(f"spout {name!r} ({line}): a PartitionedSpout ends as ends() says, got limit={limit!r}")
+        return check_partitioned(name, given, line)  # type: ignore[arg-type]  # its class was looked at
 
     def bolt(
-        self, name: str, bolt: Bolt | type[Bolt], parallelism: int = 1, *, config: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        bolt: Bolt | type[Bolt],
+        parallelism: int = 1,
+        *,
+        config: Mapping[str, Any] | None = None,
+        on_error: Policy | None = None,
     ) -> BoltDeclaration:
         """A step of yours. What it reads is said on what this returns: `.shuffle("lines")`.
 
@@ -108,13 +142,14 @@ class Topology:
             bolt: a Bolt of yours, a class or an instance.
             parallelism: as how many tasks it runs.
             config: settings of the component, over those of its class and of the topology.
+            on_error: what happens to a tuple that it fails on: 'fail', 'dead_letter', 'skip', or `ps.retry(...)`; else as the topology says.
 
         Returns:
             The bolt, for its groupings.
 
         Raises:
             NameTaken: the topology has a component of that name.
-            FlowError: it is no bolt, or the number of tasks is not one.
+            FlowError: it is no bolt, the number of tasks is not one, or there is no such policy.
 
         >>> import penstock as ps
         >>> class Same(ps.Bolt):
@@ -128,7 +163,8 @@ class Topology:
         made: Bolt = check_component(name, bolt, Bolt, line)
         check_function(name, type(made).process, line, arguments=2)
         settings = _config(name, made, config, line)
-        declared = BoltDeclaration(name, made, tasks, _streams(name, made, line), line, config=settings)
+        streams = _streams(name, made, line)
+        declared = BoltDeclaration(name, made, tasks, streams, line, config=settings, on_error=_policy(on_error))
         self._add(declared)
         return declared
 
@@ -154,6 +190,25 @@ class Topology:
         reads = Subscription(from_, stream, Grouping("local_or_shuffle"), line=line)
         self._add(SinkDeclaration(name, endpoint, reads, line))
 
+    def dead_letters(self, name: str, endpoint: Endpoint) -> None:
+        """Where the tuples go that components put aside. Without it they are kept beside the topology's state: `penstock dlq list`.
+
+        Args:
+            name: the name of the sink.
+            endpoint: where dead letters are written.
+
+        Raises:
+            NameTaken: the topology has a component of that name.
+            FlowError: the endpoint is none.
+
+        >>> import penstock as ps
+        >>> ps.Topology("demo", on_error="dead_letter").dead_letters("bad", ps.write_files("bad", "json"))
+        """
+        line = user_line()
+        if not isinstance(endpoint, Endpoint):
+            raise FlowError(f"sink {name!r} ({line}) needs an endpoint such as ps.console(), got {endpoint!r}")
+        self._add(DeadLettersDeclaration(name, endpoint, line))
+
     def _add(self, declared: Declared) -> None:
         name = _checked(declared.name, "a component")
         if name in self._declared:
@@ -168,7 +223,15 @@ class Topology:
 
 
 def _checked(name: object, what: str) -> str:
+    if isinstance(name, str) and name.startswith(_SYSTEM):
+        raise FlowError(
+            f"{what}: expected a name that does not begin with {_SYSTEM!r}, which is for the system, got {name!r}"
+        )
     return checked_name(name, what, "topology.bolt('split', Split())")
+
+
+def _policy(given: Policy | None) -> OnError | None:
+    return None if given is None else on_error_of(given)
 
 
 def _tasks(name: str, parallelism: int) -> int:
@@ -195,10 +258,10 @@ def _streams(name: str, component: Component, line: str) -> dict[str, Schema]:
         streams = streams_of(component)
     except SchemaError as error:
         raise SchemaError(f"component {name!r} ({line}): {error}") from None
-    wrong = next((s for s in streams if not is_name(s) or s == "out"), None)
+    wrong = next((s for s in streams if not is_name(s) or s == "out" or s.startswith(_SYSTEM)), None)
     if wrong is not None:
         raise FlowError(
-            f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.', got {wrong!r}. "
+            f"component {name!r} ({line}): a stream is named with letters, digits, '-', '_' and '.', no '__' first, got {wrong!r}. "
             f"The stream that is meant when none is named is {DEFAULT!r}"
         )
     unknown = [s for s in component.direct if s not in streams]

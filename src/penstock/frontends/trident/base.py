@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from penstock.errors import FlowError
+from penstock.errors import FlowError, SchemaError
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
-from penstock.graph.compose_drpc import FAILURES, REQUEST
+from penstock.graph.composed.compose_drpc import FAILURES, REQUEST
 from penstock.graph.expr import lit
 from penstock.graph.ids import child
-from penstock.graph.logic.components import Bolt as BoltLogic
+from penstock.graph.logic.topology.components import Bolt as BoltLogic
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.logic.trident import rows
-from penstock.graph.logic.trident.aggregators import Extreme, aggregator_of
+from penstock.graph.logic.trident.aggregators import Extreme, aggregator_of, is_aggregator
 from penstock.graph.logic.trident.bolts import PartitionRows
 from penstock.graph.logic.trident.keyed import FAILED, AggregatorCall, KeyedBatchLogic, PerRequest
 from penstock.graph.logic.trident.operations import Picked
-from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import OUT, Bolt, FlatMap, Node, Port, WithColumns
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.nodes.exchange import Grouping
+from penstock.graph.nodes.topology import check_tasks
 from penstock.graph.schema import Form, Schema, schema_of
 from penstock.graph.types import Field
 
@@ -44,6 +45,18 @@ def fields_of(given: Fields) -> tuple[str, ...]:
     if isinstance(given, str):
         return tuple(name.strip() for name in given.split(",") if name.strip())
     return tuple(given)
+
+
+def check_hint(tasks: object) -> None:
+    """Refuses a number of partitions that cannot be.
+
+    Raises:
+        FlowError: it is none.
+    """
+    try:
+        check_tasks(tasks)
+    except FlowError as error:
+        raise FlowError(f"parallelism_hint ({user_line()}): {error}") from None
 
 
 @dataclass(frozen=True)
@@ -91,8 +104,26 @@ class BaseStream:
     def _picked(self, given: Fields) -> Picked:
         """Some of its fields; none stands for all."""
         names = fields_of(given) or self.fields
-        self.schema.only(names)
+        self._only(names)
         return Picked.of(self.schema.names, names)
+
+    def _whole(self) -> Picked:
+        """All of its fields."""
+        return Picked.of(self.schema.names, self.fields)
+
+    def _only(self, names: tuple[str, ...]) -> Schema:
+        """The schema of some of its fields; an error says which stream has not got them, and where that is written."""
+        try:
+            return self.schema.only(names)
+        except SchemaError as error:
+            raise SchemaError(f"stream {str(self.port)!r} ({user_line()}): {error}") from None
+
+    def _appended(self, new: Form) -> Schema:
+        """Its fields, and new ones after them."""
+        try:
+            return Schema((*self.schema.fields, *schema_of(new).fields))
+        except SchemaError as error:
+            raise SchemaError(f"stream {str(self.port)!r} ({user_line()}): {error}") from None
 
     def _scoped(self, *fields: Field) -> Schema:
         """The schema of the call, where tuples carry one, and of fields."""
@@ -169,6 +200,18 @@ class BaseStream:
             other_keys=tuple(k for _, k in others),
         )
         return self._noted(self.builder.add(node))
+
+
+def aggregation(fields: object, aggregator: object, new: Form | None) -> tuple[Fields, object, Form | None]:
+    """The input fields, the aggregator and the new fields of an aggregate. As in Trident the input fields may be left out; the others move up then.
+
+    >>> from penstock import trident
+    >>> aggregation(trident.Count, "n bigint", None)[0], aggregation("a", trident.Sum, "n bigint")[0]
+    ((), 'a')
+    """
+    if new is None and is_aggregator(fields):
+        return (), fields, aggregator  # type: ignore[return-value]  # out_schema looks at what is in its place
+    return fields, aggregator, new  # type: ignore[return-value]  # fields_of looks at it
 
 
 def out_schema(aggregator: object, fields: Form | None, stream: BaseStream) -> Schema:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import FlowError
-from penstock.frontends.trident.base import Fields, out_schema
+from penstock.frontends.trident.base import Fields, aggregation, out_schema
 from penstock.frontends.trident.state import TridentState, group_updates, kept_by_penstock, kept_by_user, query
 from penstock.graph.caller import user_line
 from penstock.graph.logic.trident.keyed import AggregatorCall, BatchAggregate
 from penstock.graph.logic.trident.states import StateFactory
-from penstock.graph.schema import Form, Schema, schema_of
+from penstock.graph.schema import Form, Schema
 
 if TYPE_CHECKING:
     from penstock.frontends.trident.stream import TridentStream
@@ -32,7 +32,9 @@ class GroupedStream:
     stream: TridentStream
     group: tuple[str, ...]
 
-    def aggregate(self, fields: Fields, aggregator: object, new: Form, *, name: str = "") -> TridentStream:
+    def aggregate(
+        self, fields: object, aggregator: object, new: Form | None = None, *, name: str = ""
+    ) -> TridentStream:
         """What an aggregator makes of the tuples of each group in a batch.
 
         Args:
@@ -47,9 +49,8 @@ class GroupedStream:
         Raises:
             FlowError: it is no aggregator.
         """
-        return self._aggregates(
-            (self.stream._call(fields, aggregator),), out_schema(aggregator, new, self.stream), name
-        )
+        wanted, made, given = aggregation(fields, aggregator, new)
+        return self._aggregates((self.stream._call(wanted, made),), out_schema(made, given, self.stream), name)
 
     def _aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
         """What several aggregators make together."""
@@ -70,9 +71,9 @@ class GroupedStream:
     def persistent_aggregate(
         self,
         state: StateFactory | None,
-        fields: Fields,
+        fields: object,
         aggregator: object,
-        new: Form,
+        new: Form | None = None,
         *,
         name: str = "",
         parallelism: int = 1,
@@ -93,10 +94,11 @@ class GroupedStream:
         Raises:
             FlowError: it is no such aggregator, or the kinds of spout and state would lose tuples.
         """
-        stream, value = self.stream, schema_of(new)
+        wanted, made, given = aggregation(fields, aggregator, new)
+        stream, value = self.stream, out_schema(made, given, self.stream)
         if state is None:
-            return kept_by_penstock(stream, self.group, fields, aggregator, value, name)
-        updater, picked = group_updates(stream, self.group, fields, aggregator)
+            return kept_by_penstock(stream, self.group, wanted, made, value, name)
+        updater, picked = group_updates(stream, self.group, wanted, made)
         values = Schema((*(stream.schema.only(self.group).fields if self.group else ()), *value.fields))
         return kept_by_user(stream, self.group, state, updater, picked, values, name, parallelism)
 
@@ -138,7 +140,7 @@ class ChainedAggregation:
     calls: tuple[AggregatorCall, ...] = ()
     made: tuple[Schema, ...] = ()
 
-    def aggregate(self, fields: Fields, aggregator: object, new: Form) -> ChainedAggregation:
+    def aggregate(self, fields: object, aggregator: object, new: Form | None = None) -> ChainedAggregation:
         """One more aggregator.
 
         Args:
@@ -152,8 +154,8 @@ class ChainedAggregation:
         Raises:
             FlowError: it is no aggregator.
         """
-        schema = out_schema(aggregator, new, self.stream)
-        call = self.stream._call(fields, aggregator)
+        wanted, made, given = aggregation(fields, aggregator, new)
+        schema, call = out_schema(made, given, self.stream), self.stream._call(wanted, made)
         return replace(self, calls=(*self.calls, call), made=(*self.made, schema))
 
     partition_aggregate = aggregate

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from penstock.errors import FlowError
-from penstock.frontends.trident.base import BaseStream, Segment, fields_of
+from penstock.frontends.trident.base import BaseStream, Segment, check_hint, fields_of
 from penstock.graph.caller import user_line
 from penstock.graph.ids import child
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.logic.trident.bolts import PartitionRows
-from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import Bolt, Port, Route
 from penstock.graph.nodes.exchange import Chooser, Grouping
 
@@ -121,6 +121,7 @@ class Partitioning(BaseStream):
         Raises:
             FlowError: it is no number of tasks.
         """
+        check_hint(tasks)
         if self.segment is None:
             return self
         for step in self.segment.steps:
@@ -135,5 +136,5 @@ class Partitioning(BaseStream):
         names = tuple(n for f in fields for n in fields_of(f))
         if not names:
             raise FlowError(f"expected at least one field ({user_line()}), got none")
-        self.schema.only(names)
+        self._only(names)
         return names

@@ -7,26 +7,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import FlowError
-from penstock.frontends.trident.base import Fields, fields_of
+from penstock.frontends.trident.base import Fields, check_hint, fields_of
 from penstock.graph.caller import user_line
 from penstock.graph.ids import child
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.logic.trident.aggregators import stored_aggregator
 from penstock.graph.logic.trident.bolts import UPDATES, GroupUpdates, StatePartition
-from penstock.graph.logic.trident.keyed import PersistentAggregate, Query
+from penstock.graph.logic.trident.keyed import PersistentAggregate, Query, StateListing
 from penstock.graph.logic.trident.operations import Picked
 from penstock.graph.logic.trident.states import (
     OPAQUE,
     QueryFunction,
     StateFactory,
     StateUpdater,
+    TupleCollectionGet,
     check_pair,
 )
-from penstock.graph.logic.tuples import DEFAULT
 from penstock.graph.nodes import OUT, Bolt, Port
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.nodes.exchange import Grouping
-from penstock.graph.schema import Form, Schema, schema_of
+from penstock.graph.schema import Form, Schema
 
 if TYPE_CHECKING:
     from penstock.frontends.trident.stream import TridentStream
@@ -72,6 +73,24 @@ class TridentState:
         if self.values is None:
             raise FlowError(f"expected a state whose updates emit fields ({user_line()}), got one without any")
         return self.values
+
+    def parallelism_hint(self, tasks: int) -> TridentState:
+        """As how many partitions the store of a state of yours is written; Penstock's own state follows the run's parallelism.
+
+        Args:
+            tasks: how many.
+
+        Returns:
+            The same state.
+
+        Raises:
+            FlowError: it is no number of tasks.
+        """
+        check_hint(tasks)
+        node = self.topology.builder.node(Port(self.step)) if self.step else None
+        if isinstance(node, Bolt) and node.groupings[0].kind != "global":
+            self.topology.builder.replace(replace(node, parallelism=tasks))
+        return self
 
 
 def kept_by_penstock(
@@ -146,17 +165,53 @@ def check_factory(factory: object) -> StateFactory:
 
 def query(stream: TridentStream, state: TridentState, fields: Fields, function: object, new: Form) -> TridentStream:
     """The stream with what a state answers to each tuple, as fields after its own."""
+    if not isinstance(state, TridentState):
+        raise FlowError(
+            f"state_query ({user_line()}): expected a state, such as persistent_aggregate returns, got {state!r}"
+        )
     asked = _query_function(function)
     output = f"query-{stream.topology._named('query', '').rpartition('-')[2]}"
-    schema = Schema((*stream.schema.fields, *schema_of(new).fields))
+    schema = stream._appended(new)
     names = fields_of(fields)
-    picked = Picked.of(stream.schema.names, stream.schema.only(names).names if names else ())
+    picked = Picked.of(stream.schema.names, stream._only(names).names if names else ())
     made = Query(asked, picked, Picked.of(stream.schema.names, stream.schema.names), output)
-    if state.factory is None:
-        _ask_penstock(stream, state, names, made, schema)
-    else:
+    if state.factory is not None:
         _ask_user(stream, state, names, made, schema)
+    elif isinstance(asked, TupleCollectionGet):
+        return stream._at(Port(_list_penstock(stream, state, made, schema), output))
+    else:
+        _ask_penstock(stream, state, names, made, schema)
     return stream._at(Port(state.step, output))
+
+
+def _list_penstock(stream: TridentStream, state: TridentState, asked: Query, schema: Schema) -> str:
+    """Asks for all keys: a step of its own has them in one place, from the values as batches change them."""
+    name, values, builder = child(state.step, "tuples"), state.new_values_stream(), stream.builder
+    port = stream._with_all(child(name, asked.output))
+    if name not in [node.name for node in builder.nodes]:
+        logic = StateListing(Picked.of(values.schema.names, values.fields), len(state.group), (asked,))
+        inputs = (values._with_all(name), port)
+        made = (asked.output, schema)
+        builder.add(
+            KeyedBatch(name, inputs, (ALL,), logic=logic, schemas=(made,), other_keys=((ALL,),), persistent=True)
+        )
+        return name
+    node = builder.node(Port(name))
+    assert isinstance(node, KeyedBatch)
+    builder.replace(_grown(node, port, (ALL,), asked, schema))
+    return name
+
+
+def _grown(node: KeyedBatch, port: Port, keys: tuple[str, ...], asked: Query, schema: Schema) -> KeyedBatch:
+    """A step that answers one more query."""
+    assert isinstance(node.logic, PersistentAggregate | StateListing), "these answer queries"
+    return replace(
+        node,
+        inputs=(*node.inputs, port),
+        other_keys=(*node.other_keys, keys),
+        schemas=(*node.schemas, (asked.output, schema)),
+        logic=replace(node.logic, queries=(*node.logic.queries, asked)),
+    )
 
 
 def _ask_penstock(
@@ -170,14 +225,7 @@ def _ask_penstock(
             f"expected a field for each of the group of the state ({', '.join(state.group)}), got {', '.join(names) or 'none'} ({user_line()})"
         )
     port = stream.port if state.group else stream._with_all(child(state.step, asked.output))
-    grown = replace(
-        node,
-        inputs=(*node.inputs, port),
-        other_keys=(*node.other_keys, names if state.group else (ALL,)),
-        schemas=(*node.schemas, (asked.output, schema)),
-        logic=replace(node.logic, queries=(*node.logic.queries, asked)),
-    )
-    stream.builder.replace(grown)
+    stream.builder.replace(_grown(node, port, names if state.group else (ALL,), asked, schema))
 
 
 class _Nothing(StateUpdater):
@@ -185,7 +233,8 @@ class _Nothing(StateUpdater):
 
 
 def _ask_user(stream: TridentStream, state: TridentState, names: tuple[str, ...], asked: Query, schema: Schema) -> None:
-    grouping = Grouping("fields", names) if state.group else Grouping("shuffle")
+    listed = isinstance(asked.function, TupleCollectionGet)
+    grouping = Grouping("all") if listed else Grouping("fields", names) if state.group else Grouping("shuffle")
     if not state.step:
         assert state.factory is not None
         state.step = stream.topology._named("state", "")

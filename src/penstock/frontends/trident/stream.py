@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.errors import FlowError
-from penstock.frontends.trident.base import Fields, fields_of, out_schema
+from penstock.frontends.trident.base import Fields, aggregation, fields_of, out_schema
 from penstock.frontends.trident.grouped import ChainedAggregation, GroupedStream
 from penstock.frontends.trident.partitions import Partitioning
 from penstock.frontends.trident.state import TridentState, kept_by_user, query
@@ -59,7 +59,8 @@ class TridentStream(Partitioning):
         picked, scope = self._picked(fields), len(self.scope)
         if isinstance(made, Filter):
             return self._rows("filter", rows.EachFilter(made, picked, scope), self.schema, name)
-        schema = Schema((*self.schema.fields, *schema_of(new).fields))
+        assert new is not None, "operation_of refuses a function without fields"
+        schema = self._appended(new)
         return self._rows("each", rows.EachFunction(made, picked, scope), schema, name)
 
     def filter(self, operation: object, fields: Fields = (), *, name: str = "") -> TridentStream:
@@ -108,7 +109,7 @@ class TridentStream(Partitioning):
         self, kind: str, function: Callable[[Any], Any], new: Form | None, name: str, *, many: bool
     ) -> TridentStream:
         schema = self.schema if new is None else self._scoped(*schema_of(new).fields)
-        return self._rows(kind, rows.Mapped(function, self._picked(()), len(self.scope), many=many), schema, name)
+        return self._rows(kind, rows.Mapped(function, self._whole(), len(self.scope), many=many), schema, name)
 
     def peek(self, function: Callable[[Any], object], *, name: str = "") -> TridentStream:
         """Shows each tuple to a function, and passes it on.
@@ -120,7 +121,7 @@ class TridentStream(Partitioning):
         Returns:
             The same stream.
         """
-        return self._rows("peek", rows.Peeked(function, self._picked(()), len(self.scope)), self.schema, name)
+        return self._rows("peek", rows.Peeked(function, self._whole(), len(self.scope)), self.schema, name)
 
     def project(self, *fields: str, name: str = "") -> TridentStream:
         """The tuples with some of their fields.
@@ -162,12 +163,12 @@ class TridentStream(Partitioning):
         return GroupedStream(self, self._group(fields))
 
     def aggregate(
-        self, fields: Fields, aggregator: object, new: Form | None = None, *, name: str = ""
+        self, fields: object, aggregator: object, new: Form | None = None, *, name: str = ""
     ) -> TridentStream:
         """What an aggregator makes of all tuples of a batch; of a call, on the stream of a function, even where none is left.
 
         Args:
-            fields: the input fields; none stands for all.
+            fields: the input fields; none, or left out as in Trident, stands for all.
             aggregator: an Aggregator, CombinerAggregator or ReducerAggregator, a class or an instance.
             new: the fields of the result.
             name: the name of the step.
@@ -178,7 +179,8 @@ class TridentStream(Partitioning):
         Raises:
             FlowError: it is no aggregator.
         """
-        return self._aggregates((self._call(fields, aggregator),), out_schema(aggregator, new, self), name)
+        wanted, made, given = aggregation(fields, aggregator, new)
+        return self._aggregates((self._call(wanted, made),), out_schema(made, given, self), name)
 
     def _aggregates(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
         """What several aggregators make together of all tuples of a batch."""
@@ -223,7 +225,7 @@ class TridentStream(Partitioning):
         return ChainedAggregation(self, self._aggregates)
 
     def partition_aggregate(
-        self, fields: Fields, aggregator: object, new: Form | None = None, *, name: str = ""
+        self, fields: object, aggregator: object, new: Form | None = None, *, name: str = ""
     ) -> TridentStream:
         """What an aggregator makes of the tuples of a batch in each partition.
 
@@ -239,7 +241,8 @@ class TridentStream(Partitioning):
         Raises:
             FlowError: it is no aggregator.
         """
-        return self._in_partitions((self._call(fields, aggregator),), out_schema(aggregator, new, self), name)
+        wanted, made, given = aggregation(fields, aggregator, new)
+        return self._in_partitions((self._call(wanted, made),), out_schema(made, given, self), name)
 
     def _in_partitions(self, calls: tuple[AggregatorCall, ...], made: Schema, name: str) -> TridentStream:
         logic = PartitionAggregate(outputs=self._scoped(*made.fields), calls=calls, scope=len(self.scope))
@@ -248,7 +251,7 @@ class TridentStream(Partitioning):
     # States.
 
     def persistent_aggregate(
-        self, state: StateFactory | None, fields: Fields, aggregator: object, new: Form, *, name: str = ""
+        self, state: StateFactory | None, fields: object, aggregator: object, new: Form | None = None, *, name: str = ""
     ) -> TridentState:
         """Keeps the aggregate of all tuples of all batches; `group_by(...).persistent_aggregate` keeps that of each group.
 
@@ -391,6 +394,8 @@ class TridentStream(Partitioning):
     ) -> TridentStream:
         """Windows that overlap: of so many tuples, every so many (numbers), or of so much processing time, every so often.
 
+        As in Trident the first windows by tuples hold what is there: of 4 every 2 the first has 2 tuples.
+
         Args:
             size: how many tuples, or how long.
             every: after how many tuples, or after which time, the next begins.
@@ -409,7 +414,7 @@ class TridentStream(Partitioning):
             raise FlowError(
                 f"sliding_window ({user_line()}): expected two numbers or two times, got {size!r} and {every!r}"
             )
-        spec = count_window(size, every=every) if isinstance(size, int) else sliding(size, every)  # type: ignore[arg-type]  # as size
+        spec = _sliding_count(size, every) if isinstance(size, int) else sliding(size, every)  # type: ignore[arg-type]  # as size
         return self.window(spec, fields, aggregator, new, name=name)
 
     def sink(self, name: str, endpoint: Endpoint) -> None:
@@ -430,3 +435,7 @@ class TridentStream(Partitioning):
 
     def __repr__(self) -> str:
         return f"TridentStream({str(self.port)!r}: {self.schema.only(self.fields)})"
+
+
+def _sliding_count(size: int, every: int) -> WindowSpec:
+    return replace(count_window(size, every=every), is_partial=True)

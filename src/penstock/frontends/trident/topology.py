@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.errors import FlowError, NameTaken
-from penstock.frontends.trident.base import SCOPE, fields_of
+from penstock.frontends.trident.base import SCOPE, Fields, fields_of
 from penstock.frontends.trident.state import TridentState
 from penstock.frontends.trident.stream import TridentStream
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.caller import user_line
 from penstock.graph.compose import picked_fields, spout_nodes
-from penstock.graph.compose_drpc import add_answers, requests_source
+from penstock.graph.composed.compose_drpc import add_answers, requests_source
 from penstock.graph.endpoints.basic import nothing
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
-from penstock.graph.logic.components import Spout, check_component
+from penstock.graph.logic.topology.components import Spout, check_component
 from penstock.graph.logic.trident.keyed import BatchJoin
 from penstock.graph.logic.trident.operations import Picked
 from penstock.graph.logic.trident.states import KINDS, TRANSACTIONAL, StateFactory
 from penstock.graph.nodes import Endpoint, Node, Port, Sink, Source, Union
+from penstock.graph.nodes.policy import Policy
 from penstock.graph.nodes.topology import visible
 
 
@@ -41,9 +42,10 @@ class TridentTopology:
 
     Args:
         name: the name of the topology: its state, metrics and ledgers go by it.
+        on_error: what happens to a record that cannot be read and to a tuple that an operation fails on: 'fail', 'dead_letter', 'skip', or `ps.retry(...)`.
 
     Raises:
-        FlowError: the name has other signs than letters, digits, '-', '_' and '.'.
+        FlowError: the name has other signs than letters, digits, '-', '_' and '.', or there is no such policy.
 
     >>> import penstock as ps
     >>> from penstock import trident
@@ -56,8 +58,8 @@ class TridentTopology:
     [Row(word='a', n=2), Row(word='b', n=1)]
     """
 
-    def __init__(self, name: str) -> None:
-        self.builder = GraphBuilder(name)
+    def __init__(self, name: str, *, on_error: Policy | None = None) -> None:
+        self.builder = GraphBuilder(name, on_error=on_error)
         self.name = self.builder.name
         self.functions: dict[str, Requests] = {}
         self._numbers: Counter[str] = Counter()
@@ -65,7 +67,7 @@ class TridentTopology:
     @property
     def graph(self) -> Graph:
         """The graph as it stands. Steps that nobody reads run all the same, and functions answer with the stream at their end."""
-        final = GraphBuilder(self.name)
+        final = GraphBuilder(self.name, on_error=self.builder.on_error)
         final.add_in_any_order(self.builder.nodes)
         for requests in self.functions.values():
             self._answer(final, requests)
@@ -179,7 +181,7 @@ class TridentTopology:
         return TridentState(self, "", factory.kind, exactly_once=True, factory=factory)
 
     def merge(self, *streams: TridentStream, name: str = "") -> TridentStream:
-        """The tuples of several streams with the same fields.
+        """The tuples of several streams with as many fields, under the names of the first.
 
         Args:
             streams: the streams.
@@ -190,16 +192,25 @@ class TridentTopology:
 
         Raises:
             FlowError: there are less than two, or only some of them are of a function.
+            SchemaError: their fields have other types.
         """
         first = self._together(streams)
-        port = self.builder.add(Union(self._named("merge", name), tuple(s.port for s in streams)))
-        return first._at(port)
+        called = self._named("merge", name)
+        ports = tuple(self._as_first(child(called, "from", str(at)), s, first) for at, s in enumerate(streams))
+        return first._at(self.builder.add(Union(called, ports)))
+
+    def _as_first(self, name: str, stream: TridentStream, first: TridentStream) -> Port:
+        """A stream under the names of the first of a merge."""
+        if stream.fields == first.fields or len(stream.fields) != len(first.fields):
+            return stream.port
+        pairs = zip((*first.scope, *first.fields), (*stream.scope, *stream.fields), strict=True)
+        return self.builder.add(picked_fields(name, stream.port, {n: col(own) for n, own in pairs}, user_line()))
 
     def join(
         self,
         streams: Sequence[TridentStream],
         keys: Sequence[str | Sequence[str]],
-        fields: Sequence[str] = (),
+        fields: Fields = (),
         *,
         outer: Sequence[bool] = (),
         name: str = "",
@@ -236,7 +247,7 @@ class TridentTopology:
         port = first._keyed_batch(
             self._named("join", name),
             logic,
-            first._renamed(made, fields, "join"),
+            first._renamed(made, fields_of(fields), "join"),
             (*first.scope, *on[0]),
             tuple((s.port, (*s.scope, *key)) for s, key in zip(streams[1:], on[1:], strict=True)),
         )

@@ -96,6 +96,26 @@ class Aggregator:
         """
         raise NotImplementedError
 
+    def retract(self, so_far: Any, row: Any) -> Any:
+        """Takes a record back that was added. Define it where that can be done: without it all records of a key are kept where they may go again.
+
+        Args:
+            so_far: what stands with it.
+            row: the record.
+
+        Returns:
+            What stands without it.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
+        raise NotImplementedError
+
+    @property
+    def retracts(self) -> bool:
+        """Whether the class can take a record back."""
+        return type(self).retract is not Aggregator.retract
+
     def result(self, so_far: Any) -> Any:
         """What is emitted.
 
@@ -207,6 +227,10 @@ def _spread(finish: str) -> Recipe:
     return Recipe((Part("moments", "moments", _always(_MOMENTS)),), _always(t.DOUBLE), finish, "number")
 
 
+def _spread_of_values(finish: str) -> Recipe:
+    return Recipe((_SET,), _always(t.DOUBLE), f"{finish}_values", "number")
+
+
 RECIPES: dict[str, Recipe] = {
     "count": Recipe((_count("known"),), _always(t.BIGINT)),
     "count_if": Recipe((_count("true"),), _always(t.BIGINT), needs="boolean"),
@@ -220,11 +244,16 @@ RECIPES: dict[str, Recipe] = {
     "max_by": Recipe((Part("greatest_pair", "pair", _pair_kind),), _first_kind, "value", "ordered"),
     "collect_set": Recipe((_SET,), _list_kind, needs="plain"),
     "count_distinct": Recipe((_SET,), _always(t.BIGINT), "size", "plain"),
+    "sum_distinct": Recipe((_SET,), _sum_kind, "sum_values", "number"),
+    "avg_distinct": Recipe((_SET,), _always(t.DOUBLE), "mean_values", "number"),
     "collect_list": Recipe((Part("sorted", "list", _list_kind),), _list_kind, needs="ordered"),
     "collect_list_by": Recipe((Part("sorted_pairs", "pairs", _pairs_kind),), _list_kind, "values", "ordered"),
     "top": Recipe((Part("top", "list", _list_kind),), _list_kind, needs="ordered"),
     "percentile": Recipe(
         (Part("sorted", "doubles", _always(t.Array(t.DOUBLE))),), _always(t.DOUBLE), "percentile", "number"
+    ),
+    "percentile_distinct": Recipe(
+        (Part("unite", "doubles", _always(t.Array(t.DOUBLE))),), _always(t.DOUBLE), "percentile", "number"
     ),
     "approx_count_distinct": Recipe((Part("hll", "hll", _always(t.BINARY)),), _always(t.BIGINT), "hll", "plain"),
     "approx_percentile": Recipe((Part("kll", "kll", _always(t.BINARY)),), _always(t.DOUBLE), "kll", "number"),
@@ -232,7 +261,19 @@ RECIPES: dict[str, Recipe] = {
     "stddev_pop": _spread("stddev_pop"),
     "var_samp": _spread("var_samp"),
     "var_pop": _spread("var_pop"),
+    **{f"{name}_distinct": _spread_of_values(name) for name in ("stddev_samp", "stddev_pop", "var_samp", "var_pop")},
 }
+
+DISTINCT = {
+    name.removesuffix("_distinct"): name
+    for name in RECIPES
+    if name.endswith("_distinct") and not name.startswith("approx")
+} | {
+    "collect_list": "collect_set",
+    "approx_count_distinct": "approx_count_distinct",
+    **{name: name for name in ("min", "max", "bool_and", "bool_or", "min_by", "max_by", "collect_set")},
+}
+"""The recipe over different values alone, by that over all; for some it makes no difference."""
 
 RANKED = Recipe((Part("ranked", "pairs", _pairs_kind),), _list_kind, "ranked", "ordered")
 """How the first records of a group are kept; it has no name that users write."""
@@ -262,7 +303,8 @@ class Aggregate:
     def __str__(self) -> str:
         only = "" if self.condition is None else f" FILTER (WHERE {to_text(self.condition)})"
         if self.own is not None:
-            return f"{type(self.own).__qualname__}{only}"
+            inner = f"({', '.join(map(to_text, self.written))})" if self.written else ""
+            return f"{self.call or type(self.own).__qualname__}{inner}{only}"
         if self.ranked is not None:
             return f"first {self.ranked.n} by {', '.join(map(str, self.ranked.by))}"
         written = [*map(to_text, self.written)] or ["*"]

@@ -10,8 +10,23 @@ from typing import TypeAlias
 
 from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.aggregates.aggregate import RECIPES, Aggregate, Aggregator, FilteredAggregator, RankedRows
-from penstock.graph.expr import AGGREGATES, Alias, Call, Cast, Column, Expr, Literal, as_expr, to_text, type_of_expr
+from penstock.graph.aggregates.aggregate import DISTINCT, RECIPES, Aggregate, Aggregator, FilteredAggregator, RankedRows
+from penstock.graph.aggregates.own import OverArguments, OverDifferent
+from penstock.graph.expr import (
+    AGGREGATES,
+    AggregateFunction,
+    AggregateFunctionCall,
+    Alias,
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    as_expr,
+    to_text,
+    type_of_expr,
+)
+from penstock.graph.expr.coerce import TypedExpr, implicit
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.schema import Schema, schema_of
 
@@ -35,7 +50,7 @@ _OTHER_NAMES = {
     "std": "stddev_samp",
     "variance": "var_samp",
 }
-_NUMBERED = ("top", "percentile", "approx_percentile")
+_NUMBERED = ("top", "percentile", "percentile_distinct", "approx_percentile")
 """Aggregates that take a number beside the argument."""
 SKETCHES = ("approx_count_distinct", "approx_percentile")
 
@@ -70,6 +85,8 @@ class AggregateCall:
             return replace(made, condition=_checked_condition(self.name, self.call.condition, schema))
         if isinstance(self.call, RankedRows):
             return _ranked(self.name, self.call, schema)
+        if isinstance(self.call, AggregateFunctionCall):
+            return _called(self.name, self.call, schema)
         if not isinstance(self.call, Call):
             raise ExpressionError(f"{self.name!r} must be an aggregate such as 'sum(amount)', got {self}")
         return _native(self.name, self.call, schema, time)
@@ -104,11 +121,42 @@ def _own(name: str, given: Aggregator) -> Aggregate:
     return Aggregate(name, kind, own=given)
 
 
+def _called(name: str, call: AggregateFunctionCall, schema: Schema) -> Aggregate:
+    """A Python aggregate over arguments: as many as it takes, of the types that it says."""
+    function = call.function
+    assert function is not None, "a call of a Python aggregate has one"
+    _check_flat(name, call)
+    only = None if call.condition is None else _checked_condition(name, call.condition, schema)
+    if not function.least <= len(call.args) <= len(function.takes):
+        raise ExpressionError(
+            f"aggregate {name!r}: {function} takes {len(function.takes)} arguments, got {len(call.args)}"
+        )
+    given = zip(call.args, function.takes, strict=False)
+    written = tuple(_argument(name, function, arg, kind, schema) for arg, kind in given)
+    own: Aggregator = OverArguments(function)
+    if call.distinct:
+        own = OverDifferent(OverArguments(function))
+    shown = f"{function.name}{' distinct' if call.distinct else ''}"
+    return Aggregate(name, function.returns, shown, written, function.takes, own=own, condition=only)
+
+
+def _argument(name: str, function: AggregateFunction, arg: Expr, kind: t.DataType, schema: Schema) -> Expr:
+    found = type_of_expr(arg, schema)
+    if str(found) == str(kind):
+        return arg
+    if found != t.NULL and (t.STRING in (found, kind) or implicit(TypedExpr("column", found), kind) is None):
+        raise ExpressionError(
+            f"aggregate {name!r}: {function.name} takes {kind}, got {to_text(arg)}, which is {found}; cast it"
+        )
+    return Cast(arg, kind)
+
+
 def is_aggregate(expr: Expr) -> bool:
     """Whether a node is a call of an aggregate."""
     if not isinstance(expr, Call):
         return False
-    return expr.star or expr.distinct or expr.name.lower() in AGGREGATES or expr.name.lower() in RECIPES
+    built_in = expr.name.lower() in AGGREGATES or expr.name.lower() in RECIPES
+    return expr.star or expr.distinct or built_in or isinstance(expr, AggregateFunctionCall)
 
 
 def aggregates_in(expr: Expr) -> list[Call]:
@@ -182,11 +230,9 @@ def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], flo
             f"aggregate {name!r}: no aggregate {call.name!r} that can go on from where it stood; {known}"
         )
     arguments = list(call.args)
-    if call.distinct:
-        if function != "count":
-            raise ExpressionError(f"aggregate {name!r}: distinct goes with count; use collect_set({_shown(arguments)})")
-        function = "count_distinct"
     number = _number_of(name, written, function, arguments)
+    if call.distinct:
+        function = _distinct(name, written, function)
     if function == "collect_list" and (len(arguments) == 2 or time):
         function = "collect_list_by"
     wanted = 2 if function in ("min_by", "max_by", "collect_list_by") else 1
@@ -196,6 +242,14 @@ def _meant(name: str, call: Call, time: str) -> tuple[str, tuple[Expr, ...], flo
     if lacking or (not call.star and len(arguments) != wanted):
         raise ExpressionError(f"aggregate {name!r}: {_takes(written, wanted)}, got {len(call.args)}")
     return function, tuple(arguments), number
+
+
+def _distinct(name: str, written: str, function: str) -> str:
+    """The recipe of an aggregate over different values."""
+    if function not in DISTINCT:
+        known = ", ".join(sorted(DISTINCT))
+        raise ExpressionError(f"aggregate {name!r}: {written} goes without distinct; it goes with: {known}")
+    return DISTINCT[function]
 
 
 def _takes(written: str, wanted: int) -> str:

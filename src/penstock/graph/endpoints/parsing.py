@@ -9,7 +9,7 @@ from penstock.graph.nodes.policy import FAIL, Policy
 
 def parses(endpoint: Endpoint) -> bool:
     """Whether the source reads its records out of text or bytes."""
-    return endpoint.options.get("format") in endpoint.capabilities.parses
+    return endpoint.options.get("format", "") in endpoint.capabilities.parses
 
 
 def keeps_malformed(node: Node) -> bool:
@@ -31,6 +31,6 @@ def reading_policy(where: str, endpoint: Endpoint, given: Policy | None) -> OnEr
         form = endpoint.options.get("format", "")
         raise FlowError(
             f"{where}: on_error is for sources that read records out of text or bytes: files in JSON or CSV, topics and Kafka in any "
-            f"format but raw. {f'{endpoint.kind} {form}'.strip()!r} is none of them; say it after a step, or of the flow"
+            f"format but raw, Redis streams, changes of PostgreSQL. {f'{endpoint.kind} {form}'.strip()!r} is none of them; say it after a step, or of the flow"
         )
     return policy

@@ -103,6 +103,9 @@ def postgres_changes(
     A live run goes on from the slot, and moves it when a batch is safe. A bounded run, and one without Spark, reads what waits in the slot when it
     starts, and ends; it makes no slot and no publication, and moves none. Without a slot it reads nothing.
 
+    With `on_error="dead_letter"` where it is read, a change with a value that no type of Spark holds, such as a time of the year 20000 or infinity,
+    is a dead letter, with its row as the server wrote it.
+
     Args:
         url: the address: "postgresql://user@host/database".
         table: the table, with its schema in front where it needs one.
@@ -137,7 +140,7 @@ def postgres_changes(
         "changes_per_batch": changes_per_batch,
     }
     row = _given(f"postgres_changes({table!r})", schema, repr(table))
-    able = replace(_POSTGRES_SOURCE, runs_locally=True)
+    able = replace(_POSTGRES_SOURCE, runs_locally=True, parses=("",))
     return Endpoint("postgres_changes", options, change_schema(row), capabilities=able)
 
 
@@ -297,9 +300,8 @@ def redis_stream(
         "rows_per_batch": rows_per_batch,
         "accept_loss": accept_loss or None,
     }
-    return Endpoint(
-        "redis_stream", options, made, capabilities=replace(SOURCE, runs_locally=True, package="redis", extra="redis")
-    )
+    able = replace(SOURCE, runs_locally=True, parses=("",), package="redis", extra="redis")
+    return Endpoint("redis_stream", options, made, capabilities=able)
 
 
 @spelled

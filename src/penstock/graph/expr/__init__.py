@@ -12,11 +12,14 @@ from penstock.graph.expr.infer import columns_of, resolve, type_of_expr
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw, lit
 from penstock.graph.expr.parse import parse
 from penstock.graph.expr.python import PythonCall, ScalarFunction, function
+from penstock.graph.expr.python_aggregates import AggregateFunction, AggregateFunctionCall, aggregate_function
 from penstock.graph.expr.text import Printer, name_of, to_text
 
 __all__ = [
     "AGGREGATES",
     "FUNCTIONS",
+    "AggregateFunction",
+    "AggregateFunctionCall",
     "Alias",
     "Call",
     "Case",
@@ -32,6 +35,7 @@ __all__ = [
     "Raw",
     "ScalarFunction",
     "When",
+    "aggregate_function",
     "as_expr",
     "col",
     "columns_of",

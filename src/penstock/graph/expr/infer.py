@@ -20,6 +20,7 @@ from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS, Misfit
 from penstock.graph.expr.model import Alias, Call, Case, Cast, Column, Expr, GetField, GetItem, Literal, Raw
 from penstock.graph.expr.parse import KEYWORDS
 from penstock.graph.expr.python import PythonCall
+from penstock.graph.expr.python_aggregates import AggregateFunctionCall
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.expr.text import name_of, to_text
 from penstock.graph.schema import Schema
@@ -140,7 +141,7 @@ class _Resolver:
 
     def call(self, expr: Call) -> TypedExpr:
         """A function or an operator."""
-        if expr.name in AGGREGATES or expr.star or expr.distinct:
+        if expr.name in AGGREGATES or expr.star or expr.distinct or isinstance(expr, AggregateFunctionCall):
             raise ExpressionError(
                 f"{to_text(expr)}: {expr.name} is an aggregate; it belongs in aggregate(), where there is a group to work on"
             )
@@ -219,4 +220,5 @@ _RESOLVERS: dict[type[Expr], Callable[[_Resolver, Any], TypedExpr]] = {
     Alias: _Resolver.alias,
     Raw: _Resolver.raw,
     PythonCall: _Resolver.python,
+    AggregateFunctionCall: _Resolver.call,
 }

@@ -124,6 +124,10 @@ def read_timestamp(text: str) -> Literal:
     return Literal(to_timestamp(text), t.TIMESTAMP)
 
 
+MONTHS = {"month": 1, "quarter": 3, "year": 12}
+"""Units that have no fixed length, in months."""
+
+
 def interval_unit(name: str) -> tuple[datetime.timedelta, bool]:
     """The length of a unit of time, and whether it is a day or longer."""
     plain = name.lower().removesuffix("s")

@@ -25,6 +25,9 @@ INTERVAL = t.Simple("interval day to second")
 INTERVAL_DAY = t.Simple("interval day")
 """The type of an interval of whole days; a date moved by it stays a date."""
 
+INTERVAL_MONTH = t.Simple("interval month")
+"""The type of an interval of months and years, a number of months: the day stays, or is the last of its month."""
+
 _NO_TRUTH = (
     "an expression has no truth value while the flow is built; write & | ~ with parentheses around comparisons, "
     "as in (col('a') > 1) & (col('b') < 2), instead of and, or, not and chained comparisons; use same() to compare nodes"

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from penstock.errors import ExpressionError, SchemaError
 from penstock.graph import types as t
-from penstock.graph.expr.literals import interval_unit, read_date, read_number, read_timestamp
+from penstock.graph.expr.literals import MONTHS, interval_unit, read_date, read_number, read_timestamp
 from penstock.graph.expr.model import (
     INTERVAL,
     INTERVAL_DAY,
+    INTERVAL_MONTH,
     Alias,
     Call,
     Case,
@@ -340,10 +341,26 @@ class Reader:
         """INTERVAL and its amounts: 10 seconds, 1 hour 30 minutes, '10' second, '10 seconds'."""
         at = self.take().at
         total, whole_days = datetime.timedelta(), True
+        months = self.months(at)
+        if months is not None:
+            return Literal(months, INTERVAL_MONTH)
         while self.next.kind in ("number", "string") or self.next.word == "-":
             part, days = self.amount(at)
             total, whole_days = total + part, whole_days and days
         return Literal(total, INTERVAL_DAY if whole_days else INTERVAL)
+
+    def months(self, at: int) -> int | None:
+        """The months of an interval of years and months; None where it is of other units."""
+        total, start = None, self.at
+        while self.next.kind in ("number", "string") or self.next.word == "-":
+            sign = -1 if self.found("-") else 1
+            number, _, unit = self.take().text.strip().partition(" ")
+            step = MONTHS.get((unit or self.name()).strip().lower().removesuffix("s"))
+            if step is None or not number.lstrip("-").isdigit():
+                self.at = start
+                return None
+            total = (total or 0) + sign * int(number) * step
+        return total
 
     def amount(self, at: int) -> tuple[datetime.timedelta, bool]:
         """A number and its unit, as a span and whether the unit is a day or longer."""

@@ -15,9 +15,8 @@ from penstock.errors import ExpressionError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.expr.build import as_expr
 from penstock.graph.expr.functions import AGGREGATES, FUNCTIONS
-from penstock.graph.expr.model import Call, Expr, operand
+from penstock.graph.expr.model import Expr, operand
 from penstock.graph.expr.parse import KEYWORDS
-from penstock.graph.expr.rewrite import rewritten
 from penstock.graph.schema import optional_of, type_of
 
 Body = Callable[..., object]
@@ -40,6 +39,8 @@ class ScalarFunction:
     null_on_null: bool = False
     nullable: bool = True
     """Whether it may return None."""
+    deterministic: bool = False
+    """Whether it is known to answer the same for the same arguments, as functions of ours are."""
 
     def __call__(self, *arguments: object) -> PythonCall:
         """The call as an expression. A text is an expression, as in `select`; anything else is a constant."""
@@ -129,10 +130,10 @@ def _made(
 ) -> ScalarFunction:
     if not callable(body):
         raise ExpressionError(f"ps.function takes a function, got {body!r}")
-    own = _checked_name(name or getattr(body, "__name__", ""))
-    hints = _hints(body)
-    wanted = _parameters(own, body)
-    kinds = _takes(own, [p.name for p in wanted], hints) if takes is None else tuple(_kind(own, k) for k in takes)
+    own = checked_name(name or getattr(body, "__name__", ""))
+    hints = hints_of(body)
+    wanted = parameters_of(own, body)
+    kinds = takes_of(own, [p.name for p in wanted], hints) if takes is None else tuple(_kind(own, k) for k in takes)
     given = hints.get("return", _UNSAID) if returns is None else returns
     if given is _UNSAID:
         raise ExpressionError(
@@ -149,14 +150,16 @@ def _made(
 _UNSAID = object()
 
 
-def _hints(body: Body) -> Mapping[str, object]:
+def hints_of(body: Body) -> Mapping[str, object]:
+    """The annotations of a function, as far as they can be resolved."""
     try:
         return typing.get_type_hints(body)
     except Exception:  # an annotation that cannot be resolved tells nothing
         return {}
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """The name of a function in expressions; refuses that of a built-in one."""
     plain = name.lower()
     if not name.isidentifier() or plain in KEYWORDS:
         raise ExpressionError(f"a function in expressions needs a name, got {name!r}; say name='score'")
@@ -165,7 +168,8 @@ def _checked_name(name: str) -> str:
     return plain
 
 
-def _parameters(name: str, body: Body) -> list[inspect.Parameter]:
+def parameters_of(name: str, body: Body) -> list[inspect.Parameter]:
+    """The parameters of a function that are given by position."""
     known = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     found = list(inspect.signature(body).parameters.values())
     odd = next((p for p in found if p.kind not in known and p.default is inspect.Parameter.empty), None)
@@ -174,7 +178,8 @@ def _parameters(name: str, body: Body) -> list[inspect.Parameter]:
     return [p for p in found if p.kind in known]
 
 
-def _takes(name: str, parameters: Iterable[str], hints: Mapping[str, object]) -> tuple[t.DataType, ...]:
+def takes_of(name: str, parameters: Iterable[str], hints: Mapping[str, object]) -> tuple[t.DataType, ...]:
+    """The types of arguments, as annotations say."""
     made = []
     for each in parameters:
         if each not in hints:
@@ -185,38 +190,15 @@ def _takes(name: str, parameters: Iterable[str], hints: Mapping[str, object]) ->
     return tuple(made)
 
 
+def result_kind(name: str, hints: Mapping[str, object]) -> t.DataType:
+    """The type of a result, as an annotation says."""
+    if "return" not in hints:
+        raise ExpressionError(f"aggregate {name!r} must say what it returns: def result(self, so_far) -> float")
+    return _kind(name, optional_of(hints["return"])[0])
+
+
 def _kind(name: str, hint: object) -> t.DataType:
     try:
         return type_of(hint)
     except SchemaError as error:
         raise ExpressionError(f"function {name!r}: {error}; say takes=(...) and returns=...") from None
-
-
-Registry = Mapping[str, ScalarFunction]
-"""Functions by the names that expression text has for them."""
-
-
-def registry_of(functions: Iterable[ScalarFunction]) -> Registry:
-    """Functions by name.
-
-    Raises:
-        ExpressionError: one is no function for expressions, or two have one name.
-    """
-    made: dict[str, ScalarFunction] = {}
-    for each in functions:
-        if not isinstance(each, ScalarFunction):
-            raise ExpressionError(f"functions of a flow are made with @ps.function, got {each!r}")
-        if made.setdefault(each.name, each) is not each:
-            raise ExpressionError(f"two functions are called {each.name!r}; say name='another name' of one")
-    return made
-
-
-def with_functions(expr: Expr, functions: Registry) -> Expr:
-    """An expression in which calls by name are calls of these functions."""
-
-    def swap(node: Expr) -> Expr | None:
-        if not isinstance(node, Call) or node.name not in functions or node.star or node.distinct:
-            return None
-        return PythonCall(functions[node.name], tuple(rewritten(arg, swap) for arg in node.args))
-
-    return rewritten(expr, swap)

@@ -19,7 +19,7 @@ from penstock.graph.expr.coerce import (
     is_integer,
     tight_type,
 )
-from penstock.graph.expr.model import INTERVAL, INTERVAL_DAY, decimal_type
+from penstock.graph.expr.model import INTERVAL, INTERVAL_DAY, INTERVAL_MONTH, decimal_type
 
 Args = tuple[TypedExpr, ...]
 Rule = Callable[[Args], tuple[Args, t.DataType]]
@@ -114,7 +114,7 @@ def arithmetic(name: str) -> Rule:
     return rule
 
 
-_TIMES = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, INTERVAL, INTERVAL_DAY)
+_TIMES = (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, INTERVAL, INTERVAL_DAY, INTERVAL_MONTH)
 
 
 def _numbers(name: str, args: Args) -> tuple[Args, t.DataType]:
@@ -140,6 +140,8 @@ def _shift(name: str, args: Args) -> tuple[Args, t.DataType]:
     left, right = args
     if name == "+" and right.type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
         left, right = right, left
+    if left.type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ) and right.type == INTERVAL_MONTH:
+        return (left, right), left.type
     if left.type == t.DATE and right.type in (t.TINYINT, t.SMALLINT, t.INT, INTERVAL_DAY):
         return (left, right), t.DATE
     if left.type == t.DATE and right.type == INTERVAL:

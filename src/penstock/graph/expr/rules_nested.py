@@ -74,6 +74,12 @@ def strictly(args: Args, index: int, kind: t.DataType) -> TypedExpr:
     return cast_to(args[index], kind)
 
 
+def without_item(args: Args) -> tuple[Args, t.DataType]:
+    """array_remove: an array and an item, which go by the array's type."""
+    given, _ = holds(t.BOOLEAN)(args)
+    return given, given[0].type
+
+
 def days_moved(args: Args) -> tuple[Args, t.DataType]:
     """date_add, date_sub and add_months: a date and a number of days or months."""
     if args[1].type not in (t.TINYINT, t.SMALLINT, t.INT, t.STRING, t.NULL):
@@ -232,3 +238,37 @@ def has_key(args: Args) -> tuple[Args, t.DataType]:
     if tight_type(kind.key, args[1].type) != kind.key:
         raise Misfit(f"the key must be {kind.key}, got {args[1].type}; cast it")
     return (args[0], cast_to(args[1], kind.key)), t.BOOLEAN
+
+
+def entries(args: Args) -> tuple[Args, t.DataType]:
+    """map_entries."""
+    kind = map_at(args)
+    return args, t.Array(t.Struct((t.Field("key", kind.key), t.Field("value", kind.value))))
+
+
+def paired(args: Args) -> tuple[Args, t.DataType]:
+    """map_from_arrays."""
+    keys_, values_ = array_at(args), args[1].type
+    if not isinstance(values_, t.Array):
+        raise Misfit(f"an array must come second, got {values_}")
+    return args, t.Map(keys_.item, values_.item)
+
+
+def spelled(args: Args) -> tuple[Args, t.DataType]:
+    """json_string: what JSON has, and arrays, structs and maps of it."""
+    odd = _odd_in_json(args[0].type)
+    if odd is not None:
+        raise Misfit(f"JSON has no {odd}; cast it to string" if odd != t.FLOAT else "cast float to double")
+    return args, t.STRING
+
+
+def _odd_in_json(kind: t.DataType) -> t.DataType | None:
+    """A type inside of another that JSON does not have."""
+    if isinstance(kind, t.Array):
+        return _odd_in_json(kind.item)
+    if isinstance(kind, t.Map):
+        return _odd_in_json(kind.value) if kind.key == t.STRING else kind.key
+    if isinstance(kind, t.Struct):
+        return next((odd for f in kind.fields if (odd := _odd_in_json(f.type)) is not None), None)
+    known = isinstance(kind, t.Decimal) or kind in (*t.INTEGERS, t.DOUBLE, t.STRING, t.BOOLEAN, t.NULL)
+    return None if known else kind

@@ -20,6 +20,7 @@ from penstock.graph import types as t
 from penstock.graph.expr.model import (
     INTERVAL,
     INTERVAL_DAY,
+    INTERVAL_MONTH,
     Alias,
     Call,
     Case,
@@ -33,6 +34,7 @@ from penstock.graph.expr.model import (
 )
 from penstock.graph.expr.parse import KEYWORDS
 from penstock.graph.expr.python import PythonCall
+from penstock.graph.expr.python_aggregates import AggregateFunctionCall
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>", "and", "or"})
 _INFIX_WORDS = frozenset({"like", "rlike", "ilike"})
@@ -176,6 +178,7 @@ _VALUES: dict[t.DataType, Callable[[Any], str]] = {
     t.TIMESTAMP: _timestamp,
     INTERVAL: _interval,
     INTERVAL_DAY: lambda value: f"INTERVAL {value.days} DAYS",
+    INTERVAL_MONTH: lambda value: f"INTERVAL {value} MONTHS",
 }
 
 _WRITERS: dict[type[Expr], Callable[[Printer, Any], str]] = {
@@ -189,5 +192,6 @@ _WRITERS: dict[type[Expr], Callable[[Printer, Any], str]] = {
     Alias: lambda printer, expr: printer.alias(expr),
     Raw: lambda printer, expr: expr.text,
     PythonCall: lambda printer, expr: printer.python(expr),
+    AggregateFunctionCall: lambda printer, expr: printer.call(expr),
 }
 _PLAIN = Printer()

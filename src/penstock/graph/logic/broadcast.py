@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.graph.logic.process import instance_of
 
@@ -33,6 +33,9 @@ class BroadcastProcess:
     >>> run_local(flow)["out"]
     [Row(sensor='a')]
     """
+
+    names_rule: ClassVar[str] = ""
+    """The field of its records, if any, that holds the key of the rule each is for: what steps after it keep by that field goes with the rule."""
 
     def on_rule(self, rule: Any) -> Any:
         """Called for each rule.

@@ -16,7 +16,7 @@ PLAIN = (bool, int, float, str, bytes, decimal.Decimal, datetime.datetime, datet
 NEVER_CHANGE = (*PLAIN, type(None))
 
 
-class Packed(bytes):
+class PickledValue(bytes):
     """A value as its pickle: nobody has asked for it yet."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class WatchedCell(Cell):
                 return self.default
             cells[self.name] = copy.deepcopy(self.default)
         made = cells[self.name]
-        if type(made) is Packed:
+        if type(made) is PickledValue:
             made = cells[self.name] = pickle.loads(made)
         if not isinstance(made, NEVER_CHANGE):
             logic._wrote(self)

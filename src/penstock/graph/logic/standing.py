@@ -5,38 +5,90 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.graph.logic.broadcast import BroadcastProcess
+from penstock.graph.logic.cells import value
+from penstock.graph.logic.process import Process, Timer
 
 DROP = ("drop", "remove", "delete", "disable")
 """What a change says of a query that is to end."""
 Constants = tuple[Any, ...]
 
 
+PAUSE = datetime.timedelta(seconds=2)
+"""How often a query that waits for a plan is looked at."""
+
+
+class AwaitPlan(Process):
+    """Changes of queries, in order. A query whose shape has no plan waits, also over restarts, until the flow has one.
+
+    Args:
+        shapes: the ids of the shapes that have a plan.
+    """
+
+    waiting = value(object)
+
+    def __init__(self, shapes: frozenset[str]) -> None:
+        super().__init__()
+        self.shapes = shapes
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        """A change of a query takes the place of one that waits."""
+        if row.op == "add" and row.shape not in self.shapes:
+            self.waiting = tuple(row)
+            self.set_timer(PAUSE, clock="processing")
+            return
+        self.clear()
+        yield tuple(row)
+
+    def on_timer(self, timer: Timer) -> Iterator[Any]:
+        """Looks whether there is a plan by now."""
+        if self.waiting is None:
+            return
+        if self.waiting[SHAPE] in self.shapes:
+            yield self.waiting
+            self.clear()
+        else:
+            self.set_timer(PAUSE, clock="processing")
+
+
+SHAPE = 2
+"""Which field of a change is the shape."""
+
+
+class KeepQueries(BroadcastProcess):
+    """The queries that stand: of each its shape, its constants and its end."""
+
+    def on_rule(self, rule: Any) -> Any:
+        """What is kept of a query; nothing of one that was dropped or has ended."""
+        if rule.op != "add":
+            return None
+        return (rule.shape, tuple(_value(text) for text in rule.constants), rule.until)
+
+    def on_event(self, row: Any, rules: Mapping[Any, Any]) -> Iterator[Any]:
+        """Nothing: which records a query wants, the step of its shape says."""
+        return iter(())
+
+
 @dataclass
-class MatchQueries(BroadcastProcess):
+class MatchQueries(KeepQueries):
     """Each record with each query of a shape that may want it, and the query's constants.
 
     Args:
-        shape: the number of the shape; queries of others are not kept.
+        shape: the id of the shape; queries of others are left out.
         event: the fields of the record.
         equal: fields that must have the value of a constant, each with the number of the constant.
         time: the field of the event time, by which queries end; empty where there is none.
     """
 
-    shape: int
+    shape: str
     event: tuple[str, ...]
     equal: tuple[tuple[str, int], ...] = ()
     time: str = ""
+    names_rule: ClassVar[str] = "query"
     _known: Any = field(default=None, repr=False, compare=False)
     _index: dict[Constants, list[tuple[str, Constants, Any]]] = field(default_factory=dict, repr=False, compare=False)
-
-    def on_rule(self, rule: Any) -> Any:
-        """The constants and the end of a query; nothing of one that was dropped, or has another shape now."""
-        if rule.op in DROP or rule.shape != self.shape:
-            return None
-        return (tuple(_value(text) for text in rule.constants), rule.until)
 
     def on_event(self, row: Any, rules: Mapping[Any, Any]) -> Iterator[Any]:
         """The record for each query whose equalities it meets, unless the query has ended."""
@@ -49,8 +101,9 @@ class MatchQueries(BroadcastProcess):
 
     def _indexed(self, rules: Mapping[Any, Any]) -> dict[Constants, list[tuple[str, Constants, Any]]]:
         made: dict[Constants, list[tuple[str, Constants, Any]]] = {}
-        for query, (constants, until) in rules.items():
-            made.setdefault(tuple(constants[at] for _, at in self.equal), []).append((query, constants, until))
+        for query, (shape, constants, until) in rules.items():
+            if shape == self.shape:
+                made.setdefault(tuple(constants[at] for _, at in self.equal), []).append((query, constants, until))
         return made
 
     def _is_before(self, row: Any, until: datetime.datetime) -> bool:

@@ -12,12 +12,17 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from penstock.errors import FlowError, nearest
 
+LARGEST = 256 << 20
+"""The bytes of one message at most."""
 _END = b"\nend\n"
+_ENDS = re.compile(rb"\nend\r?\n")
+_LOOK = len(b"\nend\r")
 _SHOWN = 200
 
 
@@ -40,7 +45,9 @@ class JsonCodec:
 
     def __init__(self) -> None:
         self._encode = json.JSONEncoder(separators=(",", ":"), default=plain_value).encode
-        self._rest = b""
+        self._pieces: list[bytes] = []
+        self._tail = b""
+        self._size = 0
 
     def encoded(self, message: object) -> bytes:
         """A message as bytes."""
@@ -50,22 +57,31 @@ class JsonCodec:
         """The messages that are complete with these bytes.
 
         Raises:
-            ProtocolError: one of them is no JSON.
+            ProtocolError: one of them is no JSON, or is too long.
         """
-        *messages, self._rest = (self._rest + data.replace(b"\r\n", b"\n")).split(_END)
-        if not messages:
+        self._pieces.append(data)
+        tail = self._tail + data
+        self._tail, self._size = tail[-_LOOK:], self._size + len(data)
+        if _ENDS.search(tail) is None:
+            self._check_size()
             return []
+        *messages, rest = b"".join(self._pieces).replace(b"\r\n", b"\n").split(_END)
+        self._pieces, self._tail, self._size = [rest], rest[-_LOOK:], len(rest)
         try:
             found: list[Any] = json.loads(b"[%b]" % b",".join(messages))
-        except ValueError:
+        except (ValueError, RecursionError):
             return [_parsed(each) for each in messages]
         return found if len(found) == len(messages) else [_parsed(each) for each in messages]
+
+    def _check_size(self) -> None:
+        if self._size > LARGEST:
+            raise ProtocolError(f"expected a line 'end' after at most {LARGEST:,} bytes, got none")
 
 
 def _parsed(message: bytes) -> Any:
     try:
         return json.loads(message)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         shown = message[:_SHOWN].decode(errors="replace")
         raise ProtocolError(f"expected one JSON value and a line 'end', got {shown!r} ({error})") from None
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.errors import SchemaError
 from penstock.graph import types as t
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.codecs import plain_value
 from penstock.graph.schema import Form, Schema, schema_of
 
@@ -73,5 +73,10 @@ def closed(value: Any) -> Any:
 
 
 def opened(value: Any) -> Any:
-    """A value as its component emitted it."""
-    return json.loads(value[1:]) if type(value) is str and value[:1] == SIGN else value
+    """A value as its component emitted it. A text from outside may begin with the sign too, and is a text then."""
+    if type(value) is not str or value[:1] != SIGN:
+        return value
+    try:
+        return json.loads(value[1:])
+    except (ValueError, RecursionError):
+        return value

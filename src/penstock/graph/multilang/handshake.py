@@ -1,13 +1,10 @@
-"""What a program is told before its first message: the settings, and its place in the topology."""
+"""What a program is sent before its first message: the settings, and its place in the topology."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from penstock.graph.logic.task_context import TaskContext
-
-_GROUPING = re.compile(r"([a-z_]+)(?:\((.*)\))?")
+from penstock.graph.logic.topology.task_context import TaskContext, grouping_parts
 
 
 def handshake(context: TaskContext, pid_dir: str, config: dict[str, Any]) -> dict[str, Any]:
@@ -45,9 +42,6 @@ def grouping_of(text: str) -> dict[str, Any]:
     >>> grouping_of("fields(word, n)"), grouping_of("local_or_shuffle")
     ({'type': 'FIELDS', 'fields': ['word', 'n']}, {'type': 'LOCAL_OR_SHUFFLE'})
     """
-    found = _GROUPING.fullmatch(text)
-    kind, inside = (found[1], found[2]) if found else (text, None)
+    kind, fields = grouping_parts(text)
     made: dict[str, Any] = {"type": {"partial_key": "CUSTOM"}.get(kind, kind.upper())}
-    if kind in ("fields", "partial_key") and inside:
-        made["fields"] = [each.strip() for each in inside.split(",")]
-    return made
+    return made | {"fields": list(fields)} if fields else made

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.multilang.codecs import ProtocolError, codec_of
 from penstock.graph.multilang.handshake import handshake
 
@@ -63,7 +63,7 @@ class ShellSpec:
 
 
 class ShellProcess:
-    """A running program. `send` queues a message, `turn` writes and reads, `received` holds what came."""
+    """A running program. `send` queues a message, `turn` writes and reads, `received` holds what was read."""
 
     def __init__(self, spec: ShellSpec, context: TaskContext) -> None:
         self.spec, self.name = spec, f"{context.component}[{context.task}]"

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
+import math
 import time
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Self
 
 from penstock.errors import FlowError, RunError, UnknownName, nearest
 from penstock.graph.duration import Span, micros
-from penstock.graph.logic.components import Bolt, Component, Spout
-from penstock.graph.logic.metrics import CountMetric
-from penstock.graph.logic.task_context import TaskContext
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.components import Bolt, Component, Spout
+from penstock.graph.logic.topology.metrics import CountMetric, amount_of
+from penstock.graph.logic.topology.task_context import TaskContext
+from penstock.graph.logic.topology.task_ids import TaskIds
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.codecs import CODECS
 from penstock.graph.multilang.fields import OpenFields, opened, streams_given
-from penstock.graph.multilang.handshake import grouping_of
 from penstock.graph.multilang.pool import POOL, Key
 from penstock.graph.multilang.process import FULL, LOG, ShellFailed, ShellProcess, ShellSpec
 
@@ -27,6 +26,8 @@ _LEVELS = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING, logging.
 _EVERY = 256
 """Tuples between two looks at what the program has answered."""
 _LONGEST = 10.0
+_GRACE = 2.0
+"""How long a spout may take to answer that it was activated, in seconds. Storm's own adapter for JavaScript does not answer that at all."""
 
 
 class ShellComponent(Component):
@@ -91,7 +92,6 @@ class ShellComponent(Component):
 
     def _open(self, context: TaskContext) -> None:
         self._context = context
-        self._turns = itertools.count()
         self._metrics: dict[str, CountMetric] = {}
         self._shell = POOL.take(self._key)
 
@@ -148,7 +148,7 @@ class ShellComponent(Component):
         if name not in self._metrics:
             self._metrics[name] = CountMetric()
             self._context.register_metric(name, self._metrics[name])
-        self._metrics[name].increment(params if isinstance(params, int) else 1)
+        self._metrics[name].increment(amount_of(params))
 
     def _record(self, message: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
         stream = message.get("stream") or DEFAULT
@@ -156,31 +156,10 @@ class ShellComponent(Component):
             raise UnknownName(f"{self!r} emits to a stream {stream!r}; {nearest(stream, self._streams)}")
         return stream, self._streams[stream].record(message.get("tuple") or ())
 
-    def _answer(self, message: dict[str, Any], stream: str, record: tuple[Any, ...]) -> None:
+    def _answer(self, message: dict[str, Any], ids: TaskIds) -> None:
         """The ids of the tasks that get a tuple, for programs that ask."""
-        if message.get("task") is None and message.get("need_task_ids") is not False:
-            self._running_shell().send(self._task_ids(stream, record))
-
-    def _task_ids(self, stream: str, record: tuple[Any, ...]) -> list[int]:
-        context = self._context
-        if context is None or not context.layout.components:
-            return []
-        found: list[int] = []
-        for target, text in context.targets().get(stream, {}).items():
-            found += self._chosen(context.task_ids(target), grouping_of(text), stream, record)
-        return found
-
-    def _chosen(self, ids: list[int], grouping: dict[str, Any], stream: str, record: tuple[Any, ...]) -> list[int]:
-        kind = grouping["type"]
-        if kind in ("ALL", "DIRECT"):
-            return ids if kind == "ALL" else []
-        if kind == "GLOBAL":
-            return ids[:1]
-        if "fields" in grouping:
-            names = self._streams[stream].schema.names
-            values = [record[names.index(f)] for f in grouping["fields"]]
-            return [ids[zlib.crc32(repr(values).encode()) % len(ids)]]
-        return [ids[next(self._turns) % len(ids)]]
+        if message.get("need_task_ids") is not False:
+            self._running_shell().send(ids.look())
 
     def close(self) -> None:
         """The program waits for the next batch where the host has one, and ends otherwise."""
@@ -261,25 +240,9 @@ class ShellBolt(ShellComponent, Bolt):
             self._sent[number] = tup
             del self._unsent[0]
             values = [opened(v) for v in tup]
-            shell.send(
-                {"id": number, "comp": tup.component, "stream": tup.stream, "task": self._source(tup), "tuple": values}
-            )
+            shell.send({"id": number, "comp": tup.component, "stream": tup.stream, "task": tup._task, "tuple": values})
             if len(self._sent) % _EVERY == 0 or shell.backlog > FULL:
                 self._exchange(shell)
-
-    def _source(self, tup: Any) -> int:
-        """The task it comes from: the first one of its component, since tuples of a batch do not tell them apart."""
-        if tup.component not in self._first_tasks:
-            known = self._context is not None and tup.component in self._context.components
-            self._first_tasks[tup.component] = (
-                self._context.task_ids(tup.component)[0] if known and self._context else -1
-            )
-        return self._first_tasks[tup.component]
-
-    @property
-    def _first_tasks(self) -> dict[str, int]:
-        found: dict[str, int] = self.__dict__.setdefault("_firsts", {})
-        return found
 
     def _exchange(self, shell: ShellProcess) -> None:
         shell.turn(0)
@@ -351,8 +314,7 @@ class ShellBolt(ShellComponent, Bolt):
         if message.get("task") is not None:
             self.emit_direct(message["task"], record, stream, anchors=anchors)
             return
-        self.emit(record, stream, anchors=anchors)
-        self._answer(message, stream, record)
+        self._answer(message, self.emit(record, stream, anchors=anchors))
 
     def _tuple(self, number: Any) -> Any:
         key = str(number)
@@ -431,20 +393,21 @@ class ShellSpout(ShellComponent, Spout):
 
     def activate(self) -> None:
         """Tells the program that it will be asked."""
-        self._asked({"command": "activate"})
+        self._asked({"command": "activate"}, _GRACE)
 
     def deactivate(self) -> None:
         """Tells the program that it will not be asked for a while."""
         if self._shell is not None:
-            self._asked({"command": "deactivate"})
+            self._asked({"command": "deactivate"}, _GRACE)
 
-    def _asked(self, message: dict[str, Any]) -> None:
-        """One command and its answer. A program that fails is started again, and the command is left to the next call."""
+    def _asked(self, message: dict[str, Any], grace: float = math.inf) -> None:
+        """One command and its answer, or none when the grace is over. A program that fails is started again, and the command is left to the next call."""
         try:
             shell = self._running_shell()
             shell.send(message)
-            while not self._synced(shell):
-                shell.turn(1.0)
+            until = time.monotonic() + grace
+            while not self._synced(shell) and time.monotonic() < until:
+                shell.turn(min(1.0, grace))
             self._failures = 0
         except ShellFailed as error:
             self._lost(error)
@@ -461,5 +424,4 @@ class ShellSpout(ShellComponent, Spout):
         if message.get("task") is not None:
             self.emit_direct(message["task"], record, stream, id=number)
             return
-        self.emit(record, stream, id=number)
-        self._answer(message, stream, record)
+        self._answer(message, self.emit(record, stream, id=number))

@@ -16,15 +16,18 @@ from penstock.graph.nodes.join import (
     WithBroadcast,
 )
 from penstock.graph.nodes.keyed import AggregateBy, AggregateStep, Combine, Fold, Keyed, Parts, Process, Reduce
-from penstock.graph.nodes.match import Match
-from penstock.graph.nodes.operator_match import OperatorMatch
 from penstock.graph.nodes.ordering import AsTable, BufferedStep, Changelog, Distinct, DistinctInTime, Sort, Top
+from penstock.graph.nodes.patterns.match import Match
+from penstock.graph.nodes.patterns.operator_match import OperatorMatch
+from penstock.graph.nodes.patterns.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.nodes.policy import DEAD, DEAD_LETTER, OnError, on_error_of, retry
 from penstock.graph.nodes.relational.assigned import AssignWindows
+from penstock.graph.nodes.relational.batch_time import BatchTime
 from penstock.graph.nodes.relational.lookup import LookupJoin
 from penstock.graph.nodes.relational.over import Frame, Over, OverTable
+from penstock.graph.nodes.relational.recent import Recent
 from penstock.graph.nodes.relational.sets import SetOperation
-from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
+from penstock.graph.nodes.relational.trigger import Trigger
 from penstock.graph.nodes.stateless import (
     OTHERWISE,
     AsRecords,
@@ -62,6 +65,7 @@ __all__ = [
     "AsRecords",
     "AsTable",
     "AssignWindows",
+    "BatchTime",
     "Bolt",
     "Branch",
     "FunctionColumns",
@@ -101,6 +105,7 @@ __all__ = [
     "Parts",
     "Port",
     "Process",
+    "Recent",
     "Reduce",
     "Repartition",
     "Route",
@@ -115,6 +120,7 @@ __all__ = [
     "Term",
     "TimeField",
     "Top",
+    "Trigger",
     "Union",
     "Where",
     "Window",

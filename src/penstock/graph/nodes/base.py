@@ -310,8 +310,9 @@ def typed(name: str, written: Expr, schema: Schema) -> t.Field:
 
 def need_boolean(what: str, written: Expr, schema: Schema) -> None:
     """Refuses a condition that is not true or false."""
-    if type_of_expr(written, schema) != t.BOOLEAN:
-        raise ExpressionError(f"{what} needs a boolean; {to_text(written)} is not")
+    kind = type_of_expr(written, schema)
+    if kind != t.BOOLEAN:
+        raise ExpressionError(f"{what} needs a boolean; {to_text(written)} is {kind}")
 
 
 def is_plain(field: t.Field) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from penstock.errors import SchemaError
 from penstock.graph.logic.trident.keyed import KeyedBatchLogic
 from penstock.graph.nodes.base import Inputs, Output, Settings, check_key, label
-from penstock.graph.nodes.keyed import Keyed
+from penstock.graph.nodes.keyed import Combine, Keyed
 from penstock.graph.schema import Schema
 
 
@@ -23,6 +23,8 @@ class KeyedBatch(Keyed):
     schemas: tuple[tuple[str, Schema], ...] = field(kw_only=True)
     other_keys: tuple[tuple[str, ...], ...] = field(default=(), kw_only=True)
     persistent: bool = field(default=False, kw_only=True)
+    combined: bool = field(default=False, kw_only=True)
+    """Whether its first input has parts, made by a step before the shuffle, in place of tuples."""
     kind: ClassVar[str] = "batch_by_key"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -57,3 +59,10 @@ class KeyedBatch(Keyed):
     def settings(self) -> Settings:
         """The key, what is done, and whether it is kept."""
         return {**super().settings(), "class": label(self.logic), "kept": self.persistent}
+
+
+@dataclass(frozen=True)
+class CombineBatch(Combine):
+    """The half before the shuffle of a step whose tuples can be put together in parts; the compiler puts it in."""
+
+    of: KeyedBatch  # type: ignore[assignment]  # a Combine of another kind of step

@@ -52,6 +52,8 @@ def visible(schema: Schema) -> Schema:
 class AggregateChanges(AggregateStep):
     """Aggregates over a table that changes: what a row added is taken back when the row goes. A group without rows goes too."""
 
+    always: bool = field(default=False, kw_only=True)
+    """Whether a total over no rows at all is a row too, when the input is over."""
     kind: ClassVar[str] = "aggregate"
     python: ClassVar[bool] = True
 
@@ -64,7 +66,9 @@ class AggregateChanges(AggregateStep):
     def keeps(self) -> str:
         """A row of sums, or the values of what cannot be subtracted."""
         ordered = [
-            a.name for a in self.aggregates if a.own is not None or any(p.merge != "add" for p in a.recipe.parts)
+            a.name
+            for a in self.aggregates
+            if (any(p.merge != "add" for p in a.recipe.parts) if a.own is None else not a.own.retracts)
         ]
         values = f" and all values for {', '.join(ordered)}" if ordered else ""
         return f"one row{values} per {', '.join(self.keys)}, while it has rows"

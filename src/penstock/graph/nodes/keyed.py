@@ -15,9 +15,9 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Column
 from penstock.graph.ids import child
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.elements import element_of
 from penstock.graph.logic.process import Process as ProcessLogic
 from penstock.graph.logic.process import check_logic, minds_time
+from penstock.graph.logic.topology.elements import element_of
 from penstock.graph.nodes.base import (
     ALL,
     FOR_EVER,
@@ -78,6 +78,26 @@ class Keyed(Node):
     def key_fields(self, given: Inputs) -> tuple[t.Field, ...]:
         """The fields of the key."""
         return given[0].schema.only(self.keys).fields if self.keys else ()
+
+
+def check_ttl(ttl: int | None) -> None:
+    """Refuses a time to live that is none."""
+    if ttl is not None and ttl <= 0:
+        raise FlowError(f"ttl is for how long a key is kept that does not change, such as '1h', got {shown(ttl)}")
+
+
+def kept_for(ttl: int | None) -> str:
+    """For how long something is kept of a key.
+
+    >>> kept_for(3_600_000_000)
+    'until none has come for 1h'
+    """
+    return FOR_EVER if ttl is None else f"until none has come for {shown(ttl)}"
+
+
+def forgotten(ttl: int | None) -> str:
+    """What a time to live makes of the answer; empty where there is none."""
+    return "" if ttl is None else f"a key that comes again after {shown(ttl)} starts over (ttl)"
 
 
 def check_parallelism(tasks: object) -> None:
@@ -183,18 +203,35 @@ class AggregateBy(AggregateStep):
     combined: str = ""
     counted: bool = field(default=False, kw_only=True)
     """Whether its changes are emitted as signed rows; the compiler says so."""
+    always: bool = field(default=False, kw_only=True)
+    """Whether a total over no rows at all is a row too, when the input is over, as in a bounded run."""
+    ttl: int | None = field(default=None, kw_only=True)
+    """After how many microseconds of processing time without a record a key starts over; None is never. Groups of tables that change stay while they have rows."""
     kind: ClassVar[str] = "aggregate"
     over_tables: ClassVar[bool] = True
     takes_functions: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
         """The aggregates over the fields of the input."""
-        return self if self.combined else self.over(given)
+        if self.combined:
+            return self
+        return replace(self.over(given), ttl=None if given[0].changes is not None else self.ttl)
 
     def check(self, given: Inputs) -> None:
         """Key and aggregates fit the input."""
         super().check(given)
         self.check_aggregates()
+        check_ttl(self.ttl)
+
+    @property
+    def timed(self) -> bool:  # type: ignore[override]  # it depends on the time to live
+        """Whether keys are forgotten when time moves."""
+        return self.ttl is not None
+
+    @property
+    def approximate(self) -> str:
+        """The sketches among the aggregates, and keys that start over."""
+        return "; ".join(filter(None, (super().approximate, forgotten(self.ttl))))
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The key and the totals, a table by key. A key goes when the last row of a table that made it goes; records never do."""
@@ -212,7 +249,7 @@ class AggregateBy(AggregateStep):
     @property
     def keeps(self) -> str:
         """The totals; without anything that ends them they stay."""
-        return f"{self.kept_values} {self.per_key}, {FOR_EVER}"
+        return f"{self.kept_values} {self.per_key}, {kept_for(self.ttl)}"
 
     @property
     def runs_python(self) -> bool:
@@ -221,7 +258,8 @@ class AggregateBy(AggregateStep):
 
     def settings(self) -> Settings:
         """The key and the aggregates by name."""
-        return {**super().settings(), **self.written_aggregates()}
+        ttl: Settings = {} if self.ttl is None else {"ttl": shown(self.ttl)}
+        return {**super().settings(), **self.written_aggregates(), **ttl}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
 from penstock.graph.nodes.base import COUNT, FOR_EVER, LATE, Changes, Inputs, Node, Output, Settings, TimeField, counted
-from penstock.graph.nodes.keyed import Keyed
+from penstock.graph.nodes.keyed import Keyed, check_ttl, forgotten, kept_for
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
 
@@ -73,6 +73,8 @@ class Distinct(Keyed):
 
     within: int | None = field(default=None, kw_only=True)
     timed_by: TimeField | None = field(default=None, kw_only=True)
+    ttl: int | None = field(default=None, kw_only=True)
+    """After how many microseconds of processing time a key that was seen is forgotten; None is never, and so it is with `within`."""
     kind: ClassVar[str] = "distinct"
     python: ClassVar[bool] = True
     ordered: ClassVar[bool] = True
@@ -81,7 +83,18 @@ class Distinct(Keyed):
     def resolve(self, given: Inputs) -> Self:
         """Where the event time is, if a span of it is asked for."""
         timed = None if self.within is None else time_of(self, given, "distinct within a time")
-        return replace(self, timed_by=timed)
+        stays = self.within is not None or given[0].changes is not None
+        return replace(self, timed_by=timed, ttl=None if stays else self.ttl)
+
+    def check(self, given: Inputs) -> None:
+        """The key fits the input, and keys are kept for some time."""
+        super().check(given)
+        check_ttl(self.ttl)
+
+    @property
+    def approximate(self) -> str:
+        """Keys that are forgotten come through again."""
+        return forgotten(self.ttl)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The same stream, with fewer records; and the late ones, where records can be late. Of a table it is one row for each key.
@@ -95,7 +108,8 @@ class Distinct(Keyed):
     @property
     def keeps(self) -> str:
         """The keys that were seen."""
-        return f"one time {self.per_key}, {_seen(self.within)}"
+        until = _seen(self.within) if self.ttl is None else f"for {shown(self.ttl)}"
+        return f"one time {self.per_key}, {until}"
 
     @property
     def stores(self) -> dict[str, str]:
@@ -104,7 +118,8 @@ class Distinct(Keyed):
 
     def settings(self) -> Settings:
         """The key and the span."""
-        return super().settings() | ({} if self.within is None else {"within": shown(self.within)})
+        spans = {"within": self.within, "ttl": self.ttl}
+        return super().settings() | {name: shown(span) for name, span in spans.items() if span is not None}
 
 
 @dataclass(frozen=True)
@@ -211,14 +226,31 @@ class Top(Keyed):
     n: int = field(kw_only=True)
     by: tuple[Term, ...] = field(kw_only=True)
     into: str = field(default="rank", kw_only=True)
+    ttl: int | None = field(default=None, kw_only=True)
+    """After how many microseconds of processing time without a change a key starts over; None is never."""
     kind: ClassVar[str] = "top"
     over_tables: ClassVar[bool] = True
     python: ClassVar[bool] = True
+
+    def resolve(self, given: Inputs) -> Self:
+        """The rows of a table that changes stay while they are there."""
+        return self if given[0].changes is None else replace(self, ttl=None)
 
     def check(self, given: Inputs) -> None:
         """There is a number and an order, and the rank has a name of its own."""
         super().check(given)
         check_top(self.n, self.by, self.into, given[0].schema)
+        check_ttl(self.ttl)
+
+    @property
+    def timed(self) -> bool:  # type: ignore[override]  # it depends on the time to live
+        """Whether keys are forgotten when time moves."""
+        return self.ttl is not None
+
+    @property
+    def approximate(self) -> str:
+        """Keys that start over."""
+        return forgotten(self.ttl)
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The fields and the rank, a table by key and rank."""
@@ -228,11 +260,12 @@ class Top(Keyed):
     @property
     def keeps(self) -> str:
         """The rows that are shown; of records no other can come back."""
-        return f"{self.n} {'row' if self.n == 1 else 'rows'} {self.per_key}, {FOR_EVER}"
+        return f"{self.n} {'row' if self.n == 1 else 'rows'} {self.per_key}, {kept_for(self.ttl)}"
 
     def settings(self) -> Settings:
         """The key, how many, and the order."""
-        return {**super().settings(), "n": self.n, "by": ", ".join(map(str, self.by))}
+        ttl: Settings = {} if self.ttl is None else {"ttl": shown(self.ttl)}
+        return {**super().settings(), "n": self.n, "by": ", ".join(map(str, self.by)), **ttl}
 
 
 @dataclass(frozen=True)

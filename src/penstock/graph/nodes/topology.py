@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from penstock.errors import FlowError, SchemaError
+from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph import types as t
 from penstock.graph.ids import child
-from penstock.graph.logic.bolts import StatefulBolt, WindowedBolt
 from penstock.graph.logic.capture import check_function
-from penstock.graph.logic.components import Bolt as BoltLogic
-from penstock.graph.logic.components import Component, check_component, streams_of
-from penstock.graph.logic.config import TICK, seconds_of
-from penstock.graph.logic.task_context import TopologyLayout
-from penstock.graph.logic.tuples import DEFAULT
+from penstock.graph.logic.topology.bolts import StatefulBolt, WindowedBolt
+from penstock.graph.logic.topology.components import Bolt as BoltLogic
+from penstock.graph.logic.topology.components import Component, check_component, streams_of
+from penstock.graph.logic.topology.config import TICK, seconds_of
+from penstock.graph.logic.topology.task_context import TopologyLayout
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes.base import OUT, Inputs, Node, Output, Settings, label
 from penstock.graph.nodes.exchange import Grouping
 from penstock.graph.nodes.keyed import MOST_TASKS
@@ -24,6 +24,8 @@ SEQUENCE = t.Field("__seq", t.BIGINT)
 """The number of a spout's tuple, so that its order outlives files and partitions."""
 TASK = t.Field("__task", t.INT)
 """The task a tuple is meant for, where its producer decides that."""
+SOURCE = t.Field("__from", t.INT)
+"""The number of the task a tuple comes from, where its producer has several."""
 ROOTS = t.Field("__roots", t.BINARY)
 """The roots a tuple stems from, eight bytes each."""
 NOTHING = Schema((t.Field("__nothing", t.BOOLEAN),), internal=True)
@@ -47,6 +49,8 @@ class Bolt(Node):
     """The inputs that a loop brings, straight from its beginning: their messages were held open on the way."""
     feeds: tuple[tuple[str, int], ...] = ()
     """The outputs that go into loops, with the number of these."""
+    unrooted: tuple[str, ...] = ()
+    """The outputs whose roots nobody reads, so that they carry none."""
     kind: ClassVar[str] = "bolt"
     python: ClassVar[bool] = True
     noun: ClassVar[str] = "bolt"
@@ -99,6 +103,17 @@ class Bolt(Node):
             raise FlowError(f"{self.where} reads nothing; subscribe it to a stream, such as .shuffle('lines')")
         for number, (grouping, stream) in enumerate(zip(self.groupings, given, strict=True)):
             self._check_grouping(number, grouping, stream.schema)
+        if isinstance(self.logic, WindowedBolt):
+            self._check_windows(self.logic, given)
+
+    def _check_windows(self, logic: WindowedBolt, given: Inputs) -> None:
+        logic.check_windows()
+        for number, stream in enumerate(given):
+            known, field = visible(stream.schema).names, logic.timestamp_field
+            if field is not None and field not in known:
+                raise SchemaError(
+                    f"timestamp_field: {self._stream(number)} has no field {field!r}; {nearest(field, known)}"
+                )
 
     def _check_grouping(self, number: int, grouping: Grouping, schema: Schema) -> None:
         of = self._stream(number)
@@ -121,7 +136,9 @@ class Bolt(Node):
 
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """The streams that its class declares; root ids go on where an input carries them."""
-        return component_outputs(self.logic, any(ROOTS.name in stream.schema for stream in given))
+        rooted = any(ROOTS.name in stream.schema for stream in given)
+        made = component_outputs(self.logic, rooted, *noted_source(self.tasks, bool(self.feeds)))
+        return tuple(replace(o, schema=without_roots(o.schema)) if o.name in self.unrooted else o for o in made)
 
     def stays_with(self, producer: Node) -> bool:
         """Whether tuples need not move: each task of the producer hands them to its own twin here."""
@@ -147,6 +164,8 @@ class Route(Node):
     tasks: int
     origin: tuple[str, str]
     looped: bool = False
+    bolt: str = ""
+    layout: TopologyLayout = field(default_factory=TopologyLayout)
     kind: ClassVar[str] = "route"
     python: ClassVar[bool] = True
     noun: ClassVar[str] = "bolt"
@@ -177,6 +196,16 @@ class ExternalStep(Node):
     def derive(self, given: Inputs) -> tuple[Output, ...]:
         """What is known."""
         return self.known
+
+
+def route_name(bolt: str, component: str, stream: str) -> str:
+    """The name of the route from a stream to a bolt."""
+    return child(bolt, "from", *((component,) if stream == DEFAULT else (component, stream)))
+
+
+def noted_source(tasks: int, wanted: bool) -> list[t.Field]:
+    """The field with the task of each tuple, where there are several tasks and nothing but the tuple can tell them apart."""
+    return [SOURCE] if wanted and tasks > 1 else []
 
 
 def component_outputs(logic: Component, rooted: bool, *beside: t.Field) -> tuple[Output, ...]:
@@ -222,6 +251,12 @@ def with_hidden(schema: Schema, *fields: t.Field) -> Schema:
     """A schema with fields of Penstock's own after those of the user."""
     new = tuple(f for f in fields if f.name not in schema.names)
     return Schema(schema.fields + new, internal=True) if new else schema
+
+
+def without_roots(schema: Schema) -> Schema:
+    """A schema without root ids."""
+    kept = tuple(f for f in schema.fields if f.name != ROOTS.name)
+    return replace(schema, fields=kept) if len(kept) < len(schema.fields) else schema
 
 
 def visible(schema: Schema) -> Schema:

@@ -11,6 +11,7 @@ end [final]
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -127,13 +128,13 @@ class _Compiler:
 
     def ordered(self, start: _Node) -> list[_Node]:
         """The states that can be reached, from the start."""
-        found, waiting = [], [start]
+        found, waiting = dict[_Node, None](), deque([start])
         while waiting:
-            node = waiting.pop(0)
+            node = waiting.popleft()
             if node not in found:
-                found.append(node)
+                found[node] = None
                 waiting += [way.target for way in node.ways]
-        return found
+        return list(found)
 
     def state(self, node: _Node, numbers: dict[int, int], stages: tuple[str, ...]) -> State:
         """A state as it is kept."""

@@ -26,6 +26,8 @@ from penstock.graph.schema import Schema
 
 CLASSIFIER = "__classifier"
 """The hidden field of an event that was taken: the name of its stage."""
+NUMBER = "__match_number"
+"""The hidden field of an event in the argument of an aggregate: the number of the match."""
 _INPUT = "__look"
 
 
@@ -80,7 +82,7 @@ class Navigation:
 
 
 @dataclass(frozen=True, eq=False)
-class Navigated:
+class NavigationExpr:
     """An expression over the fields of an event and what it looks at elsewhere.
 
     `schema` is that of `expr`: the fields of the event, then one for each of `inputs`.
@@ -102,9 +104,19 @@ def value_schema(schema: Schema) -> Schema:
     return Schema((*schema.fields, t.Field(CLASSIFIER, t.STRING)), internal=True)
 
 
+def argument_schema(fields: Iterable[t.Field]) -> Schema:
+    """The fields over which the arguments of aggregates are: those of an event, the name of its stage, and the number of the match."""
+    return Schema((*fields, t.Field(CLASSIFIER, t.STRING), t.Field(NUMBER, t.BIGINT)), internal=True)
+
+
+def asks_for_number(look: Navigation) -> bool:
+    """Whether a look asks for the number of the match."""
+    return look.look is Look.MATCH_NUMBER or (look.aggregate is not None and NUMBER in look.aggregate.reads)
+
+
 def navigated(
     written: Expr, schema: Schema, variables: Collection[str], own: str = "", *, distinct: bool = False
-) -> Navigated:
+) -> NavigationExpr:
     """An expression with its looks at other events taken out as inputs.
 
     Args:
@@ -121,10 +133,12 @@ def navigated(
     expr = reader.read(written.expr if isinstance(written, Alias) else written)
     fields = tuple(t.Field(f"{_INPUT}{at}", look.type) for at, look in enumerate(reader.inputs))
     whole = Schema((*schema.fields, *fields), internal=True) if fields else schema
-    return Navigated(expr, whole, type_of_expr(expr, whole), tuple(reader.inputs))
+    return NavigationExpr(expr, whole, type_of_expr(expr, whole), tuple(reader.inputs))
 
 
-def need_condition(what: str, written: Expr, schema: Schema, variables: Collection[str], own: str = "") -> Navigated:
+def need_condition(
+    what: str, written: Expr, schema: Schema, variables: Collection[str], own: str = ""
+) -> NavigationExpr:
     """A condition with its looks taken out; refuses what is not true or false."""
     made = navigated(written, schema, variables, own)
     if made.type not in (t.BOOLEAN, t.NULL):
@@ -146,7 +160,15 @@ class _Reader:
 
     def read(self, written: Expr) -> Expr:
         """The expression with an input in the place of every look."""
+        for node in each_of(written):
+            if isinstance(node, GetField) and isinstance(node.expr, Column):
+                self.check_owner(node.expr.name)
         return rewritten(written, self.swap)
+
+    def check_owner(self, name: str) -> None:
+        """What a field is taken of is a stage, or a field of the event."""
+        if name not in self.variables and name not in self.schema:
+            raise ExpressionError(f"no stage or field {name!r}; {nearest(name, [*self.variables, *self.schema.names])}")
 
     def swap(self, node: Expr) -> Expr | None:
         """The input that replaces a look; None for anything else."""
@@ -215,6 +237,10 @@ class _Reader:
         """CLASSIFIER() as the hidden field of an event."""
         return Column(CLASSIFIER) if isinstance(node, Call) and node.name == "classifier" else None
 
+    def numbered(self, node: Expr) -> Expr | None:
+        """MATCH_NUMBER() as the hidden field of an event."""
+        return Column(NUMBER) if isinstance(node, Call) and node.name == "match_number" and not node.args else None
+
     def called(self, node: Call) -> Navigation | None:
         """A look that is written as a call."""
         name = node.name
@@ -281,10 +307,11 @@ class _Reader:
                 return Navigation(Look.AGGREGATE, over.type, stage.name, aggregate=over)
         extra = () if node.condition is None else (node.condition,)
         variable, plain = self.one_stage(node, (*node.args, *extra))
+        plain = tuple(rewritten(each, self.numbered) for each in plain)
         args, condition = (plain[:-1], plain[-1]) if extra else (plain, None)
         distinct = self.distinct and node.distinct and node.name != "count"
         call = replace(node, args=args, condition=condition, distinct=node.distinct and not distinct)
-        over = AggregateCall(node.name, call).over(self.values)
+        over = AggregateCall(node.name, call).over(argument_schema(self.schema.fields))
         return Navigation(Look.AGGREGATE, over.type, variable, aggregate=over, distinct=distinct)
 
     def one_stage(self, node: Call, args: Iterable[Expr]) -> tuple[str, tuple[Expr, ...]]:

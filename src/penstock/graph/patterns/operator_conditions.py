@@ -8,7 +8,7 @@ from penstock.errors import ExpressionError, FlowError, UnknownName, nearest
 from penstock.graph import types as t
 from penstock.graph.expr import Call, Column, Expr, Literal, to_text
 from penstock.graph.expr.rewrite import each_of
-from penstock.graph.patterns.conditions import Look, Navigated, navigated, need_condition
+from penstock.graph.patterns.conditions import Look, NavigationExpr, navigated, need_condition
 from penstock.graph.patterns.operators import (
     EveryDistinct,
     Filter,
@@ -32,7 +32,7 @@ class FilterCondition:
 
     type: Expr | None
     plain: Expr | None
-    rest: Navigated | None
+    rest: NavigationExpr | None
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
@@ -116,7 +116,7 @@ def _either(parts: list[Expr]) -> Expr | None:
     return parts[0] if parts else None
 
 
-def _checked(each: Filter, part: Expr, pattern: OperatorPattern, schema: Schema) -> Navigated:
+def _checked(each: Filter, part: Expr, pattern: OperatorPattern, schema: Schema) -> NavigationExpr:
     made = need_condition(f"the condition of {each.tag or each.type}", part, schema, pattern.tags, each.tag)
     _refuse_rows(made, part)
     return made
@@ -138,13 +138,13 @@ def type_condition(name: str, pattern: OperatorPattern) -> Expr | None:
     raise UnknownName(f"no event type {name!r}; {nearest(name, types)}")
 
 
-def _refuse_rows(made: Navigated, written: Expr) -> None:
+def _refuse_rows(made: NavigationExpr, written: Expr) -> None:
     for look in made.inputs:
         if look.look is Look.MATCH_NUMBER or look.step:
             raise ExpressionError(f"{to_text(written)}: {look} belongs to row patterns; name a tag and its field here")
 
 
-def over_match(written: Expr, schema: Schema, pattern: OperatorPattern, also: tuple[str, ...] = ()) -> Navigated:
+def over_match(written: Expr, schema: Schema, pattern: OperatorPattern, also: tuple[str, ...] = ()) -> NavigationExpr:
     """An expression over what a pattern has tagged, and fields that all events of a match share.
 
     Raises:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from penstock.errors import FlowError
@@ -328,9 +329,9 @@ class OperatorPattern:
         marks += "@DiscardPartialsOnMatch " if self.discard_partials else ""
         return f"{marks}{self.root}"
 
-    @property
+    @cached_property
     def tags(self) -> tuple[str, ...]:
-        """The tags, from the left."""
+        """The tags, from the left; every condition asks for them."""
         return tags_of(self.root)
 
     @property

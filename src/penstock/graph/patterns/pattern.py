@@ -24,9 +24,13 @@ from penstock.graph.patterns.tree import (
     Stage,
     can_be_empty,
     stages_of,
+    steps_of,
     taken_stages,
     walk,
 )
+
+MOST_STEPS = 20_000
+"""So many stages a pattern may have; repetitions with bounds are written out."""
 
 
 class Skip(enum.Enum):
@@ -113,6 +117,7 @@ class Pattern:
 
     def __post_init__(self) -> None:
         _check_names(self.root)
+        _check_size(self.root)
         for part in walk(self.root):
             _check_part(part)
         _check_ends(self)
@@ -153,6 +158,15 @@ def _check_names(root: Part) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise FlowError(f"stage {twice[0]!r} stands twice in the pattern; every stage needs a name of its own")
+
+
+def _check_size(root: Part) -> None:
+    size = steps_of(root)
+    if size > MOST_STEPS:
+        raise FlowError(
+            f"the pattern is too large: its repetitions, written out, take {size:,} stages, expected at most {MOST_STEPS:,}; use smaller "
+            f"bounds, or a loop without an upper bound and a condition that counts"
+        )
 
 
 def _check_part(part: Part) -> None:

@@ -12,7 +12,7 @@ from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, columns_of, to_text
 from penstock.graph.order import Term
-from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigated, Navigation, navigated
+from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigation, NavigationExpr, asks_for_number, navigated
 from penstock.graph.patterns.pattern import AfterMatch, Skip
 from penstock.graph.patterns.row_program import compile_rows
 from penstock.graph.patterns.tree import (
@@ -212,8 +212,8 @@ class RowExpressions:
     """
 
     pattern: RowPattern
-    define: tuple[tuple[str, Navigated], ...]
-    measures: tuple[tuple[str, Navigated], ...]
+    define: tuple[tuple[str, NavigationExpr], ...]
+    measures: tuple[tuple[str, NavigationExpr], ...]
 
     @classmethod
     def of(cls, pattern: RowPattern, define: Definitions, measures: Definitions, schema: Schema) -> RowExpressions:
@@ -250,7 +250,7 @@ class RowExpressions:
     @property
     def counts_matches(self) -> bool:
         """Whether the number of a match is asked for."""
-        return any(look.look is Look.MATCH_NUMBER for look in self.looks)
+        return any(map(asks_for_number, self.looks))
 
     def is_static(self, variable: str, look: Navigation) -> bool:
         """Whether a look of a variable's condition finds its row by the current row alone, whatever was matched before it."""
@@ -268,7 +268,7 @@ def reads_classifier(look: Navigation) -> bool:
     return look.value is not None and CLASSIFIER in columns_of(look.value)
 
 
-def _condition(pattern: RowPattern, variable: str, written: Expr, schema: Schema) -> Navigated:
+def _condition(pattern: RowPattern, variable: str, written: Expr, schema: Schema) -> NavigationExpr:
     if variable in dict(pattern.subsets):
         raise FlowError(f"define: {variable!r} stands for several variables and has no condition of its own")
     need_name("define", variable, pattern.variables)
@@ -285,7 +285,7 @@ def _condition(pattern: RowPattern, variable: str, written: Expr, schema: Schema
     return made
 
 
-def _measure(pattern: RowPattern, name: str, written: Expr, schema: Schema) -> Navigated:
+def _measure(pattern: RowPattern, name: str, written: Expr, schema: Schema) -> NavigationExpr:
     made = navigated(written, schema, pattern.names, distinct=True)
     if made.type == t.NULL:
         raise ExpressionError(f"measure {name!r}: {to_text(written)} has no type; cast it")

@@ -233,6 +233,16 @@ def taken_stages(part: Part) -> list[Stage]:
     return [stage for each in children(part) for stage in taken_stages(each)]
 
 
+def steps_of(part: Part) -> int:
+    """How many stages a part has when its repetitions are written out.
+
+    >>> steps_of(Repeat(Sequence((Repeat(Stage("a"), 2, 3), Stage("b")), (Contiguity.STRICT,)), 10, None))
+    40
+    """
+    rounds = max(part.least, part.most or 1, 1) if isinstance(part, Repeat) else 1
+    return rounds * max(sum(map(steps_of, children(part))), 1)
+
+
 def can_be_empty(part: Part) -> bool:
     """Whether a part may take no event at all."""
     if isinstance(part, Stage):

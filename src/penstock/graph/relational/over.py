@@ -9,6 +9,7 @@ from penstock.graph.aggregates.calls import AggregateCall
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.compose import KeyedInput
 from penstock.graph.nodes import Frame, Output, Over, OverTable, Port
+from penstock.graph.nodes.relational.over import needs_all
 from penstock.graph.order import Term
 
 
@@ -39,7 +40,7 @@ def add_over(
     given, port = builder.output(keyed.port), keyed.stream(builder, name)
     if arrival:
         return builder.add(Over(name, (port,), keyed.keys, calls=calls, frame=frame or Frame(), by=by, arrival=True))
-    if _is_in_time(given, by, frame):
+    if not needs_all(calls, frame) and _is_in_time(given, by, frame):
         return builder.add(Over(name, (port,), keyed.keys, calls=calls, frame=frame or Frame(), by=by[1:]))
     if not by and given.changes is None and given.event_time is None and frame is not None and frame.after is not None:
         raise FlowError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from penstock.errors import FlowError
 from penstock.graph.aggregates.calls import AggregateCall, aggregate_call
@@ -21,11 +23,11 @@ GROUPING = "__grouping"
 """The hidden field that says which grouping set a row is for."""
 
 
-def add_distinct_rows(builder: GraphBuilder, name: str, port: Port) -> Port:
-    """Each different row once; of a table while it is there."""
+def add_distinct_rows(builder: GraphBuilder, name: str, port: Port, ttl: int | None = None) -> Port:
+    """Each different row once; of a table while it is there. `ttl` is after how many microseconds a record comes through again; None is never."""
     given = builder.output(port)
     if all(map(is_plain, given.schema.fields)):
-        return builder.add(Distinct(name, (port,), given.schema.names))
+        return builder.add(Distinct(name, (port,), given.schema.names, ttl=ttl))
     return builder.add(SetOperation(name, (port,), operation=DISTINCT))
 
 
@@ -85,6 +87,10 @@ def _beside(builder: GraphBuilder, name: str, port: Port, total: Port, names: di
     return builder.add(TableJoin(name, (left, right), (ONE,), (ONE,), "left"))
 
 
+AddGroups: TypeAlias = Callable[[GraphBuilder, str, KeyedInput, tuple[AggregateCall, ...]], Port]
+"""What adds the step of groups: its name, its input by key, and its aggregates."""
+
+
 @dataclass(frozen=True)
 class GroupingSets:
     """The sets of fields by which rows are grouped, all at once.
@@ -108,19 +114,27 @@ class GroupingSets:
 
 
 def add_grouping_sets(
-    builder: GraphBuilder, name: str, port: Port, groups: GroupingSets, calls: tuple[AggregateCall, ...], into: str = ""
+    builder: GraphBuilder,
+    name: str,
+    port: Port,
+    groups: GroupingSets,
+    calls: tuple[AggregateCall, ...],
+    into: str = "",
+    add: AddGroups = add_aggregate,
 ) -> Port:
     """Aggregates by several sets of fields at once: a row for each group of each set, null in the fields that are not of the set.
 
     Rows are repeated, once for each set, then grouped once. `into` is the field of GROUPING_ID, where it is wanted; two equal sets count as two.
+    `add` makes the step of the groups; fields that are in every set, such as those of a window, keep their names in it.
     """
     numbers = Call("array", tuple(lit(at) for at in range(len(groups.sets))))
     repeated = builder.add(_hidden_explode(builder, name, port, numbers))
-    written = {f: f"{ON}group{at}" for at, f in enumerate(groups.fields)}
-    columns = tuple((hidden, _in_sets(f, groups)) for f, hidden in written.items())
+    shared = {f for f in groups.fields if all(f in each for each in groups.sets)}
+    written = {f: f if f in shared else f"{ON}group{at}" for at, f in enumerate(groups.fields)}
+    columns = tuple((hidden, _in_sets(f, groups)) for f, hidden in written.items() if f not in shared)
     expanded = builder.add(WithColumns(child(name, "expanded"), (repeated,), columns, hidden=True))
     keyed = KeyedInput(expanded, (*written.values(), GROUPING))
-    made = add_aggregate(builder, child(name, "groups"), keyed, calls)
+    made = add(builder, child(name, "groups"), keyed, calls)
     results = tuple((n, col(n)) for n in builder.output(made).schema.names if n not in keyed.keys)
     fields = tuple((f, col(hidden)) for f, hidden in written.items())
     number = ((into, _numbers(groups)),) if into else ()
@@ -135,8 +149,6 @@ def _hidden_explode(builder: GraphBuilder, name: str, port: Port, numbers: Expr)
 def _in_sets(name: str, groups: GroupingSets) -> Expr:
     """A field in the sets that have it, else null."""
     held = [at for at, each in enumerate(groups.sets) if name in each]
-    if len(held) == len(groups.sets):
-        return col(name)
     if not held:
         return Case(((lit(False), col(name)),))
     return Case(((col(GROUPING).isin(*held), col(name)),))

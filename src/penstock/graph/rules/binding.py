@@ -16,7 +16,7 @@ from penstock.graph import types as t
 from penstock.graph.expr import Cast, Column, Expr, Literal, to_text, type_of_expr
 from penstock.graph.expr.coerce import common_type
 from penstock.graph.rules.actions import ALERTS, OP, Action, Alert, Delete, Emit, Evaluate, Fields, Stop, Switch, Update
-from penstock.graph.rules.interned import Interned
+from penstock.graph.rules.interned import InternedValue
 from penstock.graph.rules.rule import DEFERRED, Rule, RuleSet, has_functions
 from penstock.graph.schema import Schema
 
@@ -96,7 +96,7 @@ class BoundRule:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundRules(Interned):
+class BoundRules(InternedValue):
     """A rule set over its events: the rules in the order in which they act, and the fields of every stream."""
 
     events: Events

@@ -10,7 +10,7 @@ from typing import Protocol
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.graph.endpoints.log import RULE_CHANGES
 from penstock.graph.expr import ScalarFunction
-from penstock.graph.expr.python import registry_of, with_functions
+from penstock.graph.expr.registry import registry_of, with_functions
 from penstock.graph.rules.binding import Events, bind_rules
 from penstock.graph.rules.rule import Rule, RuleSet
 from penstock.graph.rules.text import parse_rule

@@ -15,7 +15,7 @@ MOST = 32
 _known: OrderedDict[tuple[str, str], object] = OrderedDict()
 
 
-class Interned:
+class InternedValue:
     """The base of a frozen dataclass with a `digest`; `is_plain` says that it holds no functions, which need the pickler of a run."""
 
     @property

@@ -10,9 +10,11 @@ from typing import TypeAlias
 
 from penstock.errors import FlowError, UnknownName, nearest
 from penstock.graph.expr import ScalarFunction
-from penstock.graph.expr.python import registry_of, with_functions
+from penstock.graph.expr.registry import registry_of, with_functions
 from penstock.graph.nodes.base import Output, Port
-from penstock.graph.nodes.match import Match
+from penstock.graph.nodes.patterns.match import Match
+from penstock.graph.nodes.patterns.operator_match import OperatorMatch
+from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.patterns.pattern import Overflow, Pattern
 from penstock.graph.patterns.tree import with_conditions
 from penstock.graph.rules.changes import (
@@ -32,7 +34,9 @@ RUNS = (DROP, KEEP, DRAIN)
 """What a change says of the runs of the pattern that are under way: they end; they go on with the new pattern; they go on with the old one."""
 MOST_DRAINING = 8
 """So many older versions of a pattern may have runs that go on to their end."""
-PatternReader: TypeAlias = Callable[[str, str], Pattern]
+AnyPattern: TypeAlias = Pattern | OperatorPattern
+"""A pattern of stages, or of operators."""
+PatternReader: TypeAlias = Callable[[str, str], AnyPattern]
 """Reads a pattern: its name, and its text."""
 
 
@@ -61,7 +65,7 @@ class ActivePattern:
 
     name: str
     version: PatternVersion
-    pattern: Pattern
+    pattern: AnyPattern
     is_paused: bool = False
 
     def takes(self, version: int) -> bool:
@@ -81,7 +85,7 @@ class PatternSource:
         functions: the Python functions that conditions may call by name.
     """
 
-    patterns: tuple[tuple[str, Pattern], ...]
+    patterns: tuple[tuple[str, AnyPattern], ...]
     given: Output
     keys: tuple[str, ...]
     reader: PatternReader
@@ -105,6 +109,8 @@ class PatternSource:
         if runs not in RUNS:
             raise FlowError(f"pattern {name!r}: runs are one of {', '.join(RUNS)}, got {runs!r}")
         versions = self._versions(name, kept)
+        if runs == DRAIN:
+            self._check_drains(name, versions)
         number = self._number(name, kept, change)
         if number is None:
             return None
@@ -122,6 +128,11 @@ class PatternSource:
         if op not in (ENABLE, DISABLE):
             raise FlowError(f"pattern {name!r}: a change is one of {', '.join(OPS)}, got {op!r}")
         return replace(made, text=_written(self._switched(versions, number, op, runs)), enabled=op == ENABLE)
+
+    def _check_drains(self, name: str, versions: list[PatternVersion]) -> None:
+        """Operators begin again by themselves, so that what runs of them has no end to come to."""
+        if any(isinstance(self.pattern_of(name, each), OperatorPattern) for each in versions):
+            raise FlowError(f"pattern {name!r}: what runs of a pattern of operators cannot drain; say 'drop' or 'keep'")
 
     def _number(self, name: str, kept: ChangedRule | None, change: Mapping[str, object]) -> int | None:
         """The number of the new version: the next one, or that of the change; None where that is not newer."""
@@ -183,29 +194,37 @@ class PatternSource:
             return [PatternVersion(1, 1)] if name in dict(self.patterns) else []
         return [PatternVersion(**each) for each in json.loads(kept.text or "[]")]
 
-    def pattern_of(self, name: str, version: PatternVersion) -> Pattern:
+    def pattern_of(self, name: str, version: PatternVersion) -> AnyPattern:
         """The pattern of a version."""
         if version.text is None:
             return dict(self.patterns)[name]
         registry = registry_of(self.functions)
         made = _read(self.reader, name, version.text)
+        if isinstance(made, OperatorPattern):
+            return made
         change = lambda expr: with_functions(expr, registry) if registry else expr  # noqa: E731 - it is said once
         return replace(made, root=with_conditions(made.root, change))
 
-    def match_of(self, name: str, pattern: Pattern) -> Match:
+    def match_of(self, name: str, pattern: AnyPattern) -> Match | OperatorMatch:
         """The step that would find the matches of a pattern, checked.
 
         Raises:
             FlowError: the pattern does not fit the events.
         """
-        if pattern.limit is not None and (pattern.limit.overflow is Overflow.ASIDE or pattern.limit.is_shared):
-            raise FlowError(f"pattern {name!r}: expected a limit per key that drops or fails, got {pattern.limit}")
-        node = Match(name, (Port("events"),), self.keys, pattern=pattern, time=self.given.event_time)
+        node = self._step(name, pattern)
         try:
             node.check((self.given,))
         except FlowError as error:
             raise type(error)(f"pattern {name!r}: {error}") from None
         return node
+
+    def _step(self, name: str, pattern: AnyPattern) -> Match | OperatorMatch:
+        events, time = (Port("events"),), self.given.event_time
+        if isinstance(pattern, OperatorPattern):
+            return OperatorMatch(name, events, self.keys, pattern=pattern, time=time)
+        if pattern.limit is not None and pattern.limit.overflow is Overflow.ASIDE:
+            raise FlowError(f"pattern {name!r}: expected a limit that drops or fails, got {pattern.limit}")
+        return Match(name, events, self.keys, pattern=pattern, time=time)
 
     def after(self, changes: Iterable[tuple[str, ChangedRule]]) -> tuple[ActivePattern, ...]:
         """The patterns after changes: those of the flow in their order, then those that were added, by name."""
@@ -224,6 +243,6 @@ def _written(versions: list[PatternVersion]) -> str:
 
 
 @lru_cache(maxsize=1 << 12)
-def _read(reader: PatternReader, name: str, text: str) -> Pattern:
+def _read(reader: PatternReader, name: str, text: str) -> AnyPattern:
     """A pattern from its text, which is read once however often others change."""
     return reader(name, text)

@@ -11,7 +11,7 @@ from penstock.errors import FlowError, NameTaken
 from penstock.graph.expr import Expr, PythonCall, to_text
 from penstock.graph.expr.rewrite import each_of
 from penstock.graph.rules.actions import Action, Switch
-from penstock.graph.rules.interned import Interned
+from penstock.graph.rules.interned import InternedValue
 
 IMMEDIATE, DEFERRED = "immediate", "deferred"
 """When a rule acts: with its event, or at the end of the batch."""
@@ -81,7 +81,7 @@ def has_functions(expr: Expr) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class RuleSet(Interned):
+class RuleSet(InternedValue):
     """Rules by name, in the order in which they were written.
 
     Raises:
@@ -104,6 +104,11 @@ class RuleSet(Interned):
     def digest(self) -> str:
         """Equal for equal sets."""
         return hashlib.blake2b(repr(self.rules).encode(), digest_size=16).hexdigest()
+
+    @property
+    def has_switches(self) -> bool:
+        """Whether rules activate or deactivate others, or wait to be activated."""
+        return any(rule.is_switch or not rule.active for rule in self.rules)
 
     @cached_property
     def is_plain(self) -> bool:

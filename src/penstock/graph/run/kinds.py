@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
+from urllib.parse import urlsplit
 
 from penstock.errors import FlowError
 from penstock.graph.duration import WRITTEN, micros
@@ -173,6 +174,24 @@ def text(metavar: str = "TEXT") -> Kind[str]:
         return value or ""
 
     return Kind(metavar, read, str)
+
+
+def url() -> Kind[str]:
+    """The address of a server that speaks HTTP, or none."""
+
+    def read(value: object) -> str:
+        if value is None or value == "":
+            return ""
+        try:
+            found = urlsplit(str(value))
+            is_url = found.scheme in ("http", "https") and bool(found.hostname) and (found.port or 1) > 0
+        except ValueError:
+            is_url = False
+        if not is_url or any(c.isspace() for c in str(value)):
+            raise ValueError("expected a URL such as http://127.0.0.1:4318")
+        return str(value)
+
+    return Kind("URL", read, str)
 
 
 def choice(*names: str) -> Kind[str]:

@@ -27,6 +27,7 @@ from penstock.graph.run.kinds import (
     power_of_two,
     span,
     text,
+    url,
     whole,
 )
 from penstock.graph.run.option import Option, option, option_of
@@ -120,6 +121,9 @@ class RunSpec:
         shown=str(KEY_GROUPS),
         is_live=True,
     )
+    place: tuple[str, ...] = option(
+        (), names("RULE"), "Which steps are to run together: together=A,B; what the plan does not do is refused."
+    )
     master: str = option("", text("URL"), "Spark's master.", shown="local[*,4]")
     conf: dict[str, str] = option({}, pairs(example="spark.executor.memory=4g"), "A Spark setting.")
     packages: tuple[str, ...] = option((), listed(), "Maven coordinates of JARs, with commas between.")
@@ -134,6 +138,7 @@ class RunSpec:
     log_level: str = option("", choice("", *LEVELS), "How much is logged.", shown="warning")
     metrics_port: int | None = option(None, whole(0, 65535), "Serve Prometheus metrics; 0 takes a free port.")
     metrics_host: str = option("127.0.0.1", text("HOST"), "The address metrics are served at.", shown="127.0.0.1")
+    otel: str = option("", url(), "Send a trace of each batch to an OpenTelemetry collector (OTLP over HTTP).")
     by_value: tuple[str, ...] = option(
         (), names("MODULE"), "Modules whose code travels inside the functions that use it.", flag=""
     )

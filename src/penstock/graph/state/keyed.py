@@ -46,6 +46,9 @@ class KeyedState(Protocol):
     def delete(self, key: object) -> None:
         """Forgets a key."""
 
+    def release(self, keys: list[Any]) -> None:
+        """Lets go of keys that were prefetched and not changed, so that they take no memory; they must be prefetched again."""
+
     def read_columns(self, keys: pa.RecordBatch, hashes: IntArray) -> tuple[pa.RecordBatch, BoolArray] | None:
         """What is kept for many keys, a column for each part of the value, and for which keys something is.
 

@@ -11,12 +11,12 @@ import builtins
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.graph.logic.cells import Packed
+from penstock.graph.logic.cells import PickledValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABSENT", "Absent", "Column", "Layout", "Packed"]
+__all__ = ["ABSENT", "Absent", "Column", "Layout", "PickledValue"]
 
 
 class Absent:
@@ -39,7 +39,7 @@ class Column:
 
     With an Arrow type it is kept as such; a value that does not fit is pickled beside it. `exact` is the Python type that
     is read back from the column unchanged; None says that all values fit. Without a type everything is pickled; if it is
-    `lazy` too, values are read back as `Packed`. `default` stands for nothing.
+    `lazy` too, values are read back as `PickledValue`. `default` stands for nothing.
     """
 
     name: str

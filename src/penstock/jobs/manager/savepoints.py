@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from penstock.errors import OptionError
-from penstock.jobs.manager.directory import JobDirectory
-from penstock.spark.checkpoint.savepoint import describe, directory_of, fresh_name, take
+from penstock.jobs.manager.processes.directory import JobDirectory
+from penstock.spark.checkpoint.savepoint import describe, directory_of, fresh_name, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -19,3 +19,8 @@ def take_savepoint(directory: JobDirectory, name: str = "") -> dict[str, object]
     folder = directory.checkpoint
     number = SparkLog(folder / "spark").last()
     return describe(take(folder, directory_of(name or fresh_name(number), folder)))
+
+
+def savepoints_of(directory: JobDirectory) -> list[dict[str, object]]:
+    """The savepoints beside the checkpoint of a job; none where it has none."""
+    return [describe(found) for found in saved(directory.checkpoint)] if directory.checkpoint.exists() else []

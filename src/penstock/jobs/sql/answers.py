@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.connectors.preflight import check_outside
 from penstock.connectors.registry import connector_of
 from penstock.errors import Impossible
 from penstock.graph.graph import Graph
@@ -64,7 +65,9 @@ def answer(graph: Graph, sink: str = "result", limits: AskLimits | None = None) 
     Raises:
         Impossible: a source has no end or needs Spark, or the query takes more than the limits allow.
         StepError: a step failed on a record.
+        SetupError: a file, a topic or a server is missing, with what mends it.
     """
+    check_outside(graph)
     watch = _Watch(limits or AskLimits())
     rows = run_bounded(graph, watch)[sink]
     schema = NetTable.of(graph, sink).stream.schema

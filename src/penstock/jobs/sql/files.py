@@ -2,41 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.errors import FlowError
-from penstock.frontends.sql.plan.scripts import script_of
+from penstock.errors import FlowError, SqlError
+from penstock.frontends.sql.plan.statements.scripts import script_of
+from penstock.frontends.sql.plan.statements.settings import NAME
+from penstock.frontends.sql.plan.statements.statements import Script
+from penstock.frontends.sql.standing.groups import TOPIC
+from penstock.frontends.sql.standing.reading import KnownShapes
 from penstock.frontends.sql.text import statements as s
 from penstock.frontends.sql.text.reader import read_statements
 from penstock.frontends.streams.flow import Flow
-from penstock.jobs.sql.settings import NAME, run_options_of
+from penstock.jobs.sql.query_topic import TopicQueries
+from penstock.jobs.sql.settings import run_options_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class SqlFile:
-    """A flow that was written as statements, and the options of a run that they set."""
+    """A flow that was written as statements, and the options of a run that they set.
 
-    flow: Flow
-    options: dict[str, object]
+    Args:
+        path: the file.
+        script: what was made of it.
+        queries: finds the standing queries of a topic.
+    """
+
+    path: Path
+    script: Script
+    queries: TopicQueries
+    _known: KnownShapes = field(default_factory=KnownShapes)
+
+    @property
+    def flow(self) -> Flow:
+        """The flow."""
+        made: Flow = self.script.flow
+        return made
+
+    @property
+    def options(self) -> dict[str, object]:
+        """The options of a run that SET has set."""
+        return run_options_of(self.script.session.settings)
+
+    def revised(self) -> SqlFile | None:
+        """The same file with plans for the queries that have come by its topic; None where it has them all."""
+        topic = self.script.session.settings.get(TOPIC)
+        if not topic or not self._has_new(topic):
+            return None
+        return read_sql_file(self.path, self.queries)
+
+    def _has_new(self, topic: str) -> bool:
+        """Whether a query of the topic has a shape that nobody has tried to plan."""
+        for text in self.queries(topic):
+            try:
+                shape = self._known.shape(text, self._known.read(text))
+            except SqlError:
+                continue
+            if shape.id not in self.script.shapes:
+                return True
+        return False
 
 
-def read_sql_file(path: Path) -> SqlFile:
-    """The flow of a file.
+def read_sql_file(path: Path, queries: TopicQueries | None = None) -> SqlFile:
+    """The flow of a file; of its topic of standing queries, if it has one, the shapes are planned.
 
     Raises:
         FlowError: the file cannot be read, or is no text.
         SqlError: a statement cannot be read or planned.
         OptionError: SET names an option that there is not.
     """
-    text = _text(path)
+    text, queries = _text(path), queries or TopicQueries()
     script = script_of(text, {}, Flow(path.stem), origin=path.name)
     statements = read_statements(script.text)
     name = next((st.value for st in statements if isinstance(st, s.SetOption) and st.name == NAME and st.value), "")
     if name:
         script = script_of(text, {}, Flow(name), origin=path.name)
+        statements = read_statements(script.text)
+    script.topic_queries = queries
     script.run(statements)
-    return SqlFile(script.flow, run_options_of(script.session.settings))
+    made = SqlFile(path, script, queries)
+    run_options_of(script.session.settings)
+    return made
 
 
 def _text(path: Path) -> str:

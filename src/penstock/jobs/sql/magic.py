@@ -54,6 +54,15 @@ class CellRows(list[Any]):
         return pd.DataFrame([tuple(row) for row in self], columns=list(self.names))
 
 
+class CellText(str):
+    """A text, shown below its cell as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def _cell(value: object) -> str:
     return f"<td>{'null' if value is None else html.escape(str(value))}</td>"
 
@@ -81,11 +90,11 @@ class CellMagic:
 
     def _shown(self, outcome: Outcome) -> CellRows | str | None:
         if isinstance(outcome, Said):
-            return outcome.text
+            return CellText(outcome.text)
         if isinstance(outcome, Listed):
             return CellRows(outcome.names, outcome.rows)
         if isinstance(outcome, Explained):
-            return as_text(outcome.described, modes=True)
+            return CellText(as_text(outcome.described, modes=True))
         if isinstance(outcome, Asked) and runs_here(outcome.graph):
             found = answer(outcome.graph)
             return CellRows(found.names, found.rows)

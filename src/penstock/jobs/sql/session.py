@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,20 +11,20 @@ from penstock.compiler.describe import describe
 from penstock.errors import PenstockError, SqlError
 from penstock.frontends.sql.catalog.catalog import Catalog, Table, View
 from penstock.frontends.sql.plan.context import Session
-from penstock.frontends.sql.plan.statements import RESULT, Script, planned
+from penstock.frontends.sql.plan.statements.settings import WITHOUT_EFFECT, checked_setting
+from penstock.frontends.sql.plan.statements.statements import RESULT, Script, planned
 from penstock.frontends.sql.text import statements as s
 from penstock.frontends.sql.text.reader import read_statements
-from penstock.frontends.sql.text.source import SqlText
+from penstock.frontends.sql.text.source import SqlText, without_secrets
 from penstock.frontends.streams.flow import Flow
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint
 from penstock.graph.picture.describe import Description
-from penstock.jobs.sql.settings import OF_THE_PLAN, option_of
 
 
 @dataclass(frozen=True)
 class Said:
-    """A statement was carried out: what a person is told."""
+    """A statement was carried out: what a person reads of it."""
 
     text: str
 
@@ -119,7 +120,7 @@ class SqlSession:
         return graph
 
     def columns(self, name: str) -> list[tuple[str, str]]:
-        """The columns of a table or view, each with its type; empty where they cannot be told."""
+        """The columns of a table or view, each with its type; empty where they are not known."""
         source = SqlText(f"SELECT * FROM `{name.replace('`', '')}`")
         try:
             (statement,) = read_statements(source)
@@ -157,13 +158,23 @@ def _explain(session: SqlSession, source: SqlText, statement: s.Explain) -> Outc
 
 def _describe(session: SqlSession, source: SqlText, statement: s.Describe) -> Outcome:
     session.catalog.table(source, statement.name, statement.at)
-    return Listed(("column", "type"), list(session.columns(statement.name)))
+    return Listed(
+        ("column", "type"), [each for each in session.columns(statement.name) if _like(each[0], statement.like)]
+    )
+
+
+def _like(name: str, pattern: str) -> bool:
+    """Whether a name fits the pattern of LIKE; all do where there is none."""
+    signs = "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
+    return not pattern or re.fullmatch(signs, name, re.IGNORECASE) is not None
 
 
 def _show(session: SqlSession, source: SqlText, statement: s.Show) -> Outcome:
-    names, catalog = sorted(session.catalog.names()), session.catalog
+    names, catalog = sorted(n for n in session.catalog.names() if _like(n, statement.like)), session.catalog
+    if statement.what in ("CATALOGS", "DATABASES"):
+        return Listed(("name",), [(s.CATALOG if statement.what == "CATALOGS" else s.DATABASE,)])
     if statement.what.upper().startswith("FUNCTION"):
-        return Listed(("function",), [(name,) for name in sorted(catalog.all_functions())])
+        return Listed(("function",), [(n,) for n in sorted(catalog.all_functions()) if _like(n, statement.like)])
     if statement.what.upper().startswith("CREATE"):
         found = catalog.table(source, statement.name, statement.at)
         return Listed(("statement",), [(_text_of(found),)])
@@ -177,24 +188,30 @@ def _kind(found: object) -> str:
 
 
 def _text_of(found: object) -> str:
-    """The statement that defines a table."""
+    """The statement that defines a table, without its passwords."""
     text, definition = getattr(found, "text", None), getattr(found, "definition", None)
     if text is None or definition is None:
         return "given from Python"
-    written: str = text.text[definition.at : definition.end]
-    return written
+    return without_secrets(text.text[definition.at : definition.end])
 
 
 def _set_option(session: SqlSession, source: SqlText, statement: s.SetOption) -> Outcome:
+    if statement.resets and not statement.name:
+        session.settings.clear()
+        return Said("no option is set")
     if not statement.name:
         return Listed(("option", "value"), sorted(session.settings.items()))
     if statement.value is None:
         session.settings.pop(statement.name, None)
         return Said(f"{statement.name} is not set")
-    if statement.name not in OF_THE_PLAN:
-        option_of(statement.name)
+    checked_setting(source, statement)
     session.settings[statement.name] = statement.value
-    return Said(f"{statement.name} is {statement.value!r}")
+    without = " (it changes nothing here)" if statement.name in WITHOUT_EFFECT else ""
+    return Said(f"{statement.name} is {statement.value!r}{without}")
+
+
+def _use(session: SqlSession, source: SqlText, statement: s.Use) -> Outcome:
+    return Said(f"{statement.name} is all there is")
 
 
 def _begin(session: SqlSession, source: SqlText, statement: s.BeginSet) -> Outcome:
@@ -219,5 +236,6 @@ _ACTIONS: dict[type, Callable[[SqlSession, SqlText, Any], Outcome]] = {
     s.SetOption: _set_option,
     s.BeginSet: _begin,
     s.EndSet: _end,
+    s.Use: _use,
 }
 """What a session does for each statement itself; the others change the catalog, or make a flow."""

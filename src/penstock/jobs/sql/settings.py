@@ -5,26 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.errors import OptionError, nearest
-from penstock.graph.run.spec import run_options
+from penstock.frontends.sql.plan.statements.settings import (
+    MODE,
+    OF_THE_PLAN,
+    WITHOUT_EFFECT,
+    known_settings,
+    option_of,
+)
 
-MODE = "execution.runtime-mode"
-NAME = "pipeline.name"
-TTL = "table.exec.state.ttl"
-ALIASES = {
-    MODE: "mode",
-    "execution.checkpointing.interval": "interval",
-    "execution.checkpointing.dir": "checkpoint",
-    "state.checkpoints.dir": "checkpoint",
-    "execution.checkpointing.num-retained": "keep_versions",
-    "state.checkpoints.num-retained": "keep_versions",
-    "execution.savepoint.path": "savepoint",
-    "execution.state-recovery.path": "savepoint",
-    "parallelism.default": "parallelism",
-    "pipeline.max-parallelism": "key_groups",
-}
-"""Names of Flink's, and the option of a run that means the same."""
-OF_THE_PLAN = (NAME, TTL, "table.local-time-zone", "sql-client.execution.result-mode")
-"""Names that are no options of a run: the planner or the shell reads them."""
 _MODES = {"streaming": "live", "batch": "batch", "automatic": ""}
 
 
@@ -39,9 +27,9 @@ def run_options_of(settings: Mapping[str, str]) -> dict[str, object]:
     """
     made: dict[str, object] = {}
     for name, value in settings.items():
-        if name in OF_THE_PLAN:
+        if name in OF_THE_PLAN or name in WITHOUT_EFFECT:
             continue
-        option = option_of(name)
+        option = run_option(name)
         given = _mode(value) if option == "mode" else value
         if made.get(option, given) != given:
             raise OptionError(f"SET '{name}' = '{value}': another SET gives {option} = {made[option]!r}; leave out one")
@@ -50,16 +38,15 @@ def run_options_of(settings: Mapping[str, str]) -> dict[str, object]:
     return made
 
 
-def option_of(name: str) -> str:
+def run_option(name: str) -> str:
     """The option of a run that a name in SET stands for.
 
     Raises:
         OptionError: it stands for none.
     """
-    found = ALIASES.get(name, name.removeprefix("penstock.").replace("-", "_"))
-    if found not in run_options():
-        known = [*run_options(), *ALIASES, *OF_THE_PLAN]
-        raise OptionError(f"SET '{name}': there is no such option; {nearest(name, known)}")
+    found = option_of(name)
+    if not found:
+        raise OptionError(f"SET '{name}': there is no such option; {nearest(name, known_settings())}")
     return found
 
 

@@ -22,6 +22,7 @@ from penstock.kernels.changes.rows import NegativeCount
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed import sketches
 from penstock.kernels.keyed.aggregates import begins, finish, merges, rank
+from penstock.kernels.keyed.own import own_of, taken_of
 from penstock.kernels.records.arrow import arrow_type
 from penstock.kernels.records.chunk import shape_of
 
@@ -294,13 +295,13 @@ _WHOLE: dict[str, Callable[[SortedMultiset, int], Any]] = {
 
 
 class Own:
-    """The user's own aggregate: the rows of the group are kept, and added anew when some of them change."""
+    """The user's own aggregate: what it takes in of the rows of the group is kept, and added anew when some of them change."""
 
     width = 2
 
     def __init__(self, aggregate: Aggregate, schema: Schema) -> None:
-        assert aggregate.own is not None
-        self.own, self.make = aggregate.own, shape_of(schema).make
+        self.own, self.make = own_of(aggregate), shape_of(schema).make
+        self.taken = taken_of(aggregate, schema) if aggregate.written else None
         self.holds = None if aggregate.condition is None else compile_expr(aggregate.condition, schema)
 
     def columns(self, name: str) -> list[Column]:
@@ -313,18 +314,55 @@ class Own:
 
     def probe(self, values: tuple[Any, ...], row: object) -> object:
         """The row as it is, and whether it counts."""
-        return self.holds is None or self.holds(values)
+        return (self.holds is None or self.holds(values)) and (self.taken is None or self.taken(values, row))
 
     def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
         """Keeps the row, if it counts."""
         if self.holds is not None and not self.holds(values):
             return
-        SortedMultiset(parts[at], parts[at + 1], _row_rank).add(tuple(values), count)
+        kept = tuple(values) if self.taken is None else self.taken(values, row)
+        SortedMultiset(parts[at], parts[at + 1], _row_rank).add(kept, count)
 
     def result(self, parts: Parts, at: int, rows: int) -> object:
         """All rows, added in order."""
-        kept = SortedMultiset(parts[at], parts[at + 1], _row_rank)
-        return self.own.result(self.own.add_all(self.own.init(), [self.make(v) for v in kept.each()]))
+        each = SortedMultiset(parts[at], parts[at + 1], _row_rank).each()
+        given = list(each) if self.taken is not None else [self.make(values) for values in each]
+        return self.own.result(self.own.add_all(self.own.init(), given))
+
+
+class OwnRetracting:
+    """The user's own aggregate that can take rows back: what stands is kept, and no rows."""
+
+    width = 1
+
+    def __init__(self, aggregate: Aggregate, schema: Schema) -> None:
+        self.own, self.taken = own_of(aggregate), taken_of(aggregate, schema)
+        self.holds = None if aggregate.condition is None else compile_expr(aggregate.condition, schema)
+
+    def columns(self, name: str) -> list[Column]:
+        """What stands, as an object."""
+        return [Column(f"{name}.part")]
+
+    def empty(self) -> Parts:
+        """What stands before the first row."""
+        return [self.own.init()]
+
+    def probe(self, values: tuple[Any, ...], row: object) -> object:
+        """The row as the first one."""
+        counts = self.holds is None or self.holds(values)
+        return self.own.add(self.own.init(), self.taken(values, row)) if counts else None
+
+    def add(self, parts: Parts, at: int, values: tuple[Any, ...], row: object, count: int) -> None:
+        """Adds the row so many times, or takes it back."""
+        if self.holds is not None and not self.holds(values):
+            return
+        given = self.taken(values, row)
+        for _ in range(abs(count)):
+            parts[at] = self.own.add(parts[at], given) if count > 0 else self.own.retract(parts[at], given)
+
+    def result(self, parts: Parts, at: int, rows: int) -> object:
+        """What the class makes of what stands."""
+        return self.own.result(parts[at])
 
 
 def _row_rank(values: tuple[Any, ...]) -> tuple[object, ...]:
@@ -334,7 +372,7 @@ def _row_rank(values: tuple[Any, ...]) -> tuple[object, ...]:
 def accumulator_of(aggregate: Aggregate, schema: Schema) -> Accumulator:
     """How an aggregate goes over signed rows of a schema."""
     if aggregate.own is not None:
-        return Own(aggregate, schema)
+        return (OwnRetracting if aggregate.own.retracts else Own)(aggregate, schema)
     if not aggregate.arguments:
         return CountAll()
     if aggregate.call in ("count", "count_if"):

@@ -14,12 +14,12 @@ from penstock.graph.nodes.changes import AggregateChanges, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import KEY_HASH
-from penstock.graph.times import Times
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Out, RecordFailed
 from penstock.kernels.changes.accumulators import Accumulator, accumulator_of
 from penstock.kernels.changes.base import ChangesKernel, Signed, negative
 from penstock.kernels.changes.rows import NegativeCount, Row, consolidated
-from penstock.kernels.keyed.keyed import Key, key_getter, prefetch
+from penstock.kernels.keyed.keyed import TOTAL, Key, key_getter, prefetch
 from penstock.kernels.ordering.ranking import same
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk, shape_of
@@ -48,6 +48,7 @@ class AggregateChangesKernel(ChangesKernel):
             at += made.width
         self.make = shape_of(self.visible).make
         self.before: dict[Key, Row | None] = {}
+        self.ended = False
 
     def layout(self) -> Layout:
         """The number of rows, then the parts."""
@@ -119,7 +120,7 @@ class AggregateChangesKernel(ChangesKernel):
     def advance(self, times: Times) -> Out:
         """The answers that changed: the old ones are taken back, the new ones added."""
         self.move(times)
-        made: list[Signed] = []
+        made = self._of_nothing(times)
         for key, before in self.before.items():
             after = self._after(key)
             if same(before, after):
@@ -128,6 +129,14 @@ class AggregateChangesKernel(ChangesKernel):
             made += [(after, 1)] if after is not None else []
         self.before = {}
         yield from self.emit(made)
+
+    def _of_nothing(self, times: Times) -> list[Signed]:
+        """The total over no rows, where that is a row, once the input is over."""
+        due = self.of.always and times.watermark == FOREVER and self.is_alone
+        if not due or self.ended or self.before or self.state.get(TOTAL) is not None:
+            return []
+        self.ended = True
+        return [(self._row(TOTAL, [0, *(part for made, _ in self.accumulators for part in made.empty())]), 1)]
 
     def _after(self, key: Key) -> Row | None:
         """What a group answers now; None when no rows are left, and the group is forgotten."""

@@ -71,6 +71,23 @@ class Guard:
         self.give_up(kernel, chunk, input_index, failed)
         return []
 
+    def done(self, kernel: Kernel, work: Callable[[], None], record: Callable[[], Chunk], input_index: int) -> None:
+        """Does the work of one record, with as many retries as it needs; where none helps, gives it up: `record` makes a chunk of it alone."""
+        if (failed := self.tried(work)) is not None:
+            self.give_up(kernel, record(), input_index, failed)
+
+    def tried(self, work: Callable[[], None]) -> RecordFailed | None:
+        """Does some work, with as many retries as it needs; returns the failure where none helps."""
+        pauses = self._pauses()
+        while True:
+            try:
+                work()
+                return None
+            except RecordFailed as failed:
+                if (pause := next(pauses, None)) is None:
+                    return failed
+                time.sleep(pause)
+
     def called(self, function: Callable[..., object], *given: object) -> object:
         """What a function returns that a kernel calls by itself, after as many retries as it needs.
 

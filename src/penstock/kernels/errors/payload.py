@@ -73,7 +73,7 @@ def read_payload(given: str | Mapping[str, object]) -> Payload:
     """
     try:
         found = json.loads(given) if isinstance(given, str) else given
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadPayload(f"a payload is a JSON object; this is not JSON: {error}") from None
     if not isinstance(found, Mapping) or not found.keys() & {RECORD, RAW, RAW_BASE64}:
         raise BadPayload(

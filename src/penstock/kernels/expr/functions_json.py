@@ -9,16 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from penstock.errors import NotYet
-from penstock.kernels.expr.text import double_text
+from penstock.kernels.expr.json_spelling import json_spelling, plain_spelling
 
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, which is none; Spark has a question mark for it."""
 _STEP = re.compile(r"\.([^.\[\]*?]+)|\[(\d+)\]|\['([^']*)'\]")
-
-
-class _Real(float):
-    """A number with a fraction, which JSON text shows as Java does."""
-
-    def __repr__(self) -> str:
-        return double_text(float(self))
 
 
 @lru_cache(maxsize=512)
@@ -46,7 +41,7 @@ def get_json_object(text: str, path: str) -> str | None:
         return None
     try:
         value, _ = _DECODER.raw_decode(text.lstrip())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     try:
         for step in steps:
@@ -55,7 +50,7 @@ def get_json_object(text: str, path: str) -> str | None:
         return None
     if value is None:
         return "null" if steps and isinstance(steps[-1], int) else None
-    return value if isinstance(value, str) else _write(value)
+    return _HALF.sub("?", value) if isinstance(value, str) else json_spelling(value)
 
 
 def _follow(value: object, step: str | int) -> object:
@@ -66,29 +61,18 @@ def _follow(value: object, step: str | int) -> object:
     raise LookupError(step)
 
 
-def _write(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(k)}:{_write(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_write, value)) + "]"
-    return repr(value) if isinstance(value, _Real) else _quoted(value)
-
-
-def _quoted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _refused(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
 
-def _first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in pairs:
-        made.setdefault(name, value)
-    return made
+class _Object(dict[str, Any]):
+    """An object of JSON, of which the first of two equal names counts; it knows all its pairs."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(reversed(pairs))
+        self.pairs = pairs
 
 
-_DECODER = json.JSONDecoder(parse_float=_Real, parse_constant=_refused, object_pairs_hook=_first_wins)
+_DECODER = json.JSONDecoder(parse_constant=_refused, object_pairs_hook=_Object)
 
-PLAIN: dict[str, Callable[..., Any]] = {"get_json_object": get_json_object}
+PLAIN: dict[str, Callable[..., Any]] = {"get_json_object": get_json_object, "json_string": plain_spelling}

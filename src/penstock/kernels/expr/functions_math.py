@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import decimal
 import math
@@ -11,12 +12,20 @@ from typing import Any
 
 from penstock.graph import types as t
 from penstock.graph.expr.coerce import TypedExpr
+from penstock.graph.expr.model import INTERVAL_MONTH
 from penstock.kernels.expr.values import EXACT, RANGES, fit_decimal, fit_integer, single
 
 Binary = Callable[[Any, Any], Any]
 
 _DIVIDE = decimal.Context(prec=60, rounding=decimal.ROUND_DOWN)
 _DAY = datetime.timedelta(days=1)
+
+
+def months_later(moment: Any, months: int) -> Any:
+    """A date or a moment some months later; a day that the month does not have is its last."""
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    last = calendar.monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
 
 
 def _by_zero() -> ZeroDivisionError:
@@ -120,6 +129,9 @@ def _fitted_decimal(plain: Binary, kind: t.Decimal) -> Binary:
 
 def _shift(name: str, node: TypedExpr) -> Binary:
     move = operator.add if name == "+" else operator.sub
+    if node.args[1].type == INTERVAL_MONTH:
+        sign = 1 if name == "+" else -1
+        return lambda moment, months: months_later(moment, sign * months)
     if node.args[1].type in t.INTEGERS:
         return lambda moment, days: move(moment, days * _DAY)
     return move
@@ -229,7 +241,30 @@ def _sign(value: float) -> float:
     return value if value == 0 or value != value else math.copysign(1.0, value)
 
 
+def _anywhere(plain: Callable[..., float]) -> Callable[..., float]:
+    """A function that is not a number where it is not defined, and infinite where it is too large."""
+
+    def run(*values: float) -> float:
+        try:
+            return plain(*values)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.copysign(math.inf, values[0]) if plain is math.sinh else math.inf
+
+    return run
+
+
+def _cot(value: float) -> float:
+    slope = math.tan(value)
+    return 1.0 / slope if slope else math.copysign(math.inf, slope)
+
+
 PLAIN: dict[str, Callable[..., Any]] = {
+    **{name: _anywhere(getattr(math, name)) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
+    **{name: _anywhere(getattr(math, name)) for name in ("sinh", "cosh", "tanh", "degrees", "radians")},
+    "cot": _anywhere(_cot),
+    "bin": lambda value: f"{value % 2**64:b}",
     "sqrt": _sqrt,
     "pow": _pow,
     "exp": _exp,

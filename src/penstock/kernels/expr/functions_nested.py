@@ -126,6 +126,16 @@ def _sorted(node: TypedExpr) -> Callable[..., list[Any]]:
     return sort
 
 
+def _removed(node: TypedExpr) -> Callable[..., list[Any]]:
+    key = _item_key(node)
+
+    def remove(items: list[Any], gone: object) -> list[Any]:
+        sought = key(gone)
+        return [item for item in items if item is None or key(item) != sought]
+
+    return remove
+
+
 def _extreme(pick: Callable[..., Any]) -> Callable[[TypedExpr], Callable[..., Any]]:
     def make(node: TypedExpr) -> Callable[..., Any]:
         key = _item_key(node)
@@ -163,10 +173,18 @@ def _flatten(items: list[list[Any] | None]) -> list[Any] | None:
     return [inner for item in items if item is not None for inner in item]
 
 
+def _from_arrays(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+    if len(keys) != len(values) or None in keys or len(set(keys)) != len(keys):
+        raise ValueError(f"a map needs as many values as keys, which differ and are there, got {keys!r} and {values!r}")
+    return dict(zip(keys, values, strict=True))
+
+
 PLAIN: dict[str, Callable[..., Any]] = {
     "array_join": _join,
     "flatten": _flatten,
     "map_contains_key": lambda given, key: key in given,
+    "map_entries": lambda given: [{"key": key, "value": value} for key, value in given.items()],
+    "map_from_arrays": _from_arrays,
     "map_keys": list,
     "map_values": lambda given: list(given.values()),
     "size": len,
@@ -181,6 +199,7 @@ TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {
     "array_max": _extreme(max),
     "array_min": _extreme(min),
     "array_position": _position,
+    "array_remove": _removed,
     "array_union": _union,
     "arrays_overlap": _overlap,
     "element_at": _element_at,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import urllib.parse
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -118,6 +119,35 @@ def _regexp_extract(text: str, pattern: str, group: int = 1) -> str:
     return (found[group] or "") if found else ""
 
 
+def _regexp_extract_all(text: str, pattern: str, group: int = 1) -> list[str]:
+    compiled = java_pattern(pattern)
+    if not 0 <= group <= compiled.groups:
+        raise IndexError(
+            f"the regular expression {pattern!r} has {compiled.groups} groups; group {group} was asked for"
+        )
+    return [found[group] or "" for found in compiled.finditer(text)]
+
+
+def _unhex(text: str) -> bytes | None:
+    try:
+        return bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}") if " " not in text else None
+    except ValueError:
+        return None
+
+
+def _unbase64(text: str) -> bytes:
+    signs = "".join(sign for sign in text if sign.isascii() and (sign.isalnum() or sign in "+/"))
+    return base64.b64decode(signs + "=" * (-len(signs) % 4))
+
+
+def _url_encode(text: str) -> str:
+    return urllib.parse.quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def _url_decode(text: str) -> str:
+    return urllib.parse.unquote_plus(text, errors="strict")
+
+
 def _rlike(text: str, pattern: str) -> bool:
     return java_pattern(pattern).search(text) is not None
 
@@ -181,6 +211,7 @@ def _texts(values: Iterable[str | list[str | None] | None]) -> list[str]:
 PLAIN: dict[str, Callable[..., Any]] = {
     "ascii": lambda text: ord(text[0]) if text else 0,
     "base64": _base64,
+    "chr": lambda value: "" if value < 0 else chr(value & 0xFF),
     "contains": lambda text, part: part in text,
     "crc32": zlib.crc32,
     "endswith": str.endswith,
@@ -196,6 +227,7 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "ltrim": lambda text: text.lstrip(" "),
     "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
     "regexp_extract": _regexp_extract,
+    "regexp_extract_all": _regexp_extract_all,
     "regexp_replace": _regexp_replace,
     "repeat": lambda text, times: text * max(times, 0),
     "replace": _replace,
@@ -212,7 +244,11 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "substring_index": _substring_index,
     "translate": _translate,
     "trim": lambda text: text.strip(" "),
+    "unbase64": _unbase64,
+    "unhex": _unhex,
     "upper": str.upper,
+    "url_decode": _url_decode,
+    "url_encode": _url_encode,
 }
 
 TYPED: dict[str, Callable[[TypedExpr], Callable[..., Any]]] = {"concat": _concat, "reverse": _reverse}

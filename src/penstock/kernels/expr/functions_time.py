@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.graph.expr.coerce import TypedExpr
 from penstock.kernels.expr.cast import micros_of, moment_of, seconds_to_moment
+from penstock.kernels.expr.functions_math import months_later
 from penstock.kernels.expr.pattern import format_moment, read_moment
 
 _DAY = datetime.timedelta(days=1)
@@ -53,8 +54,8 @@ def _last_day(date: datetime.date) -> datetime.date:
 
 
 def _add_months(date: datetime.date, months: int) -> datetime.date:
-    year, month = divmod(date.year * 12 + date.month - 1 + months, 12)
-    return datetime.date(year, month + 1, min(date.day, calendar.monthrange(year, month + 1)[1]))
+    moved: datetime.date = months_later(date, months)
+    return moved
 
 
 def _to_date(node: TypedExpr) -> Callable[..., Any]:

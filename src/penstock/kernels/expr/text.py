@@ -45,6 +45,8 @@ def _java(value: float, text: str) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return text if "e" not in text else f"{value:f}"
     digits, exponent = _scientific(text)
+    if digits.endswith(".0"):  # Java has two digits at least, and those next to the value: 4.9E-324
+        digits, exponent = _scientific(f"{value:.1e}")
     return f"{digits}E{exponent}"
 
 

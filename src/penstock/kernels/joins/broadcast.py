@@ -10,7 +10,7 @@ from penstock.graph.nodes import Rules, WithBroadcast
 from penstock.graph.row import Row, row_class
 from penstock.graph.schema import Schema
 from penstock.graph.times import Times
-from penstock.kernels.base import Kernel, Out, RecordFailed
+from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.keyed import KeyedKernel
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import shaped
@@ -44,11 +44,19 @@ class RulesKernel(KeyedKernel):
 
     node: Rules
 
+    def open(self, context: Context) -> None:
+        """Finds the rules that are kept."""
+        super().open(context)
+        self.forget = context.forget
+        self.gone: set[object] = set()
+
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Takes rules in."""
         for at, (row, key) in enumerate(zip(chunk.rows(), self.keys(chunk), strict=True)):
             try:
                 kept = self.node.logic.on_rule(row)
+                if self.state.get(key) is not None:
+                    self.gone.add(key[0] if len(key) == 1 else key)
                 if kept is None:
                     self.state.delete(key)
                 else:
@@ -60,6 +68,9 @@ class RulesKernel(KeyedKernel):
     def advance(self, times: Times) -> Out:
         """All rules."""
         self.move(times)
+        gone, self.gone = frozenset(self.gone), set()
+        if gone:
+            self.forget(self.node.name, gone)
         made = [(pickle.dumps(key, 5), kept) for key, kept in self.state.items()]
         yield "out", Chunk(self.node.output().schema, rows=made)
 

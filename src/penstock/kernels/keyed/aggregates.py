@@ -6,14 +6,14 @@ import decimal
 import heapq
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
-from penstock.graph.aggregates.aggregate import Aggregate, Aggregator, Part, RankedRows
-from penstock.graph.expr import Expr
+from penstock.graph.aggregates.aggregate import Aggregate, Part, RankedRows
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed import sketches
+from penstock.kernels.keyed.own import own_of, taken_of
 
 Begin = Callable[[Any, Any], Any]
 """What a record, given as its plain values and as a row, makes of a part."""
@@ -24,19 +24,20 @@ _EXACT = decimal.Context(prec=76)
 def begins(aggregate: Aggregate, schema: Schema) -> list[Begin]:
     """What a record makes of each part of an aggregate."""
     if aggregate.own is not None:
-        return [_begin_own(aggregate.own, aggregate.condition, schema)]
+        return [_begin_own(aggregate, schema)]
     if not aggregate.arguments:
         return [lambda values, row: 1]
     of = [compile_expr(a, schema) for a in aggregate.arguments]
     return [_begin(_BEGINS[part.begin], of) for part in aggregate.recipe.parts]
 
 
-def _begin_own(own: Aggregator, condition: Expr | None, schema: Schema) -> Begin:
+def _begin_own(aggregate: Aggregate, schema: Schema) -> Begin:
     """What a record makes of the user's own aggregate; nothing where the condition does not hold."""
-    if condition is None:
-        return lambda values, row: own.add(own.init(), row)
-    holds = compile_expr(condition, schema)
-    return lambda values, row: own.add(own.init(), row) if holds(values) else None
+    own, taken = own_of(aggregate), taken_of(aggregate, schema)
+    if aggregate.condition is None:
+        return lambda values, row: own.add(own.init(), taken(values, row))
+    holds = compile_expr(aggregate.condition, schema)
+    return lambda values, row: own.add(own.init(), taken(values, row)) if holds(values) else None
 
 
 def _begin(make: Callable[..., Any], of: list[Callable[[Any], Any]]) -> Begin:
@@ -149,7 +150,8 @@ def _order_rank(pair: dict[str, Any], column: str) -> Any:
 
 
 def _unite(one: list[Any], other: list[Any]) -> list[Any]:
-    return sorted({*one, *other}, key=rank)
+    known = {rank(value): value for value in (*one, *other)}
+    return [known[at] for at in sorted(known)]
 
 
 def _moments(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -179,8 +181,8 @@ _MERGES: dict[str, Merge] = {
 def finish(aggregate: Aggregate, parts: tuple[Any, ...]) -> object:
     """The result that the parts stand for."""
     if aggregate.own is not None:
-        none = aggregate.condition is not None and parts[0] is None
-        return aggregate.own.result(aggregate.own.init() if none else parts[0])
+        own, none = own_of(aggregate), aggregate.condition is not None and parts[0] is None
+        return own.result(own.init() if none else parts[0])
     how = aggregate.recipe.finish
     if aggregate.ranked is not None:
         into = aggregate.ranked.into
@@ -208,15 +210,25 @@ def _spread(part: Any, less: int, root: bool) -> float | None:
     return math.sqrt(variance) if root else float(variance)
 
 
+def _moments_of(values: list[Any]) -> Any:
+    return reduce(_moments, ({"n": 1, "mean": float(value), "m2": 0.0} for value in values)) if values else None
+
+
 _FINISH: dict[str, Callable[..., Any]] = {
     "first": lambda part: part,
     "ratio": lambda total, n: total / n if n else None,
     "value": lambda pair: None if pair is None else pair["v"],
     "values": lambda pairs: [p["v"] for p in pairs],
     "size": len,
+    "sum_values": lambda values: reduce(_sum, values) if values else None,
+    "mean_values": lambda values: reduce(_sum, map(float, values)) / len(values) if values else None,
     "hll": sketches.how_many,
     "stddev_samp": lambda part: _spread(part, 1, True),
     "stddev_pop": lambda part: _spread(part, 0, True),
     "var_samp": lambda part: _spread(part, 1, False),
     "var_pop": lambda part: _spread(part, 0, False),
+    "stddev_samp_values": lambda values: _spread(_moments_of(values), 1, True),
+    "stddev_pop_values": lambda values: _spread(_moments_of(values), 0, True),
+    "var_samp_values": lambda values: _spread(_moments_of(values), 1, False),
+    "var_pop_values": lambda values: _spread(_moments_of(values), 0, False),
 }

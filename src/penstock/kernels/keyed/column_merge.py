@@ -56,8 +56,8 @@ class ColumnMergeKernel(ColumnKernel, MergeKernel):
 
     @property
     def has_columns(self) -> bool:
-        """Not where single records may fail: they are folded one by one."""
-        return not self.guarded and self.state.is_columnar
+        """Not where single records may fail, which are folded one by one, nor where keys have a time to live."""
+        return not self.guarded and self.state.is_columnar and self.ttl is None
 
     def by_columns(self, chunks: GatheredChunks) -> Out | None:
         """The totals; None where a key comes twice, or a sum or a result is too large for its type."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from penstock.graph.times import Times
 from penstock.graph.types import BINARY, INTEGERS, STRING
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.keyed import AggregateKernel, KeyedKernel
+from penstock.kernels.keyed.own import Taken, own_of, taken_of
 from penstock.kernels.keyed.reduce import ReduceKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.chunk import Chunk, Walk, shape_of
@@ -44,12 +45,30 @@ class CombineKernel(AggregateKernel):
         yield "out", Chunk.of(self.node.output().schema, made)
 
 
+class ArgumentWalk:
+    """Goes over what an aggregate takes in of the rows of a chunk: the values of its arguments."""
+
+    def __init__(self, chunk: Chunk, taken: Taken) -> None:
+        self.chunk, self.taken, self.at = chunk, taken, -1
+
+    def __iter__(self) -> Iterator[Any]:
+        for values in self.chunk.values():
+            self.at += 1
+            yield self.taken(values, None)
+
+
 class CombineOwnKernel(CombineKernel):
     """The same for one aggregate of the user's own: each record goes straight into the part of its key.
 
     Where the user says how to add several records, those of a key and chunk are gathered first; unless the step goes on without the
     records it fails on, and must know which one failed.
     """
+
+    def __init__(self, node: AggregateStep, schema: Schema) -> None:
+        super().__init__(node, schema)
+        only = node.aggregates[0]
+        self.own = own_of(only)
+        self.taken = taken_of(only, schema) if only.written else None
 
     def open(self, context: Context) -> None:
         """Begins with nothing."""
@@ -58,7 +77,8 @@ class CombineOwnKernel(CombineKernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Adds the records."""
-        columns, walk = chunk.columns(), chunk.walk()
+        columns = chunk.columns()
+        walk = chunk.walk() if self.taken is None else ArgumentWalk(chunk, self.taken)
         single = len(self.key_indexes) == 1
         keys = columns[self.key_indexes[0]] if single else zip(*(columns[at] for at in self.key_indexes), strict=True)
         with quiet():
@@ -66,14 +86,7 @@ class CombineOwnKernel(CombineKernel):
             add(walk, keys)
         return ()
 
-    @property
-    def own(self) -> Aggregator:
-        """The user's aggregate."""
-        own = self.of.aggregates[0].own
-        assert own is not None, "combine_kernel chooses by it"
-        return own
-
-    def _add_all(self, walk: Walk, keys: Iterable[Any]) -> None:
+    def _add_all(self, walk: Walk | ArgumentWalk, keys: Iterable[Any]) -> None:
         groups: dict[Any, list[Any]] = defaultdict(list)
         for row, key in zip(walk, keys, strict=True):
             groups[key].append(row)
@@ -87,7 +100,7 @@ class CombineOwnKernel(CombineKernel):
         except Exception as error:
             raise RecordFailed(self.node, rows[0], None, error) from error
 
-    def _add(self, walk: Walk, keys: Iterable[Any]) -> None:
+    def _add(self, walk: Walk | ArgumentWalk, keys: Iterable[Any]) -> None:
         made = self.made
         get, add, init, row = made.get, self.own.add, self.own.init, None
         try:
@@ -187,4 +200,5 @@ def _kernel(node: Combine, schema: Schema) -> Callable[[Any, Schema], KeyedKerne
     alone = len(node.of.aggregates) == 1 and node.of.aggregates[0].own is not None
     if not alone or node.of.aggregates[0].condition is not None:
         return CombineKernel
-    return CombineAlikeKernel if only_key(schema) else CombineOwnKernel
+    alike = only_key(schema) and not node.of.aggregates[0].written
+    return CombineAlikeKernel if alike else CombineOwnKernel

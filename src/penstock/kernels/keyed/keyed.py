@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
+from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import Aggregate
+from penstock.graph.expr import lit
+from penstock.graph.expr.model import Literal
 from penstock.graph.nodes import AggregateBy, AggregateStep, Keyed
+from penstock.graph.nodes.base import ALL
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.timers import Timers
-from penstock.graph.times import Times
+from penstock.graph.state.timers import PROCESSING, Timers
+from penstock.graph.times import FOREVER, Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.hashing.key_hash import key_hashes
 from penstock.kernels.keyed.aggregates import begins, finish, merges
@@ -53,6 +58,8 @@ class KeyedKernel(Kernel):
 
     state: KeyedState
     of: Keyed
+    is_alone = True
+    """Whether the step has one task, which has all keys."""
 
     def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node)
@@ -64,7 +71,31 @@ class KeyedKernel(Kernel):
     def open(self, context: Context) -> None:
         """Finds the step's state."""
         self.state = context.state(self.node.name)
-        self.state.describe(self.layout())
+        self.is_alone = context.tasks == 1
+        self.state.describe(self.layout() if self.ttl is None else replace(self.layout(), timers=True))
+        if self.ttl is not None:
+            self.timers = self.timers_of(context)
+
+    def begin(self, times: Times) -> None:
+        """Forgets idle keys before records come for them."""
+        super().begin(times)
+        self.forget_idle(())
+
+    @property
+    def ttl(self) -> int | None:
+        """After how long a key that does not change is forgotten."""
+        span: int | None = getattr(self.of, "ttl", None)
+        return span
+
+    def forget_idle(self, touched: Collection[Key]) -> None:
+        """Forgets the keys that have not changed for their time to live; those that have just changed live on from now."""
+        if self.ttl is None or self.timers is None:
+            return
+        for due in self.timers.due(PROCESSING, self.times.now):
+            if due.key not in touched:
+                self.state.delete(due.key)
+        for key in touched:
+            self.timers.set(key, PROCESSING, self.times.now + self.ttl)
 
     def timers_of(self, context: Context) -> Timers:
         """The timers of the step, which order keys by their hash."""
@@ -94,6 +125,7 @@ class RunningTotals(KeyedKernel):
     def __init__(self, node: Keyed, schema: Schema) -> None:
         super().__init__(node, schema)
         self.touched: dict[Key, Any] = {}
+        self.of_all = isinstance(node, AggregateBy) and node.always and all(a.own is None for a in node.aggregates)
         self.is_signed: bool = getattr(node, "counted", False)
         if self.is_signed:
             self.fold = self.fold_signed  # type: ignore[method-assign]  # chosen once, not for each record
@@ -122,10 +154,21 @@ class RunningTotals(KeyedKernel):
     def advance(self, times: Times) -> Out:
         """The new totals of the keys that changed; as signed rows with the old ones, where these are asked for."""
         self.move(times)
+        self.begin_total(times)
         made = self._signed() if self.is_signed else [self.record(key, self.state.get(key)) for key in self.touched]
+        self.forget_idle(self.touched)
         self.touched = {}
         if made:
             yield "out", shaped(self, "out", made)
+
+    def begin_total(self, times: Times) -> None:
+        """Makes the total over no rows, where that is a row, when the input is over."""
+        if self.of_all and times.watermark == FOREVER and self.is_alone and self.state.get(TOTAL) is None:
+            self.fold(TOTAL, self.nothing())
+
+    def nothing(self) -> tuple[Any, ...]:
+        """The parts of no rows."""
+        raise NotImplementedError
 
     def _signed(self) -> list[Any]:
         made: list[Any] = []
@@ -136,6 +179,11 @@ class RunningTotals(KeyedKernel):
             elif before != after and repr(before) != repr(after):
                 made += [(*before, -1), (*after, 1)]
         return made
+
+
+TOTAL: Key = (0,)
+"""The key of a total over all rows."""
+_TOTAL_SCHEMA = Schema((t.Field(ALL, t.INT),), internal=True)
 
 
 class MergeKernel(RunningTotals):
@@ -164,6 +212,11 @@ class MergeKernel(RunningTotals):
                 raise RecordFailed(self.node, row, at, error) from error
         return ()
 
+    def nothing(self) -> tuple[Any, ...]:
+        """The parts of rows that no aggregate counts."""
+        none = map(_of_nothing, self.of.aggregates)
+        return tuple(begin((0,), (0,)) for a in none for begin in begins(a, _TOTAL_SCHEMA))
+
     def together(self, kept: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
         """Each part with its own kind."""
         return tuple(p(a, b) for p, a, b in zip(self.parts, kept, part, strict=True))
@@ -175,6 +228,13 @@ class MergeKernel(RunningTotals):
             made.append(finish(aggregate, kept[at : at + width]))
             at += width
         return tuple(made)
+
+
+def _of_nothing(aggregate: Aggregate) -> Aggregate:
+    """An aggregate that counts no row, whatever the row."""
+    if not aggregate.written:
+        return replace(aggregate, condition=lit(False))
+    return replace(aggregate, written=tuple(Literal(None, kind) for kind in aggregate.kinds), condition=None)
 
 
 def part_columns(aggregate: Aggregate) -> list[Column]:

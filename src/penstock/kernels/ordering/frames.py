@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.nodes.relational.over import ROWS, Frame, OverCall
+from penstock.graph.nodes.relational.over import ROWS, SHARES, Frame, OverCall
 from penstock.graph.schema import Schema
 from penstock.graph.times import to_micros
 from penstock.kernels.changes.accumulators import Accumulator, accumulator_of
@@ -127,7 +127,7 @@ class Frames:
 
     def __init__(self, calls: Sequence[OverCall], frame: Frame, schema: Schema) -> None:
         self.calls, self.frame = calls, frame
-        self.is_running = frame.before is None and frame.after == 0
+        self.is_running = frame.is_running
         self.running, self.sliding = Running(calls, schema), Sliding(calls, schema)
         self.values = {c.name: compile_expr(c.argument, schema) for c in calls if c.argument is not None}
         self.defaults = {c.name: compile_expr(c.default, schema) for c in calls if c.default is not None}
@@ -177,27 +177,29 @@ class Frames:
 
     def bounds(self, given: Partition, at: int) -> tuple[int, int]:
         """From which row the frame of a row is, and up to before which; both only move on from row to row."""
+        many, before, after = len(given.rows), self.frame.before, self.frame.after
         if self.frame.unit == ROWS:
-            low = 0 if self.frame.before is None else max(0, at - self.frame.before)
-            return low, len(given.rows) if self.frame.after is None else min(len(given.rows), at + self.frame.after + 1)
-        self.low = self._edge(given, at, self.low, self.frame.before)
-        if self.frame.after is None:
-            return self.low, len(given.rows)
+            low = 0 if before is None else min(many, max(0, at - before))
+            return low, many if after is None else max(low, min(many, at + after + 1))
+        self.low = self._edge(given, at, self.low, before)
+        if after is None:
+            return self.low, many
+        if after < 0:
+            self.high = max(self.low, self._beyond(given, at, self.high, after, or_equal=True))
+            return self.low, self.high
         if at >= self.peers:
             self.peers = self._peers(given, at)
         self.high = max(self.high, self.peers)
-        here = given.distances[at] if self.frame.after else None
-        while (
-            here is not None
-            and self.high < len(given.rows)
-            and _within(here, given.distances[self.high], self.frame.after)
-        ):
+        here = given.distances[at] if after else None
+        while here is not None and self.high < len(given.rows) and _within(here, given.distances[self.high], after):
             self.high += 1
         return self.low, self.high
 
     def _edge(self, given: Partition, at: int, low: int, before: int | None) -> int:
         if before is None:
             return 0
+        if before < 0:
+            return self._beyond(given, at, low, -before)
         if not before:
             while given.orders[low] != given.orders[at]:
                 low += 1
@@ -207,10 +209,28 @@ class Frames:
             low += 1
         return low
 
+    def _beyond(self, given: Partition, at: int, edge: int, offset: int, or_equal: bool = False) -> int:
+        """The first row from an edge on that is not nearer than so far after a row; a row of null sees those of null."""
+        here = given.distances[at]
+        while edge < len(given.rows):
+            there = given.distances[edge]
+            if here is None and there is None:
+                passes = or_equal
+            elif here is None or there is None:
+                passes = edge < at
+            else:
+                passes = there <= here + offset if or_equal else there < here + offset
+            if not passes:
+                break
+            edge += 1
+        return edge
+
     def _picked(self, call: OverCall, given: Partition, at: int) -> Any:
         passed = given.passed
         if call.function in ("row_number", "rank", "dense_rank"):
             return {"row_number": passed.number, "rank": passed.rank, "dense_rank": passed.dense}[call.function]
+        if call.function in SHARES:
+            return _share(call, passed, len(given.rows), self._peers(given, at))
         value = self.values[call.name]
         if call.function in ("lag", "lead"):
             other = at - call.offset if call.function == "lag" else at + call.offset
@@ -220,13 +240,26 @@ class Frames:
         return self._end(call, value, given, at)
 
     def _end(self, call: OverCall, value: Callable[[Row], Any], given: Partition, at: int) -> Any:
-        """The first or last value of the frame, in which the row itself is."""
-        if call.function == "first_value" and self.frame.before is None:
+        """The first, the last or the nth value of the frame; null where it has no such row."""
+        ends_here = self.frame.after is None or self.frame.after >= 0
+        if call.function == "first_value" and self.frame.before is None and ends_here:
             return value(given.passed.first or given.rows[at])
         if call.function == "last_value" and self.is_running:
             return value(given.rows[at if self.frame.unit == ROWS else self._peers(given, at) - 1])
         low, high = self.bounds(given, at)
-        return value(given.rows[low if call.function == "first_value" else high - 1])
+        picked = {"first_value": low, "last_value": high - 1}.get(call.function, low + call.offset - 1)
+        return value(given.rows[picked]) if low <= picked < high else None
+
+
+def _share(call: OverCall, passed: Passed, many: int, peers: int) -> int | float:
+    """Where a row stands among all rows of its partition."""
+    if call.function == "cume_dist":
+        return peers / many
+    if call.function == "percent_rank":
+        return (passed.rank - 1) / (many - 1) if many > 1 else 0.0
+    size, longer = divmod(many, call.offset)
+    at, edge = passed.number - 1, longer * (size + 1)
+    return at // (size + 1) + 1 if at < edge else longer + (at - edge) // size + 1
 
 
 def _within(one: Any, other: Any, distance: int) -> bool:

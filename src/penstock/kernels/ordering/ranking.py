@@ -74,6 +74,7 @@ class TopKernel(KeyedKernel):
         """The rows of the ranks that changed."""
         self.move(times)
         if not self.fresh:
+            self.forget_idle(())
             return
         rows = self._picked()
         self.fresh, self.waiting = [], 0
@@ -82,6 +83,7 @@ class TopKernel(KeyedKernel):
         best: dict[Key, list[Values]] = {}
         for key, values in zip(keys, zip(*to_columns(rows.select(self.names)), strict=True), strict=True):
             best.setdefault(key, []).append(values)
+        self.forget_idle(best)
         made = [row for key, records in best.items() for row in self._changes(key, records)]
         if made:
             yield "out", Chunk.of(self.node.output().schema, made)

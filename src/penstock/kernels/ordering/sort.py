@@ -85,9 +85,18 @@ class DistinctKernel(Kernel):
         """Finds what was seen before."""
         self.seen: TimeTable = context.table(self.node.name)
 
+    def begin(self, times: Times) -> None:
+        """Forgets keys whose time to live is over before records come for them."""
+        super().begin(times)
+        if self.node.ttl is not None:
+            self.seen.forget(times.now - self.node.ttl)
+
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records that are the first of their key."""
         rows = with_key_hashes(chunk, self.node.keys, self.node.timed_by)
+        if self.node.ttl is not None:
+            now = pa.array(np.full(rows.num_rows, self.times.now), pa.int64())
+            rows = rows.set_column(rows.schema.get_field_index(TIME), TIME, now)
         if self.node.within is not None:
             on_time = times_of(rows) >= max(self.times.previous, NEVER + 1)
             if not on_time.all():

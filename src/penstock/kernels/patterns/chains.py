@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from penstock.graph.arrays import BoolArray, IntArray
-from penstock.graph.nodes.match import Match
+from penstock.graph.nodes.patterns.match import Match
 from penstock.graph.patterns.pattern import Skip
 from penstock.graph.patterns.tree import Contiguity, Sequence, Stage
 from penstock.kernels.patterns.queue import Last, Run

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.graph.nodes.base import LATE
-from penstock.graph.nodes.match import Match
-from penstock.graph.nodes.match_patterns import MatchPatterns
+from penstock.graph.nodes.patterns.match import Match
+from penstock.graph.nodes.patterns.match_patterns import MatchPatterns
 from penstock.graph.schema import Schema
 from penstock.graph.state.table import TimeTable, some, times_of
 from penstock.graph.state.timers import EVENT, PROCESSING
@@ -47,6 +48,11 @@ class EventKernel(KeyedKernel):
         self.tasks = context.tasks
         self.waits = self.timers = self.timers_of(context)
         self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
+
+    def begin(self, times: Times) -> None:
+        """A batch begins, in which no run has changed yet."""
+        super().begin(times)
+        self.run_changes = {}
 
     def wake(self, clock: str) -> int:
         """When the time of a run is up, or an event that waits is due."""
@@ -93,12 +99,17 @@ class EventKernel(KeyedKernel):
 
     def _advanced(self, times: Times) -> list[tuple[str, Chunk]]:
         due, until = self.due(times), self.until(times)
-        keys = list(dict.fromkeys(each.key for each in self.waits.due(self.clock, until)))
+        timed = [each.key for each in self.waits.due(self.clock, until)]
+        keys = list(dict.fromkeys([*timed, *(self.unfinished() if until >= FOREVER else ())]))
         return [] if due is None and not keys else list(self.walked(due, keys, until))
 
     def until(self, times: Times) -> int:
-        """To where time has moved."""
-        return times.now if self.node.time is None else times.watermark
+        """To where time has moved; all of it has passed when the input is over."""
+        return times.now if self.node.time is None and times.watermark < FOREVER else times.watermark
+
+    def unfinished(self) -> Iterable[Key]:
+        """The keys for which the end of the input decides something that time does not."""
+        return ()
 
     def due(self, times: Times) -> pa.Table | None:
         """The events to look at now, and the waiting ones put aside."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,9 @@ import pyarrow.compute as pc
 from penstock.errors import RunError
 from penstock.graph.arrays import IntArray
 from penstock.graph.nodes.base import OUT
-from penstock.graph.nodes.match import DROPPED, MASK, TIMED_OUT, Match
+from penstock.graph.nodes.patterns.match import DROPPED, MASK, TIMED_OUT, Match
 from penstock.graph.order import Term
-from penstock.graph.patterns.pattern import Overflow, RunLimit
+from penstock.graph.patterns.pattern import Overflow, RunLimit, Skip
 from penstock.graph.schema import Schema
 from penstock.graph.state.arrow import values_of
 from penstock.graph.state.layout import Layout
@@ -25,6 +26,7 @@ from penstock.kernels.keyed.key_columns import numbered
 from penstock.kernels.keyed.keyed import Key, prefetch
 from penstock.kernels.ordering.order import sorted_by
 from penstock.kernels.ordering.sort import keys_in
+from penstock.kernels.patterns.active import count_put, count_taken_out
 from penstock.kernels.patterns.chains import Chains, is_chain
 from penstock.kernels.patterns.events import ARRIVAL, BATCH, EventKernel
 from penstock.kernels.patterns.masks import Failures, Masks, RunTests
@@ -43,6 +45,8 @@ class MatchKernel(EventKernel):
     node: Match
     begins = True
     """Whether events begin runs; a pattern that has been replaced may let its runs come to their end."""
+    sees_all = True
+    """Whether its state has the runs of all keys of the task, and not only of those at hand."""
 
     def __init__(self, node: Match, schema: Schema) -> None:
         super().__init__(node, schema)
@@ -53,6 +57,7 @@ class MatchKernel(EventKernel):
         self.selection = Selection(node, self.event)
         self.deadlines = Deadlines(node.automaton)
         self.is_chain = is_chain(node, self.masks.plain)
+        self.labels = [node.automaton.waits_for(at) for at in range(len(node.automaton.states))]
         self.left: list[tuple[Key, list[int], Any, Any, Any]] = []
         self.aside: Aside | None = None
 
@@ -116,6 +121,7 @@ class MatchKernel(EventKernel):
         """Goes over the events of keys and what is kept of them, and emits what is found."""
         get = self.state.get
         kept = {key: value for key in spans if (value := get(key)) is not None}
+        self._take_out(kept.values())
         events, bases = self._events(kept, due)
         before = len(events.times) - (0 if due is None else due.num_rows)
         masks = np.zeros(0, np.int64) if due is None else column(due, MASK)
@@ -125,8 +131,8 @@ class MatchKernel(EventKernel):
         self._store(events)
         yield from self._emitted(made, events)
         limit = self.node.pattern.limit
-        if limit is not None and limit.is_shared:
-            yield from self._limited(limit)
+        if limit is not None and limit.is_shared and self.sees_all:
+            yield from self.limited(limit)
 
     def _emitted(self, made: dict[str, MatchEvents], events: Events) -> Out:
         for port, taken in made.items():
@@ -134,7 +140,7 @@ class MatchKernel(EventKernel):
                 schema = self.node.output(port).schema
                 yield port, Chunk(schema, batch=self.selection.batch(taken, events, schema))
 
-    def _limited(self, limit: RunLimit) -> Out:
+    def limited(self, limit: RunLimit) -> Out:
         """Drops the oldest runs of all keys above the share of the task. Each key has one run that has taken nothing, which does not count."""
         share = -(-limit.runs // self.tasks)
         keys, runs = self.state.sizes("runs")
@@ -161,6 +167,7 @@ class MatchKernel(EventKernel):
             gone.setdefault(number, set()).add(at)
         named = list(kept)
         touched = {named[number]: kept[named[number]] for number in gone}
+        self._take_out(touched.values())
         events, bases = self._events(touched, None)
         dropped: list[RunEvents] = []
         for number, places in gone.items():
@@ -257,7 +264,15 @@ class MatchKernel(EventKernel):
         runs = runs or [first_run(walk.start)]
         queue, finished = RunQueue(runs if self.begins else [run for run in runs if run[2] is not None]), RunQueue(done)
         queue = walk.expire(number, walk.key(number, *span, queue, finished), finished, until)
+        if until >= FOREVER:
+            walk.end(number, queue, finished)
         return queue.items, finished.items
+
+    def unfinished(self) -> list[Key]:
+        """The keys with matches that wait for earlier runs."""
+        if self.node.pattern.after_match.skip is Skip.NONE:
+            return []
+        return [key for key, (*_, waiting) in self.state.items() if waiting]
 
     def _leave(self, key: Key, runs: list[Run], done: list[Run], was: bool, events: Events) -> None:
         """What is left of a key, to be kept."""
@@ -281,9 +296,17 @@ class MatchKernel(EventKernel):
             for position, at in enumerate(needed)
         ]
         begin = 0
+        kept: list[StoredRuns] = []
         for key, numbers, links, runs, waiting in left:
-            self.state.put(key, (records[begin : begin + len(numbers)], links, runs, waiting))
+            kept.append((records[begin : begin + len(numbers)], links, runs, waiting))
+            self.state.put(key, kept[-1])
             begin += len(numbers)
+        count_put(self.changes_of(self.node.pattern.name), self.labels, kept)
+
+    def _take_out(self, kept: Collection[StoredRuns]) -> None:
+        """Counts runs as they were before the events that are looked at now."""
+        if kept:
+            count_taken_out(self.changes_of(self.node.pattern.name), self.labels, kept)
 
     def _set_timer(self, key: Key, runs: list[Run], events: Events) -> None:
         at = min((self.deadlines.of(run, events.times) for run in runs), default=FOREVER)

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.expr import Column
-from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigated, Navigation, value_schema
+from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigation, NavigationExpr, value_schema
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.aggregates import begins, finish, merges
@@ -29,7 +29,7 @@ class Looks:
         ahead: whether there is an event that is not taken yet, from which `prev` counts.
     """
 
-    def __init__(self, made: Navigated, event: Schema, stages: tuple[str, ...], *, ahead: bool) -> None:
+    def __init__(self, made: NavigationExpr, event: Schema, stages: tuple[str, ...], *, ahead: bool) -> None:
         self.readers = [reader_of(look, event, stages, ahead=ahead) for look in made.inputs]
         self.run = compile_expr(made.expr, made.schema)
 

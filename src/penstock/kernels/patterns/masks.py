@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.graph.arrays import IntArray
 from penstock.graph.expr import Expr
-from penstock.graph.nodes.match import Match
+from penstock.graph.nodes.patterns.match import Match
 from penstock.graph.patterns.conditions import navigated
 from penstock.graph.patterns.tree import Predicate
 from penstock.graph.schema import Schema

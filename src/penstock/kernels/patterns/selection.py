@@ -13,8 +13,8 @@ import pyarrow as pa
 from penstock.graph.arrays import IntArray
 from penstock.graph.expr import Column, columns_of
 from penstock.graph.nodes.base import ALL
-from penstock.graph.nodes.match import TIMED_OUT_AT, Match
-from penstock.graph.patterns.conditions import Look, Navigated, Navigation, navigated
+from penstock.graph.nodes.patterns.match import TIMED_OUT_AT, Match
+from penstock.graph.patterns.conditions import Look, Navigation, NavigationExpr, navigated
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.patterns.looks import position_of, reader_of, simple_field
@@ -157,7 +157,7 @@ class Selection:
         rows = events.rows if look.value is not None or _reads(look) else ()
         return pa.array([read(each, rows) for each in taken.lists], arrow_type(look.type))
 
-    def _item(self, item: Navigated, looks: list[Any], taken: MatchEvents, events: Events) -> Any:
+    def _item(self, item: NavigationExpr, looks: list[Any], taken: MatchEvents, events: Events) -> Any:
         """The column of a field, over the fields of the last event and what it looks at."""
         if isinstance(item.expr, Column):
             at = item.schema.names.index(item.expr.name) - len(self.event.names)

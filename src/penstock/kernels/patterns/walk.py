@@ -210,12 +210,7 @@ class Walk:
                     found.add((target, first, taken))
             if taken is None:
                 fresh.add(run)
-        if self.after_match.skip is not Skip.NONE:
-            self._emit_in_order(key, found, fresh, done)
-        else:
-            for _, _, taken in found:
-                assert taken is not None
-                self.matches.append(RunEvents(key, taken))
+        self._emit(key, found, fresh, done)
         return fresh
 
     def _outcome(self, state: int, at: int, taken: Last) -> Outcome:
@@ -243,19 +238,38 @@ class Walk:
                 found.add(run)
             else:
                 self._time_out(key, run)
-        self._emit_in_order(key, found, fresh, done)
+        self._emit(key, found, fresh, done)
         return fresh
+
+    def _emit(self, key: int, found: RunQueue, runs: RunQueue, done: RunQueue) -> None:
+        """Emits matches: at once where every match counts, else when it is their turn."""
+        if self.after_match.skip is not Skip.NONE:
+            self._emit_in_order(key, found, runs, done)
+            return
+        for run in found:
+            self._matched(key, run)
+
+    def _matched(self, key: int, run: Run) -> None:
+        assert run[2] is not None
+        self.matches.append(RunEvents(key, run[2], self.deadline(run) if run[0] in self.pending else 0))
 
     def _emit_in_order(self, key: int, found: RunQueue, runs: RunQueue, done: RunQueue) -> None:
         """Emits matches that no run began before; each drops what the after-match strategy says."""
         for run in found:
             done.add(run)
         while len(done) and (not len(runs) or done.items[0][1] <= runs.items[0][1]):
-            run = done.pop()
-            assert run[2] is not None
-            self._prune(run[2], runs, done)
-            at = self.deadline(run) if run[0] in self.pending else 0
-            self.matches.append(RunEvents(key, run[2], at))
+            self._emit_first(key, runs, done)
+
+    def _emit_first(self, key: int, runs: RunQueue, done: RunQueue) -> None:
+        run = done.pop()
+        assert run[2] is not None
+        self._prune(run[2], runs, done)
+        self._matched(key, run)
+
+    def end(self, key: int, runs: RunQueue, done: RunQueue) -> None:
+        """Emits the matches that wait when the input is over: the runs that began before them become no match any more."""
+        while len(done):
+            self._emit_first(key, runs, done)
 
     def _prune(self, taken: Link, runs: RunQueue, done: RunQueue) -> None:
         edge = self._edge(taken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -79,7 +80,7 @@ def declared(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     return batch if batch.schema.equals(wanted) else batch.cast(wanted)
 
 
-def to_batch(columns: list[list[Any]], schema: Schema) -> pa.RecordBatch:
+def to_batch(columns: Sequence[Sequence[Any]], schema: Schema) -> pa.RecordBatch:
     """A record batch of checked columns."""
     shape = arrow_schema(schema)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, shape, strict=True)], schema=shape)
@@ -112,8 +113,11 @@ def to_columns(batch: pa.RecordBatch) -> list[list[Any]]:
     return [values_of(column) for column in batch.columns]
 
 
-def with_columns(batch: pa.RecordBatch, columns: list[list[Any]], schema: Schema) -> pa.RecordBatch:
-    """A batch with further columns, those after its own; `schema` is that of all."""
+def with_columns(batch: pa.RecordBatch, columns: Sequence[list[Any] | pa.Array], schema: Schema) -> pa.RecordBatch:
+    """A batch with further columns after its own; `schema` is that of all."""
     whole = arrow_schema(schema)
-    new = [pa.array(columns[at], whole.field(at).type) for at in range(batch.num_columns, len(columns))]
+    new = [
+        column if isinstance(column, pa.Array) else pa.array(column, whole.field(at).type)
+        for at, column in enumerate(columns, batch.num_columns)
+    ]
     return pa.RecordBatch.from_arrays([*batch.columns, *new], schema=whole)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.row import Row
 from penstock.graph.schema import Schema
+from penstock.graph.state.arrow import values_of
 from penstock.kernels.records import arrow
 from penstock.kernels.records.records import Shape
 
@@ -87,6 +89,18 @@ class Chunk:
             self._columns = self._make_columns()
         return self._columns
 
+    def column(self, name: str) -> list[Any]:
+        """One column; where the records are at hand as an Arrow batch the others are left alone."""
+        at = self.shape.names.index(name)
+        if self._columns is None and self._batch is not None:
+            return values_of(self._batch.column(at))
+        return self.columns()[at]
+
+    def arrow_column(self, name: str) -> pa.Array:
+        """One column as it is in the Arrow batch that is at hand."""
+        assert self._batch is not None, "is_arrow says whether there is one"
+        return self._batch.column(self.shape.names.index(name))
+
     def _make_columns(self) -> list[list[Any]]:
         if self._batch is not None:
             return arrow.to_columns(self._batch)
@@ -109,9 +123,30 @@ class Chunk:
         """The records as rows of fields, whatever class they have in Python steps; what sinks get."""
         return [tuple.__new__(self.shape.row_class, values) for values in self.values()]
 
+    def first(self, most: int) -> list[tuple[Any, ...]]:
+        """The first records as plain tuples; the others are left in the form they have."""
+        if len(self) > most and self._batch is not None:
+            return list(zip(*arrow.to_columns(self._batch.slice(0, most)), strict=True))
+        if len(self) > most and self._columns is None:
+            return list(Chunk(self.shape.schema, rows=(self._rows or [])[:most]).values())
+        return list(islice(self.values(), most))
+
     def values(self) -> Iterator[tuple[Any, ...]]:
         """The records as plain tuples."""
         return zip(*self.columns(), strict=True)
+
+
+class CountedChunk(Chunk):
+    """So many records that nobody reads: only their number is known."""
+
+    __slots__ = ("many",)
+
+    def __init__(self, schema: Schema, many: int) -> None:
+        super().__init__(schema)
+        self.many = many
+
+    def __len__(self) -> int:
+        return self.many
 
 
 class Walk:

@@ -15,7 +15,6 @@ import base64
 import datetime
 import decimal
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -24,7 +23,7 @@ from typing import Any
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import moment_of
-from penstock.kernels.expr.text import text_of
+from penstock.kernels.expr.json_spelling import json_spelling
 from penstock.kernels.expr.values import fit_decimal, single
 from penstock.kernels.records.times import moment_of_text
 from penstock.kernels.records.unreadable import ESCAPES, Unreadable, reason
@@ -228,7 +227,7 @@ def _expected(value: Any, kind: type, target: t.DataType) -> Any:
 
 def _plain(value: Any, kind: t.DataType) -> Any:
     if kind == t.STRING:
-        return value if isinstance(value, str) else _text(value)
+        return value if isinstance(value, str) else json_spelling(value)
     if kind in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
         return _moment(value, kind)
     if isinstance(kind, t.Decimal):
@@ -238,24 +237,6 @@ def _plain(value: Any, kind: t.DataType) -> Any:
     if kind == t.BINARY and isinstance(value, str):
         return _binary(value)
     return _checked(value, kind)
-
-
-def _text(value: Any) -> str:
-    """The JSON of a value that is no text, as Spark writes it."""
-    if isinstance(value, float):
-        text = text_of(t.DOUBLE)(value)
-        return text if math.isfinite(value) else f'"{text}"'
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return text if text.isascii() else _RARE.sub(_escaped, text)
-
-
-_RARE = re.compile("[\U00010000-\U0010ffff]")
-
-
-def _escaped(found: re.Match[str]) -> str:
-    """A character that takes two escapes, as these."""
-    units = found[0].encode("utf-16-be").hex().upper()
-    return f"\\u{units[:4]}\\u{units[4:]}"
 
 
 def _checked(value: Any, kind: t.DataType) -> Any:

@@ -56,9 +56,9 @@ class Shape:
             return [[] for _ in self.names]
         return self.checked(self.split(records, quick=False))
 
-    def checked(self, columns: list[list[Any]]) -> list[list[Any]]:
+    def checked(self, columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """The columns with every value checked against its type and brought into its one form."""
-        return [self._check(i, column) for i, column in enumerate(columns)]
+        return [self._check(i, c if isinstance(c, list) else list(c)) for i, c in enumerate(columns)]
 
     def _check(self, at: int, column: list[Any]) -> list[Any]:
         if not self.schema.fields[at].nullable and None in column:
@@ -78,6 +78,8 @@ class Shape:
         kinds = set(map(type, records))
         if len(kinds) == 1:
             kind = kinds.pop()
+            if kind is tuple and set(map(len, records)) == {len(self.names)}:
+                return [[r[at] for r in records] for at in range(len(self.names))]
             if issubclass(kind, tuple):
                 return self._from_tuples(records)
             if issubclass(kind, dict):
@@ -94,7 +96,9 @@ class Shape:
             return [[tuple.__getitem__(r, i) for r in records] for i in range(len(self.names))]
         at = next(i for i, r in enumerate(records) if len(r) != len(self.names))
         raise BadRecord(
-            f"a tuple of {len(self.names)} values ({', '.join(self.names)}) is needed, got {records[at]!r}", at
+            f"expected a tuple of {len(self.names)} {'value' if len(self.names) == 1 else 'values'} "
+            f"({', '.join(self.names)}), got {records[at]!r}",
+            at,
         )
 
     def _from_dicts(self, records: list[Any]) -> list[list[Any]]:
@@ -125,7 +129,7 @@ class Shape:
         if hasattr(record, "__next__"):
             raise BadRecord("one record is needed, got a generator. A step that yields is a flat_map", at)
         if record is None or isinstance(record, str | int | float | list | set):
-            raise BadRecord(f"a record with the fields {', '.join(self.names)} is needed, got {record!r}", at)
+            raise BadRecord(f"expected a record with the fields {', '.join(self.names)}, got {record!r}", at)
         return tuple(c[0] for c in self._at(at, self._from_objects, record))
 
     def _at(self, at: int, split: Callable[[list[Any]], list[list[Any]]], record: object) -> list[list[Any]]:

@@ -1,7 +1,7 @@
 """The values of one field among the constants that conditions compare it with.
 
-A value is mapped to a position: 2k + 1 where it is the constant number k, 2k where it lies just before that. So every comparison with a constant,
-of whatever type, is an interval of positions.
+A value is mapped to a position: 2k + 1 where it is the constant number k, 2k where it lies just before that; a missing one is after all others. So every
+comparison with a constant, of whatever type, is an interval of positions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.kernels.rules.bounds import REAL, TEXT, Bound, Constant, as_whole
+from penstock.kernels.rules.bounds import ANY, NULL, REAL, TEXT, Bound, Constant, as_whole
 
 Numbers = npt.NDArray[np.int64]
-NULL = -1
-"""The position of a missing value: in no interval."""
 
 
 class Axis:
@@ -26,14 +24,16 @@ class Axis:
 
     >>> axis = Axis(0, "whole", [5, 9], ranges=True)
     >>> axis.positions(pa.record_batch({"n": [4, 5, 6, 9, 10, None]})).tolist(), axis.interval(">=", 5)
-    ([0, 1, 2, 3, 4, -1], (1, 4))
+    ([0, 1, 2, 3, 4, 5], (1, 4))
     """
 
     def __init__(self, column: int, kind: str, constants: Iterable[Constant], *, ranges: bool) -> None:
         self.column, self.kind, self.ranges = column, kind, ranges
-        self.constants: list[Constant] = sorted(set(constants))
+        self.constants: list[Constant] = [] if kind == ANY else sorted(set(constants))
         self.last = 2 * len(self.constants)
         """The position after all constants."""
+        self.null = self.last + 1
+        """The position of a missing value, which no comparison with a constant takes in."""
         if kind == TEXT:
             self.values = pa.array(self.constants, pa.string())
         else:
@@ -41,18 +41,22 @@ class Axis:
 
     def interval(self, op: str, constant: Constant) -> tuple[int, int]:
         """The first and the last position for which a comparison with a constant holds."""
+        if op == NULL:
+            return self.null, self.null
         at = 2 * bisect_left(self.constants, constant) + 1
         return {"=": (at, at), ">": (at + 1, self.last), ">=": (at, self.last), "<": (0, at - 1), "<=": (0, at)}[op]
 
     def positions(self, batch: pa.RecordBatch) -> Numbers:
         """The position of each record."""
         column = batch.column(self.column)
-        if self.kind == TEXT:
+        if self.kind == ANY:
+            made = np.zeros(len(column), np.int64)
+        elif self.kind == TEXT:
             made = self._in_order(column) if self.ranges else self._equal(column)
         else:
             made = self._numbers(column)
         if column.null_count:
-            made[column.is_null().to_numpy(zero_copy_only=False)] = NULL
+            made[column.is_null().to_numpy(zero_copy_only=False)] = self.null
         return made
 
     def _numbers(self, column: pa.Array) -> Numbers:

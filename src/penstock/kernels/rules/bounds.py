@@ -24,11 +24,15 @@ from penstock.kernels.expr.evaluate import compile_typed
 from penstock.kernels.records.arrow import arrow_type
 
 Constant: TypeAlias = int | float | str
-WHOLE, REAL, TEXT = "whole", "real", "text"
-"""How the values of a field are compared."""
+WHOLE, REAL, TEXT, ANY = "whole", "real", "text", "any"
+"""How the values of a field are compared; of ANY it counts only whether there is one."""
+NULL = "null"
+"""The comparison of a field that is to have no value."""
 MOST_CHOICES = 256
 """A condition stands in the index once for each combination of its choices; lists that would make more than these are residuals."""
 
+_ARITHMETIC = ("+", "-", "*", "negative")
+_PREFIXES = ("like", "startswith")
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _WHOLE = frozenset((*t.INTEGERS, t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ, t.BOOLEAN))
 _REAL = frozenset((t.FLOAT, t.DOUBLE))
@@ -36,7 +40,7 @@ _REAL = frozenset((t.FLOAT, t.DOUBLE))
 
 @dataclass(frozen=True)
 class Bound:
-    """A field against constants: `=` with one of them, or an order with the only one."""
+    """A field against constants: `=` with one of them, an order with the only one, or NULL, with none."""
 
     column: int
     kind: str
@@ -59,13 +63,33 @@ def bounds_of(condition: Expr | None, schema: Schema) -> Bounds:
     residual: list[Expr] = []
     many = 1
     for part in () if condition is None else _parts(condition, "and"):
-        found = _bound(part, schema)
-        if found is None or many * len(found.value) > MOST_CHOICES:
+        found = _bounds(part, schema)
+        choices = max((len(each.value) for each in found), default=0)
+        if not found or many * choices > MOST_CHOICES:
             residual.append(part)
         else:
-            many *= max(len(found.value), 1)
-            bounds.append(found)
+            many *= max(choices, 1)
+            bounds += found
     return Bounds(tuple(bounds), tuple(residual), any(not b.value for b in bounds))
+
+
+def alternatives_of(condition: Expr | None, schema: Schema) -> list[Bounds]:
+    """A condition as alternatives that have bounds each, where it has none of its own; else as one.
+
+    >>> from penstock.graph.expr import parse
+    >>> from penstock.graph.schema import schema_of
+    >>> [len(each.bounds) for each in alternatives_of(parse("kind = 'a' or n > 3"), schema_of("kind string, n int"))]
+    [1, 1]
+    """
+    whole = bounds_of(condition, schema)
+    if condition is None or whole.bounds:
+        return [whole]
+    for part in whole.residual:
+        rest = tuple(each for each in whole.residual if each is not part)
+        made = [bounds_of(conjunction((each, *rest)), schema) for each in _parts(part, "or")]
+        if len(made) <= MOST_CHOICES and all(each.bounds for each in made):
+            return made
+    return [whole]
 
 
 def conjunction(parts: tuple[Expr, ...]) -> Expr:
@@ -87,11 +111,51 @@ def _parts(condition: Expr, operator: str) -> Iterator[Expr]:
             yield plain
 
 
-def _bound(part: Expr, schema: Schema) -> Bound | None:
-    """What a part says of one field; None where it says something else."""
-    if isinstance(part, Call) and part.name == "or":
-        return _choice([_compared(each, schema) for each in _parts(part, "or")])
-    return _compared(part, schema)
+def _bounds(part: Expr, schema: Schema) -> tuple[Bound, ...]:
+    """What a part says of one field; nothing where it says something else."""
+    if not isinstance(part, Call):
+        return ()
+    if part.name == "or":
+        found = _choice([_compared(each, schema) for each in _parts(part, "or")])
+    elif part.name in _PREFIXES:
+        return _prefixed(part, schema)
+    else:
+        found = _missing(part, schema) if part.name == "isnull" else _compared(part, schema)
+    return () if found is None else (found,)
+
+
+def _missing(part: Call, schema: Schema) -> Bound | None:
+    column = _column(resolve(part.args[0], schema))
+    return None if column is None else Bound(column, ANY, NULL, (0,))
+
+
+def _prefixed(part: Call, schema: Schema) -> tuple[Bound, ...]:
+    """A text that begins with a constant lies between it and the first text after all that begin with it."""
+    typed = resolve(part, schema)
+    column = _column(typed.args[0]) if typed.kind == "call" else None
+    prefix = typed.args[1].value if typed.kind == "call" and typed.args[1].kind == "literal" else None
+    if column is None or typed.args[0].type != t.STRING or not isinstance(prefix, str):
+        return ()
+    if part.name == "like":
+        if not prefix.endswith("%") or any(each in prefix[:-1] for each in "%_\\"):
+            return ()
+        prefix = prefix[:-1]
+    end = after_prefix(prefix)
+    upper = () if end is None else (Bound(column, TEXT, "<", (end,)),)
+    return (Bound(column, TEXT, ">=", (prefix,)), *upper) if prefix else ()
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The first text after all that begin with a prefix; None where there is none.
+
+    >>> after_prefix("ab"), after_prefix("a" + chr(0x10FFFF)), after_prefix(chr(0x10FFFF))
+    ('ac', 'b', None)
+    """
+    kept = prefix.rstrip(chr(0x10FFFF))
+    if not kept:
+        return None
+    following = ord(kept[-1]) + 1
+    return kept[:-1] + chr(0xE000 if 0xD800 <= following < 0xE000 else following)
 
 
 def _choice(found: list[Bound | None]) -> Bound | None:
@@ -150,7 +214,7 @@ _UNKNOWN = _Unknown()
 
 def _constant(node: TypedExpr, kind: str) -> Constant | _Unknown | None:
     """The value of a constant as the index compares it; None for null, with which nothing compares."""
-    if node.kind == "cast" and node.args[0].kind == "literal":
+    if node.kind != "literal" and _is_constant(node):
         node = _folded(node)
     if node.kind != "literal":
         return _UNKNOWN
@@ -163,6 +227,12 @@ def _constant(node: TypedExpr, kind: str) -> Constant | _Unknown | None:
     if isinstance(node.value, int):
         return int(node.value)
     return int(as_whole(pa.array([node.value], arrow_type(node.type)))[0].as_py())
+
+
+def _is_constant(node: TypedExpr) -> bool:
+    """Whether a value is made of constants alone, by casts and plain arithmetic."""
+    is_made = node.kind == "cast" or (node.kind == "call" and node.value in _ARITHMETIC)
+    return node.kind == "literal" or (is_made and all(map(_is_constant, node.args)))
 
 
 def _folded(node: TypedExpr) -> TypedExpr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from penstock.graph.nodes.rules import RuleTable
+from penstock.graph.nodes.patterns.rules import RuleTable
 from penstock.graph.rules import bind_rules
 from penstock.graph.rules.changes import CHANGES, KEPT, ChangedRule, RuleSource
 from penstock.graph.state.layout import Column, Layout

@@ -1,7 +1,8 @@
 """Many conditions over one stream: which of them hold for which record.
 
 Conditions are boxes: an interval of positions for each field that they compare with constants. One field of each box, the one that leaves the
-fewest records, finds it (`stabbing`); the others are checked for what was found, and what no bound says is computed for what is left.
+fewest records, finds it (`stabbing`); the others are checked for what was found, and what no bound says is computed for what is left. A condition
+that is one thing or another has boxes for each of its alternatives.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import pyarrow as pa
 
 from penstock.graph.expr import Expr
 from penstock.graph.schema import Schema
-from penstock.kernels.rules.axis import NULL, Axis, Numbers, axes_of
-from penstock.kernels.rules.bounds import Bounds, bounds_of, conjunction
+from penstock.kernels.rules.axis import Axis, Numbers, axes_of
+from penstock.kernels.rules.bounds import Bounds, alternatives_of, conjunction
 from penstock.kernels.rules.stabbing import Pairs, SegmentTree
 
 Test = Callable[[Expr, pa.RecordBatch, Numbers], npt.NDArray[np.bool_]]
@@ -29,12 +30,16 @@ class ConditionIndex:
     """Conditions by number.
 
     Args:
-        parted: the conditions: their bounds, and what no bound says.
+        conditions: the alternatives of each: their bounds, and what no bound says.
         test: computes what no bound says.
     """
 
-    def __init__(self, parted: Sequence[Bounds], test: Test) -> None:
-        self.test, self.many = test, len(parted)
+    def __init__(self, conditions: Sequence[Sequence[Bounds]], test: Test) -> None:
+        self.test, self.many = test, len(conditions)
+        parted = [each for alternatives in conditions for each in alternatives]
+        self.numbers = np.array([n for n, some in enumerate(conditions) for _ in some], np.int64)
+        """The condition that each alternative is of."""
+        self.has_alternatives = any(len(alternatives) > 1 for alternatives in conditions)
         self.axes = axes_of(bound for each in parted for bound in each.bounds)
         self.residuals = _Residuals([each.residual for each in parted])
         boxes: list[tuple[int, Box]] = []
@@ -50,7 +55,7 @@ class ConditionIndex:
     @classmethod
     def of(cls, conditions: Sequence[Expr | None], schema: Schema, test: Test) -> ConditionIndex:
         """The index of conditions over the fields of a schema; None always holds."""
-        return cls([bounds_of(condition, schema) for condition in conditions], test)
+        return cls([alternatives_of(condition, schema) for condition in conditions], test)
 
     def _boxes(self, given: Bounds) -> list[Box]:
         """The boxes of a condition: one, or one for each choice."""
@@ -61,7 +66,7 @@ class ConditionIndex:
             for bound, value in picked:
                 key = (bound.column, bound.kind)
                 low, high = self.axes[key].interval(bound.op, value)
-                first, last = box.get(key, (0, self.axes[key].last))
+                first, last = box.get(key, (0, self.axes[key].null))
                 box[key] = (max(first, low), min(last, high))
             if all(low <= high for low, high in box.values()):
                 made.append(box)
@@ -70,8 +75,8 @@ class ConditionIndex:
     def _arrange(self, boxes: list[tuple[int, Box]]) -> None:
         """Puts each box into the tree of the field that finds it, and what it says of the others into arrays."""
         self.owners = np.array([number for number, _ in boxes], np.int64)
-        self.low = {key: np.full(len(boxes), NULL, np.int64) for key in self.axes}
-        self.high = {key: np.full(len(boxes), axis.last, np.int64) for key, axis in self.axes.items()}
+        self.low = {key: np.zeros(len(boxes), np.int64) for key in self.axes}
+        self.high = {key: np.full(len(boxes), axis.null, np.int64) for key, axis in self.axes.items()}
         found_by: dict[Key, list[tuple[int, int, int]]] = {}
         checked: set[Key] = set()
         for at, (_, box) in enumerate(boxes):
@@ -81,7 +86,7 @@ class ConditionIndex:
                 if key != best:
                     self.low[key][at], self.high[key][at] = low, high
                     checked.add(key)
-        self.trees = {key: SegmentTree(self.axes[key].last, given) for key, given in found_by.items()}
+        self.trees = {key: SegmentTree(self.axes[key].null, given) for key, given in found_by.items()}
         self.checked = sorted(checked)
 
     def _cost(self, key: Key, interval: tuple[int, int]) -> float:
@@ -98,17 +103,24 @@ class ConditionIndex:
         scanned = self.residuals.scanned(self.scanned, batch, self.test)
         rows = np.concatenate([rows, *(found for found, _ in scanned)])
         numbers = np.concatenate([numbers, *(each for _, each in scanned)])
-        order = np.argsort(rows * max(self.many, 1) + numbers, kind="stable")
+        return self._sorted(rows, self.numbers[numbers])
+
+    def _sorted(self, rows: Numbers, numbers: Numbers) -> Pairs:
+        """Pairs by record and then by condition; a record for which several alternatives hold comes once."""
+        ranks = rows * max(self.many, 1) + numbers
+        if self.has_alternatives:
+            ranks, order = np.unique(ranks, return_index=True)
+        else:
+            order = np.argsort(ranks, kind="stable")
         return rows[order], numbers[order]
 
     def _found(self, batch: pa.RecordBatch) -> Pairs:
-        """The boxes that records are in, as their conditions."""
+        """The boxes that records are in, as their alternatives."""
         positions = {key: self._positions(self.axes[key], batch) for key in {*self.trees, *self.checked}}
         every = np.arange(batch.num_rows)
         made: list[Pairs] = []
         for key, tree in self.trees.items():
-            known = positions[key] != NULL
-            rows, boxes = tree.pairs(every[known], positions[key][known])
+            rows, boxes = tree.pairs(every, positions[key])
             for other in self.checked:
                 at = positions[other][rows]
                 kept = (at >= self.low[other][boxes]) & (at <= self.high[other][boxes])

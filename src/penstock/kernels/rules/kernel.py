@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.nodes.rules import ApplyRules
+from penstock.graph.nodes.patterns.rules import ApplyRules, without_hidden
 from penstock.graph.rules.changes import KEPT, ChangedRule
 from penstock.graph.schema import Schema
 from penstock.graph.times import Times
@@ -32,7 +32,7 @@ class RuleSetKernel(Kernel):
     def prepare(self, schema: Schema) -> None:
         """Makes ready for the rules of the flow."""
         assert self.node.program is not None, "the graph has bound the rules"
-        self.schema = schema
+        self.schema = without_hidden(schema)
         self.engine = engine_of(self.node.program, self.node.rounds)
         self.waits = self.changes = len(self.node.inputs) > 1
         self.waiting: list[Chunk] = []
@@ -80,7 +80,8 @@ class RuleSetKernel(Kernel):
 
     def event_of(self, chunk: Chunk) -> EventBatch:
         """The records of a chunk as an event."""
-        batch = pa.RecordBatch.from_arrays(chunk.batch().columns, schema=arrow_schema(self.schema))
+        columns = chunk.batch().columns[: len(self.schema.fields)]
+        batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(self.schema))
         return EventBatch(self.node.event, batch, np.arange(batch.num_rows))
 
     def deferred_of(self, events: Iterable[EventBatch]) -> list[EventBatch]:

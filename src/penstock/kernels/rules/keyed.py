@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.nodes.rules import KeyedRules
+from penstock.graph.nodes.patterns.rules import KeyedRules
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.kernels.base import Out, RecordFailed

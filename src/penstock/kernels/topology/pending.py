@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+import struct
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from penstock.graph.logic.acks import AckReport
-from penstock.graph.logic.tuples import roots_of
+from penstock.graph.logic.topology.acks import AckReport
 
 
 class Message(NamedTuple):
@@ -74,11 +75,109 @@ class AckLedger:
         return AckLedger(dict(self.open), dict(self.failed))
 
 
+@dataclass
+class MessageFile:
+    """The open messages in one file of a feed: many at a time, since most are acked together.
+
+    Attributes:
+        seen: the id of each, by root, in the order of the emits, of those that somebody looked at.
+        tasks: the tasks that emitted them, by root, of those that are not of task 0.
+        size: how many were put into the file.
+        is_read: whether a committed batch has read the file.
+        is_old: whether its messages fail at the next rotation of the timeout.
+        young: the roots of which that is not so, although the file is old.
+        packed: the others, many at a time: roots, eight bytes each, and ids.
+    """
+
+    seen: dict[int, Any] = field(default_factory=dict)
+    tasks: dict[int, int] = field(default_factory=dict)
+    size: int = 0
+    is_read: bool = False
+    is_old: bool = False
+    young: set[int] = field(default_factory=set)
+    packed: list[tuple[bytes, list[Any]]] = field(default_factory=list)
+
+    @property
+    def ids(self) -> dict[int, Any]:
+        """The id of each message, by root."""
+        for roots, ids in self.packed:
+            self.seen.update(zip(unpack_all(roots), ids, strict=True))
+        self.packed = []
+        return self.seen
+
+    @property
+    def many(self) -> int:
+        """How many messages are open."""
+        return len(self.seen) + sum(len(ids) for _, ids in self.packed)
+
+    def add(self, task: int, messages: Mapping[int, Any]) -> None:
+        """Takes messages of a task that are on their way."""
+        self.ids.update(messages)
+        self.size += len(messages)
+        if task:
+            self.tasks.update(dict.fromkeys(messages, task))
+        if self.is_old:
+            self.young.update(messages)
+
+    def add_packed(self, task: int, roots: bytes, ids: list[Any]) -> None:
+        """The same for many together; nobody looks at one of them before something is the matter with it."""
+        if task or self.is_old:
+            self.add(task, dict(zip(unpack_all(roots), ids, strict=True)))
+        else:
+            self.packed.append((roots, ids))
+            self.size += len(ids)
+
+    def take(self, root: int, file: int) -> Message:
+        """Lets go of one message."""
+        self.young.discard(root)
+        return Message(root, self.ids.pop(root), self.tasks.pop(root, 0), file)
+
+    def rotated(self) -> list[int]:
+        """A timeout has passed: the roots of the messages that fail now. Those that were young are old from now on."""
+        gone = [root for root in self.ids if root not in self.young] if self.is_old else []
+        self.is_old, self.young = True, set()
+        return gone
+
+    def saved(self) -> SavedMessages:
+        """The messages as they are kept for a restart."""
+        if self.seen:
+            return pack_all(self.ids), list(self.ids.values()), self.tasks
+        return b"".join(r for r, _ in self.packed), [number for _, ids in self.packed for number in ids], self.tasks
+
+
+SavedMessages = tuple[bytes, list[Any], dict[int, int]]
+"""Roots, eight bytes each, the ids, and the tasks of those that are not of task 0."""
+
+
+class MessageBlocks(Collection[Message]):
+    """Messages of some files, made one by one when they are asked for."""
+
+    def __init__(self) -> None:
+        self.files: list[tuple[int, MessageFile]] = []
+
+    def __iter__(self) -> Iterator[Message]:
+        for file, block in self.files:
+            for root, number in block.ids.items():
+                yield Message(root, number, block.tasks.get(root, 0), file)
+
+    def __len__(self) -> int:
+        return sum(block.many for _, block in self.files)
+
+    def __contains__(self, message: object) -> bool:
+        return any(message == mine for mine in self)
+
+    def by_task(self) -> dict[int, int]:
+        """How many messages are of each task."""
+        made = Counter(task for _, block in self.files for task in block.tasks.values())
+        made[0] = len(self) - made.total()
+        return made
+
+
 class Outcome(NamedTuple):
     """The messages that a settlement, or the passing of time, has decided."""
 
-    acked: list[Message]
-    failed: list[Message]
+    acked: Collection[Message]
+    failed: Collection[Message]
 
 
 class PendingMessages:
@@ -93,24 +192,30 @@ class PendingMessages:
 
     def __init__(self, most: int | None = None, timeout: float | None = None) -> None:
         self.most, self.timeout = most, timeout
-        self.messages: dict[int, Message] = {}
-        self.files: dict[int, dict[int, None]] = {}
-        self.sizes: dict[int, int] = {}
-        self.read: dict[int, None] = {}
+        self.files: dict[int, MessageFile] = {}
         self.by_task: dict[int, int] = {}
-        self.new: set[int] = set()
-        self.old: set[int] = set()
         self.rotated: float | None = None
 
     def __len__(self) -> int:
-        return len(self.messages)
+        return sum(file.many for file in self.files.values())
 
-    def add(self, message: Message) -> None:
-        """Takes a message that is on its way."""
-        self.messages[message.root] = message
-        self.files.setdefault(message.file, {})[message.root] = None
-        self.sizes[message.file] = self.sizes.get(message.file, 0) + 1
-        self.new.add(message.root)
+    def __bool__(self) -> bool:
+        return bool(self.files)
+
+    @property
+    def roots(self) -> list[int]:
+        """The roots of all open messages."""
+        return [root for file in self.files.values() for root in file.ids]
+
+    def add(self, file: int, task: int, messages: Mapping[int, Any]) -> None:
+        """Takes messages of a task that are on their way in a file: ids by root."""
+        if messages:
+            self.files.setdefault(file, MessageFile()).add(task, messages)
+
+    def add_packed(self, file: int, task: int, roots: bytes, ids: list[Any]) -> None:
+        """The same for many together: roots, eight bytes each, and ids."""
+        if ids:
+            self.files.setdefault(file, MessageFile()).add_packed(task, roots, ids)
 
     def count(self, task: int, many: int = 1) -> None:
         """A task has so many more open messages."""
@@ -122,15 +227,41 @@ class PendingMessages:
 
     def settle(self, given: Settlement) -> Outcome:
         """Decides what a batch has decided: what failed, and what was read and is held nowhere."""
-        for file in sorted(f for f in given.files if f in self.files):
-            self.read |= self.files[file]
-        for root in given.renewed:
-            if root in self.old:
-                self.old.discard(root)
-                self.new.add(root)
-        failed = [self._take(root) for root in given.failed if root in self.messages]
-        acked = [self._take(root) for root in list(self.read) if root not in given.open]
-        return Outcome(acked, failed)
+        for number in given.files:
+            if number in self.files:
+                self.files[number].is_read = True
+        for root, number in self._found(given.renewed).items():
+            if self.files[number].is_old:
+                self.files[number].young.add(root)
+        failed = [self._take(root, number) for root, number in self._found(given.failed).items()]
+        return Outcome(self._acked(set(given.open)), failed)
+
+    def _acked(self, held: set[int]) -> MessageBlocks:
+        """The messages of files that were read, without those that are held."""
+        made = MessageBlocks()
+        for number in sorted(n for n, file in self.files.items() if file.is_read):
+            file = self.files[number]
+            is_held = bool(held) and not held.isdisjoint(file.ids)
+            kept = {root: file.ids[root] for root in file.ids if root in held} if is_held else {}
+            gone = file if not kept else MessageFile({r: i for r, i in file.ids.items() if r not in kept}, file.tasks)
+            made.files.append((number, gone))
+            if kept:
+                tasks = {root: file.tasks.pop(root) for root in kept if root in file.tasks}
+                young = file.young & kept.keys()
+                self.files[number] = replace(file, seen=kept, tasks=tasks, young=young)
+            else:
+                del self.files[number]
+        for task, many in made.by_task().items():
+            self.count(task, -many)
+        return made
+
+    def _found(self, roots: Iterable[int]) -> dict[int, int]:
+        """The files of those of some roots that are open."""
+        wanted = list(roots)
+        if not wanted:
+            return {}
+        found = {r: number for number, file in self.files.items() for r in wanted if r in file.ids}
+        return {root: found[root] for root in wanted if root in found}
 
     def expire(self, now: float) -> list[Message]:
         """The messages whose time is over; rotates the buckets once a timeout."""
@@ -140,37 +271,45 @@ class PendingMessages:
             self.rotated = now
         if now - self.rotated < self.timeout:
             return []
-        gone = [self._take(root) for root in list(self.messages) if root in self.old]
-        self.old, self.new, self.rotated = self.new, set(), now
-        return gone
+        self.rotated = now
+        gone = [(root, number) for number, file in self.files.items() for root in file.rotated()]
+        return [self._take(root, number) for root, number in gone]
 
-    def _take(self, root: int) -> Message:
-        message = self.messages.pop(root)
-        self.new.discard(root)
-        self.old.discard(root)
-        self.read.pop(root, None)
+    def _take(self, root: int, number: int) -> Message:
+        message = self.files[number].take(root, number)
         self.count(message.task, -1)
-        self.files[message.file].pop(root, None)
-        if not self.files[message.file]:
-            del self.files[message.file], self.sizes[message.file]
+        if not self.files[number].ids:
+            del self.files[number]
         return message
 
     def saved(self) -> dict[int, bytes | None]:
         """The open roots of each file of the feed, for a restart; None where all of the file are."""
-        return {
-            file: None if len(roots) == self.sizes[file] else b"".join(r.to_bytes(8, "big") for r in roots)
-            for file, roots in self.files.items()
-        }
+        return {n: None if f.many == f.size else pack_all(f.ids) for n, f in self.files.items()}
 
-    def restore(self, messages: Iterable[Message], packed: bytes | None) -> None:
+    def restore(self, number: int, given: SavedMessages, packed: bytes | None) -> None:
         """Takes the messages of a file that were open when this was saved."""
-        roots = None if packed is None else roots_of(packed)
-        for message in messages:
-            self.sizes[message.file] = self.sizes.get(message.file, 0) + (roots is not None)
-            if roots is None or message.root in roots:
-                self.sizes[message.file] -= roots is not None
-                self.add(message)
-                self.count(message.task)
+        roots, ids, tasks = given
+        every = dict(zip(unpack_all(roots), ids, strict=True))
+        open_ = every.keys() if packed is None else frozenset(unpack_all(packed))
+        kept = {root: every[root] for root in every if root in open_}
+        if kept:
+            self.files[number] = MessageFile(kept, {r: t for r, t in tasks.items() if r in kept}, len(every))
+        for root in kept:
+            self.count(tasks.get(root, 0))
+
+
+def pack_all(roots: Collection[int]) -> bytes:
+    """Roots as bytes, eight each, in their order.
+
+    >>> unpack_all(pack_all([7, 1]))
+    (7, 1)
+    """
+    return struct.pack(f">{len(roots)}Q", *roots)
+
+
+def unpack_all(packed: bytes) -> tuple[int, ...]:
+    """Roots from bytes."""
+    return struct.unpack(f">{len(packed) // 8}Q", packed)
 
 
 def merged(reports: Mapping[Any, AckReport]) -> AckReport:

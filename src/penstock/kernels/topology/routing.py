@@ -11,10 +11,11 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.graph import types as t
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.choosers import StormChooser
+from penstock.graph.logic.topology.task_context import TaskContext, TopologyLayout
 from penstock.graph.nodes import Grouping
 from penstock.graph.nodes.exchange import Chooser
 from penstock.graph.row import row_class
@@ -36,6 +37,10 @@ class Router:
         """The tasks for a tuple of an emitter; `number` is its index in a spout's order, where it has one."""
         raise NotImplementedError
 
+    def turn(self, emitter: int, sent: int) -> int:
+        """The number of a tuple of an emitter that has sent so many before."""
+        return sent + emitter
+
 
 class Shuffle(Router):
     """Round robin, for each emitter on its own; emitters begin at different tasks."""
@@ -46,7 +51,7 @@ class Shuffle(Router):
 
     def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
         """The next task in turn."""
-        turn = number if number is not None else self.sent[emitter] + emitter
+        turn = number if number is not None else self.turn(emitter, self.sent[emitter])
         self.sent[emitter] += 1
         return (turn % self.tasks,)
 
@@ -120,9 +125,13 @@ class Anywhere(Router):
 
     def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
         """A task by the hash of the tuple's number."""
-        turn = number if number is not None else (emitter << 33) + self.sent[emitter]
+        turn = number if number is not None else self.turn(emitter, self.sent[emitter])
         self.sent[emitter] += 1
         return (spark_hash([turn], _LONG) % self.tasks,)
+
+    def turn(self, emitter: int, sent: int) -> int:
+        """As Spark counts the rows of its partitions."""
+        return (emitter << 33) + sent
 
 
 class Local(Router):
@@ -133,15 +142,23 @@ class Local(Router):
         return (emitter % self.tasks,)
 
 
+class RouteContext(NamedTuple):
+    """What a chooser may know: the stream that its tuples come from, the bolt that gets them, and the topology."""
+
+    origin: tuple[str, str] = ("", "")
+    bolt: str = ""
+    layout: TopologyLayout = TopologyLayout()
+
+
 class Custom(Router):
     """The user's own choice. Each emitter has a chooser of its own."""
 
     def __init__(
-        self, tasks: int, schema: Schema, chooser: Chooser | Callable[..., object] | None, origin: tuple[str, str]
+        self, tasks: int, schema: Schema, chooser: Chooser | Callable[..., object] | None, around: RouteContext
     ) -> None:
         super().__init__(tasks)
         self.make = row_class(schema.names)
-        self.chooser, self.origin = chooser, origin
+        self.chooser, self.around = chooser, around
         self.choosers: dict[int, Callable[[Any], Any]] = {}
 
     def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
@@ -154,10 +171,17 @@ class Custom(Router):
     def _chooser(self, emitter: int) -> Callable[[Any], Any]:
         made: Any = copy.deepcopy(self.chooser)
         if hasattr(made, "prepare"):
-            component, stream = self.origin
-            made.prepare(TaskContext(component, emitter), stream, list(range(self.tasks)))
+            component, stream = self.around.origin
+            context, ids = self._context(component, emitter), list(range(self.tasks))
+            known = isinstance(made, StormChooser) and self.around.bolt in context.components
+            made.prepare(context, stream, context.task_ids(self.around.bolt) if known else ids)
         choose: Callable[[Any], Any] = getattr(made, "choose", made)
         return choose
+
+    def _context(self, component: str, emitter: int) -> TaskContext:
+        layout = self.around.layout
+        peers = {c.name: c.tasks for c in layout.components}
+        return TaskContext(component, emitter, peers.get(component, 1), peers, layout)
 
     def _checked(self, task: object) -> int:
         if not isinstance(task, int) or isinstance(task, bool) or not 0 <= task < self.tasks:
@@ -165,14 +189,14 @@ class Custom(Router):
         return task
 
 
-def router_of(grouping: Grouping, tasks: int, schema: Schema, origin: tuple[str, str] = ("", "")) -> Router:
+def router_of(grouping: Grouping, tasks: int, schema: Schema, around: RouteContext = RouteContext()) -> Router:  # noqa: B008 - frozen
     """The router of a grouping."""
     if grouping.kind == "fields":
         return Fields(tasks, schema, grouping.fields)
     if grouping.kind == "partial_key":
         return PartialKey(tasks, schema, grouping.fields)
     if grouping.kind == "custom":
-        return Custom(tasks, schema, grouping.chooser, origin)
+        return Custom(tasks, schema, grouping.chooser, around)
     simple = {"all": All, "global": Global, "none": Anywhere}
     return simple.get(grouping.kind, Shuffle)(tasks)
 

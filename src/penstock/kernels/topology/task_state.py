@@ -27,13 +27,15 @@ class TaskState(MutableMapping[Any, Any]):
     (1, False, ['a'])
     """
 
-    def __init__(self, state: KeyedState, task: int) -> None:
+    def __init__(self, state: KeyedState, task: int, *, apart: bool = False) -> None:
         self.state, self.task = state, task
+        self.name = -1 - task if apart else task
+        """Under which its entries stand: those of Penstock's own stand apart from the user's."""
         state.describe(LAYOUT)
 
     def _found(self, key: Any) -> tuple[int, bytes]:
         """The key as it is stored, prefetched."""
-        stored = (self.task, pickle.dumps(key, 5))
+        stored = (self.name, pickle.dumps(key, 5))
         digest = hashlib.blake2b(stored[1], digest_size=8).digest()
         self.state.prefetch([stored], [slot_hash(self.task) + (int.from_bytes(digest, "big") >> (64 - HASH_BITS))])
         return stored
@@ -49,13 +51,29 @@ class TaskState(MutableMapping[Any, Any]):
 
     def __delitem__(self, key: Any) -> None:
         self[key]
+        self.discard(key)
+
+    def discard(self, key: Any) -> None:
+        """Forgets a key, if it is there."""
         self.state.delete(self._found(key))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([pickle.loads(stored) for (task, stored), _ in self.state.items() if task == self.task])
+        return iter([pickle.loads(stored) for (task, stored), _ in self.state.items() if task == self.name])
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def release(self, key: Any) -> None:
+        """Lets go of what was read of an entry; it is read again when it is asked for."""
+        self.state.release([(self.name, pickle.dumps(key, 5))])
+
+    def taken_from(self, former: TaskState) -> dict[Any, Any]:
+        """The entries of a task that is no more, which are gone afterwards."""
+        found = [(name, stored) for (name, stored), _ in self.state.items() if name == former.name]
+        made = {pickle.loads(stored): self.state.get((name, stored)) for name, stored in found}
+        for each in found:
+            self.state.delete(each)
+        return made
 
     def take_over(self, former: int) -> None:
         """Takes the entries of a task that is no more."""

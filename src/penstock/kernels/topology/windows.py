@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from penstock.errors import FlowError
 from penstock.graph.duration import micros
-from penstock.graph.logic.bolts import TupleSpan, TupleWindow, WindowedBolt
+from penstock.graph.logic.topology.bolts import StatefulWindowedBolt, TupleSpan, TupleWindow, WindowedBolt
 from penstock.graph.times import FOREVER, NEVER
+from penstock.kernels.topology.task_state import TaskState
+from penstock.kernels.topology.window_tuples import (
+    MemoryTuples,
+    PagedTuples,
+    Pages,
+    TupleList,
+    WindowTuples,
+    numbers_of,
+)
 
 SECOND = 1_000_000
 
@@ -20,26 +32,32 @@ class WindowEvents:
     """What a task keeps of its windows from batch to batch. Times are microseconds.
 
     Attributes:
-        tuples: the tuples that have not left, oldest first, each with its time.
+        held: the tuples that have not left, by number; the part of them that is in memory, where the others are in the state of the task.
+        times: the time of each of them, oldest first.
         numbers: the number of each of them, in the order of arrival.
-        before: the numbers of those that were in the window that was activated last.
         number: how many have come.
+        seen: how many had come when a window was last activated.
+        end: where that window ended.
         passed: how many of the first have been in a window by count, by event time.
         arrived: how many have come since the last activation by count.
         next: when the next window by time ends; None before the first tuple.
         latest: the latest time of each stream that is read.
         watermark: up to where event time has come; None before it is known.
+        has_roots: whether some of them stem from messages.
     """
 
-    tuples: list[tuple[int, Any]] = field(default_factory=list)
-    before: set[int] = field(default_factory=set)
-    numbers: list[int] = field(default_factory=list)
+    held: dict[int, Any] | Pages = field(default_factory=dict)
+    times: array[int] = field(default_factory=numbers_of)
+    numbers: array[int] = field(default_factory=numbers_of)
     number: int = 0
+    seen: int = 0
+    end: int = NEVER
     passed: int = 0
     arrived: int = 0
     next: int | None = None
     latest: dict[tuple[str, str], int] = field(default_factory=dict)
     watermark: int | None = None
+    has_roots: bool = False
 
 
 class TupleWindows:
@@ -50,7 +68,36 @@ class TupleWindows:
         self.length = TupleSpan.of("window", bolt.window)
         self.slide = TupleSpan.of("slide", bolt.window if bolt.slide is None else bolt.slide)
         self.lag = micros(bolt.lag, "lag")
-        self.kept = WindowEvents()
+        self.restore(WindowEvents(Pages.of(bolt.in_memory) if isinstance(bolt, StatefulWindowedBolt) else {}))
+
+    def restore(self, kept: WindowEvents) -> None:
+        """Goes on from what was kept."""
+        self.kept = kept
+        if isinstance(kept.held, dict):
+            self.held: WindowTuples = MemoryTuples(kept.held)
+
+    def open(self, entries: TaskState) -> None:
+        """Has the pages of a stateful bolt in the state of its task."""
+        if isinstance(self.kept.held, Pages):
+            assert isinstance(self.bolt, StatefulWindowedBolt), "only a stateful bolt has pages"
+            self.held = PagedTuples(self.kept.held, entries, self.bolt.in_memory)
+
+    def take_over(self, former: WindowEvents, pages: dict[int, list[Any]]) -> None:
+        """Takes the tuples of a task that is no more into the windows of this one, by their times; `pages` are those of a stateful bolt."""
+        kept, own = self.kept, [self.held.get(number) for number in self.kept.numbers]
+        others = list(map(_getter(former.held, pages), former.numbers))
+        pairs = [*zip(kept.times, own, strict=True), *zip(former.times, others, strict=True)]
+        self.held.drop(kept.numbers)
+        kept.times, kept.numbers = numbers_of(), numbers_of()
+        for time, tup in sorted(pairs, key=itemgetter(0)):
+            self._put(time, tup)
+        kept.passed += former.passed
+        kept.arrived += former.arrived
+        kept.seen = kept.number - kept.arrived
+        kept.next = min((n for n in (kept.next, former.next) if n is not None), default=None)
+        for stream, latest in former.latest.items():
+            kept.latest[stream] = max(latest, kept.latest.get(stream, latest))
+        kept.watermark = max((w for w in (kept.watermark, former.watermark) if w is not None), default=None)
 
     @property
     def by_event_time(self) -> bool:
@@ -58,7 +105,7 @@ class TupleWindows:
         return self.bolt.timestamp_field is not None
 
     def add(self, tup: Any, now: int) -> bool:
-        """Takes a tuple; false when it came too late."""
+        """Takes a tuple; false when it is too late."""
         kept = self.kept
         time = self._time_of(tup) if self.by_event_time else now
         if self.by_event_time:
@@ -66,13 +113,19 @@ class TupleWindows:
             if kept.watermark is not None and time < kept.watermark:
                 return False
             kept.latest[stream] = max(time, kept.latest.get(stream, time))
-        kept.tuples.append((time, tup))
-        kept.numbers.append(kept.number)
-        kept.number += 1
+        self._put(time, tup)
         kept.arrived += 1
         if kept.next is None and self.slide.seconds is not None and not self.by_event_time:
             kept.next = now + self._slide_micros
         return True
+
+    def _put(self, time: int, tup: Any) -> None:
+        kept = self.kept
+        self.held.add(kept.number, tup)
+        kept.times.append(time)
+        kept.numbers.append(kept.number)
+        kept.number += 1
+        kept.has_roots |= tup._roots is not None
 
     def _time_of(self, tup: Any) -> int:
         value = tup[self.bolt.timestamp_field]
@@ -92,14 +145,14 @@ class TupleWindows:
         """The window that is complete by the number of tuples, if one is; by arrival."""
         if self.slide.count is not None and not self.by_event_time and self.kept.arrived >= self.slide.count:
             self.kept.arrived = 0
-            yield from self._activated(self.kept.tuples[-1][0])
+            yield from self._activated(self.kept.times[-1])
 
     def advance(self, now: int, *, ended: bool) -> Iterator[TupleWindow]:
         """The windows that are complete when time has moved; all that time can complete when the input has ended."""
         if self.by_event_time:
             yield from self._to_watermark(ended)
         elif self.slide.seconds is not None and self.kept.next is not None:
-            while self.kept.next <= now or (ended and self.kept.tuples):
+            while self.kept.next <= now or (ended and self.kept.times):
                 yield from self._activated(self.kept.next)
                 self.kept.next += self._slide_micros
                 if ended and self.length.count is not None:
@@ -107,7 +160,7 @@ class TupleWindows:
 
     def wake(self) -> int:
         """When processing time next completes a window."""
-        has_work = self.slide.seconds is not None and not self.by_event_time and bool(self.kept.tuples)
+        has_work = self.slide.seconds is not None and not self.by_event_time and bool(self.kept.times)
         return self.kept.next if has_work and self.kept.next is not None else FOREVER
 
     def _to_watermark(self, ended: bool) -> Iterator[TupleWindow]:
@@ -118,64 +171,86 @@ class TupleWindows:
         if kept.watermark is not None and reached <= kept.watermark:
             return
         kept.watermark = reached
+        self._sort()
         yield from self._counted_to(reached) if self.slide.count is not None else self._timed_to(reached)
+
+    def _sort(self) -> None:
+        """Brings the tuples in the order of their times; those of one time stay in the order of their arrival."""
+        kept = self.kept
+        order = sorted(range(len(kept.times)), key=kept.times.__getitem__)
+        kept.times = numbers_of(map(kept.times.__getitem__, order))
+        kept.numbers = numbers_of(map(kept.numbers.__getitem__, order))
 
     def _timed_to(self, reached: int) -> Iterator[TupleWindow]:
         """Every window that ends up to the watermark; stretches without tuples are skipped."""
         kept, slide = self.kept, self._slide_micros
-        kept.tuples, kept.numbers = _in_order(kept)
         end = kept.next if kept.next is not None else self._aligned(NEVER)
-        while end is not None and end <= reached and kept.tuples:
-            made = list(self._activated(end))
-            yield from made
-            end = end + slide if any(w.tuples for w in made) else self._aligned(end)
+        while end is not None and end <= reached and kept.times:
+            is_full = False
+            for window in self._activated(end):
+                is_full = bool(window.tuples)
+                yield window
+            end = end + slide if is_full else self._aligned(end)
         kept.next = end if end is not None and end < FOREVER else None
 
     def _aligned(self, after: int) -> int | None:
         """The end of the first window that holds a tuple past a time."""
-        first = next((time for time, _ in self.kept.tuples if time > after), None)
-        return None if first is None else -(-first // self._slide_micros) * self._slide_micros
+        at = bisect_right(self.kept.times, after)
+        if at == len(self.kept.times):
+            return None
+        return -(-self.kept.times[at] // self._slide_micros) * self._slide_micros
 
     def _counted_to(self, reached: int) -> Iterator[TupleWindow]:
         """Windows by count, in the order of event time, of the tuples up to the watermark."""
         kept, every = self.kept, self.slide.count or 1
-        kept.tuples, kept.numbers = _in_order(kept)
-        while True:
-            waiting = [i for i, (time, _) in enumerate(kept.tuples) if time <= reached and i >= kept.passed]
-            if len(waiting) < every:
-                return
-            last = waiting[every - 1]
-            before = len(kept.tuples)
-            kept.passed = last + 1
-            yield from self._activated(kept.tuples[last][0], last + 1)
-            kept.passed -= before - len(kept.tuples)
+        while bisect_right(kept.times, reached) - kept.passed >= every:
+            before, last = kept.passed, kept.passed + every
+            many = len(kept.times)
+            yield from self._activated(kept.times[last - 1], last, before)
+            kept.passed = last - (many - len(kept.times))
 
-    def _activated(self, end: int, first: int | None = None) -> Iterator[TupleWindow]:
-        """The window that ends at a time; nothing where no tuple is in it. Tuples that are in no window any more leave."""
+    def _activated(self, end: int, many: int | None = None, old: int | None = None) -> Iterator[TupleWindow]:
+        """The window that ends at a time; nothing where no tuple is in it. Tuples that are in no window any more leave after it.
+
+        Args:
+            end: the end of the window.
+            many: how many of the first tuples have come up to the window; else the time says it.
+            old: how many of these have been in a window; else their numbers say it.
+        """
         kept = self.kept
-        inside = [i for i, (time, _) in enumerate(kept.tuples) if not self.by_event_time or time <= end]
-        inside = inside[:first]
+        inside = many if many is not None else bisect_right(kept.times, end) if self.by_event_time else len(kept.times)
         gone = self._gone(inside, end)
-        expired = [kept.tuples[i][1] for i in inside if i in gone]
-        window = [i for i in inside if i not in gone]
-        new = [kept.tuples[i][1] for i in window if kept.numbers[i] not in kept.before]
-        tuples = [kept.tuples[i][1] for i in window]
-        kept.before = {kept.numbers[i] for i in window}
-        kept.tuples = [t for i, t in enumerate(kept.tuples) if i not in gone]
-        kept.numbers = [n for i, n in enumerate(kept.numbers) if i not in gone]
+        window, new = kept.numbers[gone:inside], self._new(gone, inside, old)
+        expired = kept.numbers[:gone]
+        kept.seen, kept.end = kept.number, end
         start = None if self.length.seconds is None else end / SECOND - self.length.seconds
-        if tuples or expired:
-            yield TupleWindow(tuples, new, expired, start, end / SECOND)
+        if window or expired:
+            held = self.held
+            tuples, fresh, left = TupleList(held, window), TupleList(held, new), TupleList(held, expired)
+            yield TupleWindow(tuples, fresh, left, start, end / SECOND)
+        self.held.drop(expired)
+        del kept.times[:gone], kept.numbers[:gone]
 
-    def _gone(self, inside: list[int], end: int) -> frozenset[int]:
-        """Which of the tuples up to the end of a window are too old for it."""
+    def _new(self, gone: int, inside: int, old: int | None) -> array[int]:
+        """The tuples of a window that were not in the one before."""
+        kept = self.kept
+        if old is not None:
+            return kept.numbers[max(old, gone) : inside]
+        if not self.by_event_time:
+            return kept.numbers[max(bisect_left(kept.numbers, kept.seen), gone) : inside]
+        pairs = zip(kept.times[gone:inside], kept.numbers[gone:inside], strict=True)
+        return numbers_of(number for time, number in pairs if number >= kept.seen or time > kept.end)
+
+    def _gone(self, inside: int, end: int) -> int:
+        """How many of the tuples up to the end of a window are too old for it."""
         if self.length.count is not None:
-            return frozenset(inside[: -self.length.count])
-        length = round((self.length.seconds or 0) * SECOND)
-        return frozenset(i for i in inside if self.kept.tuples[i][0] <= end - length)
+            return max(0, inside - self.length.count)
+        return bisect_right(self.kept.times, end - round((self.length.seconds or 0) * SECOND), hi=inside)
 
 
-def _in_order(kept: WindowEvents) -> tuple[list[tuple[int, Any]], list[int]]:
-    """The tuples in the order of their times; those of one time as they came."""
-    order = sorted(range(len(kept.tuples)), key=lambda i: kept.tuples[i][0])
-    return [kept.tuples[i] for i in order], [kept.numbers[i] for i in order]
+def _getter(held: dict[int, Any] | Pages, pages: dict[int, list[Any]]) -> Callable[[int], Any]:
+    """Finds the tuples of a task that is no more by their numbers."""
+    if isinstance(held, dict):
+        return held.__getitem__
+    whole = pages | {held.full: held.open}
+    return lambda number: whole[number // held.size][number % held.size]

@@ -60,9 +60,10 @@ class CountWindowKernel(KeyedKernel):
             filling.panes.append(None)
         filling.records += 1
         filling.panes[-1] = merge(filling.panes[-1], parts)
-        beyond = filling.records - spec.size
+        beyond = filling.records - (spec.every if spec.is_partial else spec.size)
         if beyond >= 0 and beyond % spec.every == 0:
             whole = reduce(merge, filling.panes)
             assert whole is not None
             yield (*key, beyond // spec.every + 1, *self.folding.results(whole))
-            del filling.panes[: spec.every // spec.pane]
+            stay = (spec.size - spec.every) // spec.pane
+            del filling.panes[: max(len(filling.panes) - stay, 0)]

@@ -57,9 +57,16 @@ class DeadLetterStore:
 
     def drop(self, dead_letters: Collection[str]) -> int:
         """Removes dead letters for good; returns how many there were."""
-        before = sum(1 for _ in self.dead_letters())
-        self._rewrite(lambda made: None if made["id"] in dead_letters else made)
-        return before - sum(1 for _ in self.dead_letters())
+        gone: list[str] = []
+
+        def kept(made: dict[str, Any]) -> dict[str, Any] | None:
+            if made["id"] in dead_letters:
+                gone.append(made["id"])
+                return None
+            return made
+
+        self._rewrite(kept)
+        return len(gone)
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
         for name in self._files():

@@ -18,9 +18,9 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.log.errors import BadPredicate
 from penstock.log.record import Record
@@ -101,7 +101,7 @@ def predicate(where: str | Predicate) -> Predicate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A field against constants: equal to one of them (`=`), or in an order with the only one."""
+    """A field against constants: equal to one of them (`=`), in an order with the only one, or missing (`null`)."""
 
     field: str
     op: str
@@ -110,10 +110,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ParsedPredicate:
-    """A predicate as a test, and the comparisons that must all hold for it to be true: by them many predicates can be indexed."""
+    """A predicate as a test, and its alternatives: for it to be true, the comparisons of one of them must all hold. By them many predicates can be indexed."""
 
     test: _Test
-    comparisons: tuple[Comparison, ...]
+    alternatives: tuple[tuple[Comparison, ...], ...]
 
 
 def parsed(where: str) -> ParsedPredicate:
@@ -122,27 +122,53 @@ def parsed(where: str) -> ParsedPredicate:
     Raises:
         BadPredicate: it cannot be read.
 
-    >>> [(c.field, c.op, c.values) for c in parsed("total > 100 and kind in ('a', 'b') and not x = 1").comparisons]
-    [('total', '>', (100,)), ('kind', '=', ('a', 'b'))]
+    >>> [[(c.field, c.op, c.values) for c in each] for each in parsed("total > 100 and not x = 1 or kind in ('a', 'b')").alternatives]
+    [[('total', '>', (100,))], [('kind', '=', ('a', 'b'))]]
     """
     parser = _Parser(where)
     test = parser.parse()
-    return ParsedPredicate(test, tuple(_comparisons(where)))
+    return ParsedPredicate(test, tuple(map(_comparisons, _alternatives(parser.tokens))))
 
 
-def _comparisons(where: str) -> Iterator[Comparison]:
-    """The comparisons between the words `and` that stand in no parentheses; none where `or` stands there too."""
-    parts: list[list[tuple[str, str]]] = [[]]
+_Tokens: TypeAlias = list[tuple[str, str]]
+
+
+def _alternatives(tokens: _Tokens) -> list[_Tokens]:
+    """What stands between the words `or` that are in no parentheses, or in parentheses around the whole."""
+    made = _split_at("or", tokens)
+    inside = tokens[1:-1]
+    if len(made) == 1 and tokens[0] == ("op", "(") and tokens[-1] == ("op", ")") and _is_closed(inside):
+        return _alternatives(inside)
+    return made
+
+
+def _is_closed(tokens: _Tokens) -> bool:
+    """Whether no parenthesis is closed that was not opened here."""
     depth = 0
-    for token in _Parser(where).tokens:
+    for kind, text in tokens:
+        depth += {"(": 1, ")": -1}.get(text, 0) if kind == "op" else 0
+        if depth < 0:
+            return False
+    return True
+
+
+def _comparisons(tokens: _Tokens) -> tuple[Comparison, ...]:
+    """The comparisons between the words `and` that stand in no parentheses."""
+    parts = _split_at("and", tokens)
+    return tuple(made for part in parts if (made := _comparison(part)) is not None)
+
+
+def _split_at(word: str, tokens: _Tokens) -> list[_Tokens]:
+    """The parts between a word that stands in no parentheses."""
+    parts: list[_Tokens] = [[]]
+    depth = 0
+    for token in tokens:
         depth += {"(": 1, ")": -1}.get(token[1], 0) if token[0] == "op" else 0
-        if depth == 0 and token == ("word", "or"):
-            return
-        if depth == 0 and token == ("word", "and"):
+        if depth == 0 and token == ("word", word):
             parts.append([])
         else:
             parts[-1].append(token)
-    yield from (made for part in parts if (made := _comparison(part)) is not None)
+    return parts
 
 
 def _comparison(tokens: list[tuple[str, str]]) -> Comparison | None:
@@ -152,6 +178,8 @@ def _comparison(tokens: list[tuple[str, str]]) -> Comparison | None:
     reader = _Parser("")
     reader.tokens, name = tokens, tokens[0][1]
     reader.at = 2
+    if tokens[1:] == [("word", "is"), ("word", "null")]:
+        return Comparison(name, "null", ())
     if tokens[1] == ("word", "in"):
         return Comparison(name, "=", tuple(reader._list()))
     kind, op = tokens[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from penstock.connectors.files.disk import address_of_path
 from penstock.connectors.registry import source_connector
 from penstock.errors import RunError
 from penstock.faults import passing
-from penstock.graph.nodes import DEAD, DeadLetters, Endpoint, Node, Sink
+from penstock.graph.nodes import DEAD, Bolt, DeadLetters, Endpoint, Node, Sink
 from penstock.graph.nodes.policy import FAIL, SKIP
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.times import Wakes
@@ -26,22 +27,26 @@ from penstock.kernels.errors.dead_letters import dead_letter_rows
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
 from penstock.kernels.topology.pending import merged
+from penstock.kernels.topology.task_reports import log_errors
 from penstock.live.dead_letters.replay import Replayed, Replays
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
-from penstock.live.report import BatchReport
+from penstock.live.report import BatchReport, by_component
+from penstock.live.sampling import SAMPLER
 from penstock.location import Address
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
+from penstock.spark.batch.samples import native_samples
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
+from penstock.spark.jvm.reach import runs_here
 from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed
 from penstock.spark.tasks.counting import CountsParam
 from penstock.spark.tasks.pack import Packer
-from penstock.state.store import StateStore
+from penstock.state.store import StateSize, StateStore
 from penstock.storage import open_storage
 
 if TYPE_CHECKING:
@@ -50,6 +55,10 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("penstock")
+
+
+BOUNDED = "bounded"
+"""The lineage that all bounded runs share."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,8 @@ class BatchRunner:
                 self._give_back(batch, at.replays)
             with phases.timed("compute"):
                 self._stage(at, batch, staged, given.times.now)
+                if at.looks.streams:
+                    at.counts.value.samples |= native_samples(at)
                 passing("state staged", batch)
                 if self.acks is not None:
                     self.acks.stage(batch, given.base, merged(at.counts.value.acks))
@@ -124,7 +135,9 @@ class BatchRunner:
             at.release()
         if self.acks is not None:
             self.acks.commit(batch)
-        _log_errors(at.counts.value)
+        for (step, task), errors in at.counts.value.bolt_errors.items():
+            log_errors("bolt", step, task, errors)
+        SAMPLER.show(batch, at.counts.value)
         return BatchResult(self._report(batch, at.counts.value, staged, bad, phases.seconds), wakes)
 
     def _lowering(self, spark: SparkSession, given: BatchInput) -> Lowering:
@@ -143,7 +156,16 @@ class BatchRunner:
             reread=given.reread,
             groups=self.groups,
             batch=given.batch,
+            looks=SAMPLER.wanted(),
+            blocks_in=self._block_folder(spark),
         )
+
+    def _block_folder(self, spark: SparkSession) -> str:
+        """A folder for the blocks of a batch of a bounded run, whose directory goes away in any case; none where tasks run elsewhere, or no bolt reads a bolt."""
+        bolts = [n for n in self.plan.graph.nodes if isinstance(n, Bolt)]
+        if len(bolts) < 2 or self.at.kept != self.at.work or self.lineage != BOUNDED or not runs_here(spark):
+            return ""
+        return tempfile.mkdtemp(prefix="blocks-", dir=self.at.work)
 
     def _claim(self, batch: int) -> Replayed:
         """What a batch replays. Only the first batch of a run, and one that is tried again, can have claimed something before."""
@@ -309,21 +331,30 @@ class BatchRunner:
             dead=dict(Counter(made.step for made in counts.dead_letters)),
             skipped=counts.skipped(),
             runs=counts.runs(),
+            active_runs={} if self.store is None else self.store.figures(),
             watermarks=dict(self.time.keeper.marks.at),
+            load=counts.loads(),
+            state={} if self.store is None else self._sizes(self.store),
+            timers=counts.timers(),
+            metrics=by_component(counts.bolt_metrics),
+            errors=by_component(counts.bolt_errors),
         )
+
+    def _sizes(self, store: StateStore) -> dict[str, StateSize]:
+        """How much each step keeps, in all its stores."""
+        found = store.sizes()
+        mine = {n.name: [found[s] for s in n.stores if s in found] for n in self.plan.graph.nodes if n.stores}
+        return {
+            step: {"rows": sum(size["rows"] for size in sizes), "bytes": sum(size["bytes"] for size in sizes)}
+            for step, sizes in mine.items()
+            if sizes
+        }
 
     def close(self) -> None:
         """Closes the sinks and lets go of the tables."""
         self.sinks.close()
         for table in self._tables.values():
             table.unpersist()
-
-
-def _log_errors(counts: PassCounts) -> None:
-    """Logs what bolts have reported as errors."""
-    for (step, task), errors in counts.bolt_errors.items():
-        for error in errors:
-            log.warning("bolt %r, task %d: %s", step, task, error)
 
 
 def _take_malformed(at: Lowering) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ADAPTIVE = "spark.sql.adaptive.enabled"
+EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
+EMPTY = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+"""Takes what was observed out of a plan whose answer turns out to be empty, and with it the times and the bad records that were counted."""
 SHUFFLE = "spark.sql.shuffle.partitions"
 
 
@@ -24,17 +27,17 @@ def batch_settings(plan: Plan, tasks: int, *, is_adaptive: bool) -> dict[str, st
     """
     wanted = {node.of.parallelism or tasks for node in plan.graph.nodes if isinstance(node, Parts)}
     shuffle = {SHUFFLE: str(wanted.pop() if len(wanted) == 1 else tasks)} if wanted else {}
-    return {ADAPTIVE: str(is_adaptive).lower(), **shuffle}
+    return {ADAPTIVE: str(is_adaptive).lower(), **({EXCLUDED: EMPTY} if is_adaptive else {}), **shuffle}
 
 
 @contextmanager
 def set_for(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Sets a session up for what is done inside, and sets it back. A streaming query keeps what it was started with."""
-    before = {name: str(spark.conf.get(name)) for name in settings}
+    before = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
+        for name, found in before.items():
+            spark.conf.unset(name) if found is None else spark.conf.set(name, found)

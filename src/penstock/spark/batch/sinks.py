@@ -146,7 +146,7 @@ class Sinks:
         if self.offsets is None:
             return "", ""
         if self._batch[0] != number:
-            self._batch = (number, self.offsets.fingerprint(number), self.offsets.text(number))
+            self._batch = (number, self.offsets.fingerprint(number), self.offsets.recorded(number))
         return self._batch[1:]
 
     def commit(self, staged: dict[str, StagedBatch], number: int) -> None:

@@ -21,7 +21,9 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Endpoint, Node, Port, Source
 from penstock.graph.types import quote
 from penstock.kernels.records.reading import why_malformed
+from penstock.kernels.topology.blocks import TupleRoute
 from penstock.kernels.topology.pending import Settlement
+from penstock.live.report import BatchReport, by_component
 from penstock.spark.live.ticks import Ticks
 from penstock.storage import make_directory
 
@@ -83,6 +85,10 @@ class Sources:
     once: bool = False
     ticks: Ticks | None = None
     connectors: dict[str, SourceConnector] = field(default_factory=dict)
+    is_active: bool = True
+    """Whether spouts emit."""
+    routes: dict[Port, tuple[TupleRoute, ...]] = field(default_factory=dict)
+    """The spouts whose tuples a bounded run hands to bolts in blocks, with the way to each of these."""
 
     @property
     def nodes(self) -> list[Node]:
@@ -107,6 +113,11 @@ class Sources:
                 return spark.createDataFrame([], str(context.schema))
         connector = source_connector(node.name, context.endpoint)
         self.connectors[node.name] = connector
+        if isinstance(connector, SpoutSource):
+            connector.is_active = self.is_active
+            connector.routes = self.routes.get(Port(node.name))
+            if connector.routes is not None and not live:
+                return connector.bounded(spark, context)
         return _cast(connector.stream(spark, context) if live else connector.bounded(spark, context), context)
 
     def _context(self, node: Node) -> SourceContext:
@@ -209,7 +220,7 @@ class Sources:
 
     def _told(self, node: Source, failure: Failure) -> StepError:
         """The failure of a source, with the reason, where the record is, and what can be done."""
-        form, schema = node.endpoint.options["format"], node.output().schema
+        form, schema = node.endpoint.options.get("format", "text"), node.output().schema
         raw, why = failure.record.encode(), failure.error
         if why == UNREADABLE:
             why = f"{UNREADABLE} as {form}"
@@ -242,6 +253,26 @@ class Sources:
                 if frame is not None:
                     found[node.name] = frame
         return found
+
+    @property
+    def spouts(self) -> list[SpoutSource]:
+        """The spouts of the user's own classes."""
+        return [c for c in self.connectors.values() if isinstance(c, SpoutSource)]
+
+    def activate(self, on: bool) -> None:
+        """Lets spouts go on, or pauses them; those that are made later too."""
+        self.is_active = on
+        for spout in self.spouts:
+            spout.is_active = on
+
+    def told(self, report: BatchReport) -> BatchReport:
+        """The report of a batch with what the tasks of spouts have measured and reported."""
+        metrics, errors = dict(report.metrics), dict(report.errors)
+        for spout in self.spouts:
+            measured, said = spout.reported()
+            metrics |= by_component(measured)
+            errors |= by_component(said)
+        return replace(report, metrics=metrics, errors=errors)
 
     def reached(self, offsets: Sequence[Any]) -> None:
         """Tells each connector how far the batches that are through have come."""

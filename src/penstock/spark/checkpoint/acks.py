@@ -10,7 +10,7 @@ import json
 import threading
 from dataclasses import dataclass, field
 
-from penstock.graph.logic.acks import AckReport
+from penstock.graph.logic.topology.acks import AckReport
 from penstock.kernels.topology.pending import AckLedger
 from penstock.storage import Storage, names_under
 

@@ -8,11 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import CheckpointError
-from penstock.spark.checkpoint.sparklog import NOTHING_READ, OWN, SparkLog, moved, uri
+from penstock.spark.checkpoint.entries import pieces
+from penstock.spark.checkpoint.sparklog import NOTHING_READ, OWN, SparkLog, log_offset, moved, uri
 from penstock.storage import NotFound
 
 _HEADER = 2
 """Lines in front of the offsets: the version, and settings with the time of the batch."""
+_FILES = "files "
+"""Begins the line with the files of a batch after its offsets."""
+_VERSION = "v1"
+"""The first line of an entry in Spark's log of files."""
+_COMPACT = 10
+"""Spark puts the entries of its log of files together in every tenth, as it does by default."""
+MOST_NOTED = 100_000
+"""Characters of the names of files that a ledger keeps; a batch of more files is restored by the log of its own checkpoint alone."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +61,41 @@ class OffsetLog(SparkLog):
             return text
         return "\n".join(moved(each, uri(self.own), OWN) for each in text.split("\n"))
 
-    def restore(self, batch: int, text: str) -> None:
-        """Writes the offsets of a batch again."""
+    def recorded(self, batch: int) -> str:
+        """What a ledger keeps of a batch: its offsets, and the files that file sources take for it, without which the offsets mean nothing."""
+        text = self.text(batch)
+        ends = [log_offset(line) if line != NOTHING_READ else None for line in text.splitlines()[_HEADER:]]
+        taken = {f"sources/{at}/{end}": self._taken(at, end) for at, end in enumerate(ends) if end is not None}
+        noted = json.dumps({name: lines for name, lines in taken.items() if lines})
+        return f"{text}\n{_FILES}{noted}" if len(noted) <= MOST_NOTED and taken else text
+
+    def _taken(self, source: int, end: int) -> list[str]:
+        """The lines of Spark's log of files that name those of one entry; Spark may have put it together with older ones."""
+        text = self._text(f"sources/{source}/{end}") or self._text(f"sources/{source}/{end}.compact")
+        likely = [
+            line for line in text.splitlines() if line.startswith("{") and f'"batchId":{end}' in line.replace(" ", "")
+        ]
+        return [line for line in likely if json.loads(line)["batchId"] == end]
+
+    def restore(self, batch: int, recorded: str) -> None:
+        """Writes again what a ledger has kept of a batch: the log of file sources first, without which Spark reads no offsets."""
+        text, _, noted = recorded.partition(f"\n{_FILES}")
         if not text:
             raise CheckpointError(f"the offsets of batch {batch} are lost, and no ledger has them")
+        for name, lines in json.loads(noted or "{}").items():
+            self._restore_entry(name, lines)
         self.storage.write(f"offsets/{batch}", text.encode())
+
+    def _restore_entry(self, name: str, lines: list[str]) -> None:
+        """An entry of the log of a file source, if it is not there; every tenth has all files before it too."""
+        above, _, number = name.rpartition("/")
+        if self._text(name) or self._text(f"{name}.compact"):
+            return
+        is_compact = (int(number) + 1) % _COMPACT == 0
+        names = pieces(self.noted(int(above.rpartition("/")[2])), int(number) - 1) if is_compact else []
+        before = [line for each in names for line in self._text(each).splitlines() if line.startswith("{")]
+        target = f"{name}.compact" if is_compact else name
+        self.storage.write(target, "\n".join([_VERSION, *before, *lines]).encode())
 
     def rewind(self, batch: int) -> None:
         """Makes `batch` the last one that is done; the one after it runs again, over the same offsets."""

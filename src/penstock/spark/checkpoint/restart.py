@@ -167,7 +167,7 @@ def drop_stores(store: StateStore, version: int, stores: Collection[str]) -> Non
     """Takes what some steps keep out of a version."""
     path = store.manifest(version)
     made = read_note(store.storage, path, "manifest")
-    for part in ("steps", "schemas"):
+    for part in {"steps", "schemas", "runs"} & made.keys():
         made[part] = {s: v for s, v in made[part].items() if s not in stores}
     put_note(store.storage, path, made)
 
@@ -178,7 +178,7 @@ def rename_stores(store: StateStore, names: Mapping[str, str]) -> None:
         path = store.manifest(version)
         made = read_note(store.storage, path, "manifest")
         wakes = made.get("wakes", {})
-        for part in (made["steps"], made["schemas"], *wakes.values()):
+        for part in (made["steps"], made["schemas"], made.get("runs", {}), *wakes.values()):
             renamed = {names.get(s, s): v for s, v in part.items()}
             part.clear()
             part.update(renamed)

@@ -60,7 +60,7 @@ class SourceNotes:
         options = self.node.endpoint.options
         raw, cause = bytes(row["malformed"]["raw"] or b""), row["malformed"]["cause"]
         beside = {n: row["row"][n] for n in options.get("also") or ()}
-        why = cause or why_malformed(options["format"], raw, self.node.output().schema)
+        why = cause or why_malformed(options.get("format", ""), raw, self.node.output().schema)
         return malformed_dead_letter(self.node, MalformedRecord(raw, position, why), beside)
 
 

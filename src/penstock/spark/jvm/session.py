@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from penstock.connectors.kafka.jars import Jar
 from penstock.errors import SetupError
 from penstock.graph.run.master import is_in_one_jvm, is_on_one_machine
+from penstock.spark.jvm.command import OPTIONS
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
+from penstock.spark.jvm.heap import gc_options
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.sockets import socket_settings
@@ -30,6 +32,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "67108864",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.python.worker.reuse": "true",
@@ -180,7 +183,12 @@ def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     made = {**SETTINGS, **_for_local(master), **given}
     if made["spark.sql.shuffle.partitions"] == "0":
         made["spark.sql.shuffle.partitions"] = str(_cores(master))
-    return made
+    return made | _collected(made) if is_in_one_jvm(master) else made
+
+
+def _collected(made: Mapping[str, str]) -> dict[str, str]:
+    options = gc_options(made["spark.driver.memory"], made.get(OPTIONS, ""))
+    return {OPTIONS: options} if options else {}
 
 
 def _for_local(master: str) -> dict[str, str]:

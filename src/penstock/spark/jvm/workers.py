@@ -27,6 +27,22 @@ def python_workers(spark: SparkSession) -> list[int]:
     return [pid for pid in below if _catches_signal(pid)]
 
 
+def answering_below(driver: int) -> list[int]:
+    """The Python workers below a driver, by its process id, that write their stacks when they are asked: those below its JVM, which is its child."""
+    parents = _parents() if PROC.exists() else {}
+    children = [pid for pid, parent in parents.items() if parent == driver]
+    below = [pid for child in children for pid in workers_below(child, parents)]
+    return [pid for pid in below if _is_python(pid) and _catches_signal(pid)]
+
+
+def _is_python(pid: int) -> bool:
+    """Whether a process runs Python: others may take the signal for something else."""
+    try:
+        return "python" in (PROC / str(pid) / "comm").read_text()
+    except OSError:
+        return False
+
+
 def _catches_signal(pid: int) -> bool:
     """Whether a process has a handler for the signal, as workers that have run a step do; others would die of it."""
     try:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.connectors.malformed import kept_schema
 from penstock.connectors.process.fed import FileRows, FileRowsParam, stored_frame
+from penstock.graph.endpoints.parsing import keeps_malformed
+from penstock.graph.schema import Schema
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.entries import FedFiles
@@ -47,10 +50,14 @@ class FedInput:
         self.read.value = {}
         spark = batch.sparkSession
         frames = {
-            at: stored_frame(spark, self.storage, names, self.sources.nodes[at].output().schema, self.read)
+            at: stored_frame(spark, self.storage, names, self._schema(at), self.read)
             for at, names in self._names.items()
         }
         return self.sources.completed(batch, frames)
+
+    def _schema(self, at: int) -> Schema:
+        node = self.sources.nodes[at]
+        return kept_schema(node.output().schema, keeps_malformed=keeps_malformed(node))
 
     def finish(self, number: int) -> None:
         """Counts the rows of a batch whose work is done."""

@@ -20,6 +20,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes import Source
 from penstock.graph.run import RunSpec
 from penstock.live import machine as m
+from penstock.live.activation import Activation
 from penstock.live.pace import FIRST, FIRST_NATIVE, Pace
 from penstock.live.report import BatchReport, Observer
 from penstock.live.until import StopTest, check_stop_test
@@ -41,6 +42,7 @@ from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.fed import FedInput
 from penstock.spark.live.progress import Progress, completed
 from penstock.spark.live.status import RunStatus, rows_of, tasks_of
+from penstock.spark.live.task_time import TaskTime
 from penstock.spark.live.timekeeper import processing_time
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ class LiveRun:
         self.pace = _pace(sources, runner.plan.graph, spec)
         self.pace.begin()
         self.sweeper = Sweeper(SparkLog(checkpoint.spark), runner.store)
+        self.activation = Activation(checkpoint.folder / "topology")
+        self._follow_activation()
         self.fed = FedInput.of(spark, sources, checkpoint)
         self.backlog = Backlog.of(runner.plan.graph, sources.nodes)
         self.machine = m.Machine(_course(spec, has_ticks=sources.ticks is not None))
@@ -90,6 +94,7 @@ class LiveRun:
         self._commands: deque[m.Command] = deque()
         self._wants_stop = threading.Event()
         self._batch_began = 0.0
+        self.task_time = TaskTime(spark)
         self.watchdog = Watchdog(spec.stalled_after, spec.kill_stalled_after)
         self._looks_at = self._asks_at = 0.0
         self._waits = False
@@ -271,12 +276,26 @@ class LiveRun:
         self._looks_at = now + 1.0
         with self._lock:
             batch = self.machine.batch
+        if batch is None:
+            self._follow_activation()
         done, tasks = tasks_of(self.spark)
         is_asking = self.runner.sinks.watch.at_work and not tasks  # then the watch over sinks speaks
         sign = None if batch is None or is_asking else (batch, done, tasks)
         finding = self.watchdog.look(now, sign)
         if finding is not None and sign is not None:
             self._act(finding, *sign)
+
+    def _follow_activation(self) -> None:
+        """Pauses spouts, or lets them go on, as was asked for; between two batches."""
+        has_spouts = any(n.endpoint.capabilities.emits_tuples for n in self.runner.plan.graph.sources)
+        if not has_spouts or (is_active := self.activation.is_active) == self.sources.is_active:
+            return
+        self.sources.activate(is_active)
+        others = [n.name for n in self.runner.plan.graph.sources if not n.endpoint.capabilities.emits_tuples]
+        beside = f"; {', '.join(others)} is no spout and goes on" if others and not is_active else ""
+        log.warning(
+            "the topology is %s%s", "activated" if is_active else "deactivated: its spouts emit nothing", beside
+        )
 
     def _act(self, finding: Finding, batch: int, done: int, tasks: int) -> None:
         workers = python_workers(self.spark)
@@ -345,7 +364,8 @@ class LiveRun:
                 self.checkpoint.sweep(report.batch)
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
                 fed = self.fed.rows(report.batch) if self.fed is not None else None
-                self._hand_out(completed(report, progress, self.sources, self.runner.plan.graph, fed))
+                whole = completed(report, progress, self.sources, self.runner.plan.graph, fed)
+                self._hand_out(self.task_time.added_to(self.sources.told(whole)))
         last = found[-1]["batchId"] if found else -1
         for batch in [b for b in self.reports if b < last]:
             self._hand_out(self.reports.pop(batch))  # Spark keeps the figures of the last 100 batches

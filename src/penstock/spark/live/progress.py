@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 
 from penstock.compiler.balance import balance
 from penstock.compiler.counts import complete
+from penstock.connectors.log.shedding import SHED
 from penstock.graph.graph import Graph
 from penstock.graph.ids import owner_of
 from penstock.live.report import BatchReport
@@ -17,6 +19,7 @@ from penstock.spark.batch.sources import Sources
 
 Progress = Mapping[str, Any]  # Spark's JSON
 log = logging.getLogger("penstock")
+_BEHIND = "recordsBehindLatest"
 _LAG = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
 
 
@@ -30,6 +33,7 @@ def completed(
     figures = list(zip(sources.nodes, progress["sources"], strict=False))
     read = {n.name: int(s["numInputRows"]) + (fed or {}).get(n.name, 0) for n, s in figures}
     rows = {owner_of(name): many for name, many in read.items()}
+    behind = {owner_of(n.name): found for n, s in figures if (found := behind_of(s))}
     lag = {owner_of(n.name): text for n, s in figures if (text := _lag(s))}
     aside = Counter(report.dead) + Counter(report.skipped)
     given = report.given | {name: many - aside[name] for name, many in read.items()}
@@ -39,7 +43,9 @@ def completed(
     for wrong in accounting.discrepancies:
         log.warning("batch %d does not add up: %s", report.batch, wrong)
     seconds = {**report.seconds, **_seconds(progress)}
-    return replace(report, sources=rows, steps=steps, seconds=seconds, lag=lag, accounting=accounting, shed=shed)
+    return replace(
+        report, sources=rows, steps=steps, seconds=seconds, lag=lag, behind=behind, accounting=accounting, shed=shed
+    )
 
 
 def _seconds(progress: Progress) -> dict[str, float]:
@@ -50,4 +56,33 @@ def _seconds(progress: Progress) -> dict[str, float]:
 
 def _lag(source: Progress) -> str:
     metrics = source["metrics"] or {}
-    return ", ".join(f"{k}={metrics[k]}" for k in _LAG if k in metrics)
+    told = {k: metrics[k] for k in _LAG if k in metrics}
+    behind = behind_of(source)
+    return ", ".join(f"{k}={v}" for k, v in {**told, **({_BEHIND: sum(behind.values())} if behind else {})}.items())
+
+
+def behind_of(source: Progress) -> dict[str, int]:
+    """How many records each partition of a source has waiting, where its offsets count records.
+
+    >>> behind_of({"endOffset": '{"posts": {"0": 5, "1": 7}}', "latestOffset": '{"posts": {"0": 9, "1": 7}}'})
+    {'posts-0': 4, 'posts-1': 0}
+    """
+    end, latest = _partitions(source.get("endOffset")), _partitions(source.get("latestOffset"))
+    return {name: max(latest[name] - end[name], 0) for name in latest if name in end}
+
+
+def _partitions(offset: Any) -> dict[str, int]:
+    """Offsets by partition; none where they are something else."""
+    try:
+        found = json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return {}
+    if not isinstance(found, Mapping) or "logOffset" in found:
+        return {}
+    made: dict[str, int] = {}
+    for name, value in found.items():
+        if isinstance(value, Mapping) and name != SHED:
+            made |= {f"{name}-{inner}": at for inner, at in _partitions(value).items()}
+        elif isinstance(value, int) and not isinstance(value, bool):
+            made[str(name)] = value
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from penstock.graph.nodes import Endpoint, Node, Port
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.times import Times
 from penstock.kernels.errors.payload import columns_of
+from penstock.kernels.looks import NOTHING, Looks
+from penstock.kernels.topology.blocks import TupleRoute
 from penstock.live.dead_letters.replay import Replayed
 from penstock.state.chain import StepFiles
 
@@ -63,6 +66,13 @@ class Lowering:
     """The number of key groups, which the tasks of a keyed step share."""
     batch: int = 0
     """The id of the batch."""
+    routes: dict[Port, tuple[TupleRoute, ...]] = field(default_factory=dict)
+    """The streams that go to bolts in blocks, with the way to each of them."""
+    looks: Looks = NOTHING
+    """What somebody looks at."""
+
+    blocks_in: str = ""
+    """The folder of this machine in which blocks of tuples wait to be read, until the batch ends; empty where Spark moves them."""
 
     def input(self, node: Node, input_index: int = 0) -> DataFrame:
         """The frame a step reads, with the dead letters that are replayed to it."""
@@ -77,6 +87,10 @@ class Lowering:
         schema = self.frames[port].schema
         again = self.spark.createDataFrame([*zip(*columns_of(rows, schema.names), strict=True)], schema)
         return self.frames[port].unionByName(again)
+
+    def readers(self, port: Port) -> list[tuple[Node, int]]:
+        """The steps of other stages that read a stream, each with the number of that input."""
+        return self.plan.reading_steps(port)
 
     def tasks_of(self, node: Node) -> int:
         """How many tasks a step runs as."""
@@ -98,6 +112,8 @@ class Lowering:
         """Drops what was kept."""
         for frame in self.kept:
             frame.unpersist()
+        if self.blocks_in:
+            shutil.rmtree(self.blocks_in, ignore_errors=True)
 
     def schema(self, port: Port) -> str:
         """The DDL of a stream."""

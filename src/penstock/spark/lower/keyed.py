@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from penstock.graph.aggregates.aggregate import ROWS
 from penstock.graph.nodes import AggregateBy, Parts, Port
-from penstock.graph.nodes.base import COUNT
+from penstock.graph.nodes.base import ALL, COUNT
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.ownership import STEERING, needs_steering, steering_sql
@@ -34,11 +34,12 @@ def parts(at: Lowering, node: Parts) -> None:
 
 
 def aggregate(at: Lowering, node: AggregateBy) -> None:
-    """The whole of a bounded aggregate."""
+    """The whole of a bounded aggregate. Without keys Spark has a row for no rows too."""
     count = [f"1L as {COUNT}"] if node.counted else []
-    results = [*map(quote, node.keys), *(result_sql(a) for a in node.aggregates), *count]
-    made = _grouped(at.input(node), node, [*map(quote, node.keys)]).selectExpr(*results)
-    at.give(Port(node.name), made)
+    keys = [] if node.always else [*map(quote, node.keys)]
+    shown = [f"0 as {quote(ALL)}"] if node.always else keys
+    results = [*shown, *(result_sql(a) for a in node.aggregates), *count]
+    at.give(Port(node.name), _grouped(at.input(node), node, keys).selectExpr(*results))
 
 
 def _grouped(frame: DataFrame, node: AggregateBy, keys: list[str], *more: str) -> DataFrame:

@@ -6,10 +6,12 @@ from penstock.compiler.plan import NATIVE, PYTHON, SOURCE
 from penstock.errors import NotYet
 from penstock.graph import nodes as n
 from penstock.graph.nodes.changes import ConsolidateEarly
+from penstock.graph.nodes.relational.whole import WholeStep
 from penstock.spark.dead_letters.malformed import readable
-from penstock.spark.lower import exchange, join, keyed, stateless, time, window
+from penstock.spark.lower import exchange, join, keyed, stateless, time, whole, window
 from penstock.spark.lower.context import Lower, Lowering
 from penstock.spark.lower.python import python_stage
+from penstock.spark.lower.topology import tuple_routes
 
 NODES: dict[type, Lower] = {
     n.Select: stateless.select,
@@ -27,11 +29,14 @@ NODES: dict[type, Lower] = {
     n.EventTime: time.event_time,
     n.WindowParts: window.window_parts,
     n.AssignWindows: window.assign_windows,
+    n.BatchTime: time.batch_time,
+    WholeStep: whole.whole_step,
 }
 
 
 def lower(at: Lowering) -> None:
     """Makes the frame of every stream from the frames of the sources."""
+    at.routes.update(tuple_routes(at))
     for stage in at.plan.stages:
         if stage.host == SOURCE:
             for port in stage.outputs:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.compiler.plan import Stage
+from penstock.compiler.forgetting import owned_stores
+from penstock.compiler.plan import PYTHON, Stage
 from penstock.graph.nodes import AggregateBy, Bolt, Keyed, Node, Port, WithBroadcast
 from penstock.graph.nodes.changes import AggregateChanges
-from penstock.graph.nodes.match_patterns import MatchPatterns
-from penstock.graph.nodes.rules import ApplyRules
+from penstock.graph.nodes.patterns.match_patterns import MatchPatterns
+from penstock.graph.nodes.patterns.rules import ApplyRules
 from penstock.graph.types import Struct, quote
+from penstock.kernels.looks import Looks
+from penstock.kernels.topology.blocks import FIELDS
 from penstock.spark.lower.apart import apart
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.exchange import KeyedInput, added_up, by_key, several_by_key
 from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.ownership import key_hash_sql
-from penstock.spark.lower.topology import routed
+from penstock.spark.lower.topology import is_unread, reads_blocks, routed
 from penstock.spark.lower.window import is_moved
 from penstock.spark.tasks import worker
 
@@ -51,10 +55,35 @@ def python_stage(at: Lowering, stage: Stage) -> None:
         times,
         whole=whole,
         batch=at.batch,
+        looks=_looked_at(at, stage),
+        forgets=_forgotten(at, states),
+        reads_blocks=isinstance(first, Bolt) and reads_blocks(at, first),
+        unread=frozenset(port for port in stage.outputs if is_unread(at, port)),
+        routes={port: at.routes[port] for port in stage.outputs if port in at.routes},
+        blocks_in=at.blocks_in,
     )
-    made = mapped(at, frame, function, inside, at.packer.schemas.get(stage.name) or _schema(at, stage))
-    at.packer.schemas.setdefault(stage.name, made.schema)
+    wanted = _schema(at, stage)
+    made = mapped(at, frame, function, inside, at.packer.schemas.get(wanted) or wanted)
+    at.packer.schemas.setdefault(wanted, made.schema)
     _give(at, stage, apart(at, stage, made))
+
+
+def _forgotten(at: Lowering, states: Iterable[str]) -> dict[str, tuple[int, frozenset[object]]]:
+    """What tasks are to forget: entries of rules that are gone, as the rules of this batch have said."""
+    gone = at.counts.value.gone
+    if not gone:
+        return {}
+    owned = {store: owner for store, owner in owned_stores(at.plan.graph).items() if store in states}
+    return {store: (each.part, gone[each.rules]) for store, each in owned.items() if each.rules in gone}
+
+
+def _looked_at(at: Lowering, stage: Stage) -> Looks:
+    """What somebody looks at in a stage; of its streams what it reads, where no other Python stage emits it, and what its steps emit."""
+    if not at.looks:
+        return at.looks
+    reads = {port for port in stage.inputs if at.plan.stage_of(port.step).host != PYTHON}
+    streams = tuple((port, where) for port, where in at.looks.streams if port.step in stage.steps or port in reads)
+    return replace(at.looks, streams=streams)
 
 
 def mapped(
@@ -115,12 +144,14 @@ def _keyed_input(at: Lowering, node: Node, input_index: int) -> KeyedInput:
 
 def _schema(at: Lowering, stage: Stage) -> str:
     if len(stage.outputs) == 1:
-        return at.schema(stage.outputs[0])
+        return FIELDS if stage.outputs[0] in at.routes else at.schema(stage.outputs[0])
     structs = [f"__o{i} struct<{_struct(at, p)}>" for i, p in enumerate(stage.outputs)]
     return ", ".join(["__out int", *structs])
 
 
 def _struct(at: Lowering, port: Port) -> str:
+    if port in at.routes:
+        return FIELDS
     return str(Struct(at.plan.graph.output(port).schema.fields)).removeprefix("struct<").removesuffix(">")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from penstock.graph.aggregates.aggregate import Aggregate, RankedRows
-from penstock.graph.expr import Expr, Printer
+from penstock.graph.expr import Call, Expr, Printer
 from penstock.graph.types import quote
 
 _RESERVED_TEXT = """
@@ -20,6 +20,14 @@ class SparkPrinter(Printer):
     """Writes expressions as Spark reads them."""
 
     reserved: ClassVar[frozenset[str]] = Printer.reserved | frozenset(_RESERVED_TEXT.split())
+
+    def call(self, expr: Call) -> str:
+        """A function; a value as JSON is what stands in a list of it alone."""
+        if expr.name != "json_string":
+            return super().call(expr)
+        value = self.text(expr.args[0])
+        listed = f"to_json(array({value}), map('ignoreNullFields', 'false'))"
+        return f"if(({value}) is null, null, substring({listed}, 2, length({listed}) - 2))"
 
 
 _SPARK = SparkPrinter()
@@ -54,6 +62,13 @@ _PARTS: dict[str, tuple[str, ...]] = {
     "max_by": (f"max({_PAIR}){_KNOWN}",),
     "collect_set": (_SET,),
     "count_distinct": (_SET,),
+    "sum_distinct": (_SET,),
+    "avg_distinct": (_SET,),
+    "percentile_distinct": (f"sort_array(collect_set({_DOUBLE}))",),
+    "stddev_samp_distinct": (_SET,),
+    "stddev_pop_distinct": (_SET,),
+    "var_samp_distinct": (_SET,),
+    "var_pop_distinct": (_SET,),
     "collect_list": ("sort_array(collect_list({0}))",),
     "collect_list_by": (f"sort_array(collect_list({_PAIR}) filter (where {{0}} is not null))",),
     "top": ("slice(sort_array(collect_list({0}), false), 1, {n})",),
@@ -68,12 +83,22 @@ _PARTS: dict[str, tuple[str, ...]] = {
 }
 """The parts of each aggregate over a batch, with `{0}`, `{1}` for the arguments and `{n}` for the number; `{by}` compares two ranked records."""
 
+_TOTAL = "aggregate({0}, 0D, (a, x) -> a + cast(x as double))"
+_MEAN = f"({_TOTAL} / size({{0}}))"
+_SQUARES = f"aggregate({{0}}, 0D, (a, x) -> a + power(cast(x as double) - {_MEAN}, 2))"
+
 _FINISH: dict[str, str] = {
     "first": "{0}",
     "ratio": "case when {1} > 0 then {0} / {1} end",
     "value": "{0}.v",
     "values": "transform({0}, x -> x.v)",
     "size": "size({0})",
+    "sum_values": "case when size({0}) > 0 then aggregate({0}, cast(0 as {type}), (a, x) -> cast(a + x as {type})) end",
+    "mean_values": f"case when size({{0}}) > 0 then {_MEAN} end",
+    "stddev_samp_values": f"case when size({{0}}) > 1 then sqrt({_SQUARES} / (size({{0}}) - 1)) end",
+    "stddev_pop_values": f"case when size({{0}}) > 0 then sqrt({_SQUARES} / size({{0}})) end",
+    "var_samp_values": f"case when size({{0}}) > 1 then {_SQUARES} / (size({{0}}) - 1) end",
+    "var_pop_values": f"case when size({{0}}) > 0 then {_SQUARES} / size({{0}}) end",
     "percentile": "case when size({0}) > 0 then "
     "(1 - pmod((size({0}) - 1) * {n}, 1)) * element_at({0}, cast(floor((size({0}) - 1) * {n}) as int) + 1) + "
     "pmod((size({0}) - 1) * {n}, 1) * element_at({0}, cast(ceil((size({0}) - 1) * {n}) as int) + 1) end",
@@ -84,7 +109,7 @@ _FINISH: dict[str, str] = {
     "var_samp": "case when {0}.n > 1 then {0}.m2 / ({0}.n - 1) end",
     "var_pop": "case when {0}.n > 0 then {0}.m2 / {0}.n end",
 }
-"""The result of each way to finish, over the parts, with `{0}`, `{1}` for the parts and `{n}` for the number."""
+"""The result of each way to finish, over the parts, with `{0}`, `{1}` for the parts, `{n}` for the number and `{type}` for the type."""
 
 
 def part_sql(aggregate: Aggregate) -> list[str]:
@@ -99,7 +124,7 @@ def part_sql(aggregate: Aggregate) -> list[str]:
 def result_sql(aggregate: Aggregate) -> str:
     """The result of an aggregate as a native expression over the fields of its parts."""
     names = [quote(x.name) for x in aggregate.part_fields]
-    made = _FINISH[aggregate.recipe.finish].format(*names, n=_number(aggregate))
+    made = _FINISH[aggregate.recipe.finish].format(*names, n=_number(aggregate), type=aggregate.type)
     return f"cast({made} as {aggregate.type}) as {quote(aggregate.name)}"
 
 

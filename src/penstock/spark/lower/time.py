@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from penstock.errors import RunError
 from penstock.graph import types as t
-from penstock.graph.nodes import BAD, EventTime, Port
+from penstock.graph.nodes import BAD, BatchTime, EventTime, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.sql import to_sql
@@ -94,3 +94,9 @@ def partition_highs(sketch: bytes) -> dict[str, int]:
     if sketch[5] & _EMPTY:
         return {}
     return {f"{key:x}": int(high) for key, high, _ in _ENTRY.iter_unpack(sketch[8 * sketch[0] :])}
+
+
+def batch_time(at: Lowering, node: BatchTime) -> None:
+    """The processing time of the batch as a column."""
+    now = f"timestamp_micros({at.times[node.name].now}L) as {quote(node.into)}"
+    at.give(Port(node.name), at.input(node).selectExpr("*", now))

@@ -11,12 +11,13 @@ from penstock.graph.expr import Expr
 from penstock.graph.nodes import LATE, AssignWindows, Node, Port, Window, WindowParts
 from penstock.graph.nodes.base import TimeField
 from penstock.graph.nodes.relational.assigned import MILLISECOND, WINDOW_TIME
+from penstock.graph.nodes.relational.whole import WholeStep
 from penstock.graph.nodes.window import END, GAP, PANE, RECORD, START, WINDOW_END, WINDOW_START
 from penstock.graph.types import Struct, quote
 from penstock.graph.windows import CumulatingWindow, SessionWindow, TimeWindow, gap_expression
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.ownership import STEERING, needs_steering, steering_sql
-from penstock.spark.lower.sql import part_sql, to_sql
+from penstock.spark.lower.sql import part_sql, result_sql, to_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,16 +91,38 @@ def _wall(spec: TimeWindow, time: str) -> str:
 def assign_windows(at: Lowering, node: AssignWindows) -> None:
     """A row for each window of a record, by an `explode` of where they begin or end; one of windows that do not overlap is enough."""
     spec, time = node.windows, _micros(node.timed_by, at.times[node.name].now)
-    timed = at.input(node).selectExpr("*", f"{_wall(spec, time)} as {_AT}").where(f"{_AT} is not null")
-    placed = timed.selectExpr("*", f"{_pieces(spec)} as {_BUCKET}")
-    start, end = (_BUCKET, f"{_BUCKET} + {spec.size}L")
-    if isinstance(spec, CumulatingWindow):
-        start, end = f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.size}L)", _BUCKET
+    start, end = _walls(spec)
     bounds = {WINDOW_START: start, WINDOW_END: end, WINDOW_TIME: end}
     made = {name: _moment(spec, wall) for name, wall in bounds.items()}
     made[WINDOW_TIME] = f"timestamp_micros(unix_micros({made[WINDOW_TIME]}) - {MILLISECOND}L)"
     columns = [f"{made[n]} as {quote(n)}" if n in made else quote(n) for n in node.output().schema.names]
-    at.give(Port(node.name), placed.selectExpr(*columns))
+    at.give(Port(node.name), _placed(at.input(node), spec, time).selectExpr(*columns))
+
+
+def whole_window(at: Lowering, node: WholeStep, of: Window) -> DataFrame:
+    """The windows of records of which all are there: none of them is late, and each window is emitted once."""
+    spec = of.spec
+    assert isinstance(spec, TimeWindow)
+    start, end = _walls(spec)
+    placed = _placed(at.input(node), spec, _micros(of.time, at.times[node.name].now))
+    bounded = placed.selectExpr("*", f"{start} as {START}", f"{end} as {END}")
+    keys, parts = [*map(quote, of.keys)], [f.expr(sql) for a in of.aggregates for sql in part_sql(a)]
+    bounds = [f"{_moment(spec, START)} as {WINDOW_START}", f"{_moment(spec, END)} as {WINDOW_END}"]
+    made = bounded.groupBy(*keys, START, END).agg(*parts)
+    return made.selectExpr(*keys, *bounds, *(result_sql(a) for a in of.aggregates))
+
+
+def _placed(frame: DataFrame, spec: TimeWindow, time: str) -> DataFrame:
+    """A row for each window of a record, with where it begins or ends, on the wall. Who does not know its time is in none."""
+    timed = frame.selectExpr("*", f"{_wall(spec, time)} as {_AT}").where(f"{_AT} is not null")
+    return timed.selectExpr("*", f"{_pieces(spec)} as {_BUCKET}")
+
+
+def _walls(spec: TimeWindow) -> tuple[str, str]:
+    """Where the window of a row of `_placed` begins and ends, on the wall."""
+    if isinstance(spec, CumulatingWindow):
+        return f"{_AT} - pmod({_AT} - {spec.offset}L, {spec.size}L)", _BUCKET
+    return _BUCKET, f"{_BUCKET} + {spec.size}L"
 
 
 def _pieces(spec: TimeWindow) -> str:

@@ -10,32 +10,43 @@ import faulthandler
 import gc
 import pickle
 import signal
+import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.connectors.process.followed import StoredBlocks, blocks_at
 from penstock.errors import Failure
 from penstock.graph.graph import Graph
 from penstock.graph.multilang.pool import POOL
 from penstock.graph.nodes import Bolt, MapAsync, Node, Port
+from penstock.graph.nodes.topology import SOURCE
 from penstock.graph.schema import Schema
+from penstock.graph.state.active_runs import RunChanges
 from penstock.graph.state.timers import CLOCKS, Timers
 from penstock.graph.times import Times
-from penstock.kernels.base import Context, RecordFailed, short
+from penstock.kernels.base import Context, Kernel, RecordFailed, short
 from penstock.kernels.build import kernel_of
 from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.errors.marks import MARK, encode
 from penstock.kernels.errors.payload import columns_of
+from penstock.kernels.log_levels import set_levels
+from penstock.kernels.looks import NOTHING, Looks
 from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, declared, to_columns
 from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.sampling import SampledPipeline
+from penstock.kernels.stacks import StackSampler
+from penstock.kernels.topology.blocks import BLOCK, BlockWriter, TupleRoute, kept_fields, read_block
 from penstock.kernels.topology.bolts import unsaved
+from penstock.kernels.tracing import Tracer
 from penstock.spark.tasks.gather import gathered
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
 from penstock.state.chain import StepFiles, TaskNote
@@ -79,6 +90,18 @@ class Stage:
     """Streams that every task gets as a whole, before its own records, as Arrow's bytes."""
     batch: int = 0
     """The id of the batch."""
+    looks: Looks = NOTHING
+    """What somebody looks at in the stage."""
+    forgets: dict[str, tuple[int, frozenset[object]]] = field(default_factory=dict)
+    """Of stores that belong to rules: which part of a key names the rule, and which rules are gone."""
+    reads_blocks: bool = False
+    """Whether tuples for the bolt come in blocks."""
+    unread: frozenset[Port] = frozenset()
+    """The outputs that nobody reads: they are counted, the first records of each task are checked, and all stay here."""
+    routes: dict[Port, tuple[TupleRoute, ...]] = field(default_factory=dict)
+    """The outputs that bolts read and that go to them in blocks, with the way to each of them."""
+    blocks_in: str = ""
+    """The folder of this machine in which such blocks wait to be read; empty where Spark moves them."""
 
     @property
     def numbered(self) -> bool:
@@ -133,21 +156,37 @@ class _Task:
             if prepare.cache_info().currsize:
                 freeze()
             prepare()
+            set_levels(dict(stage.looks.levels))
         self.stage, self.work = stage, _unpacked(stage)
         self.partition = context.partitionId() if context else 0
         self.stores = {name: kind for n in self.work.nodes for name, kind in n.stores.items()}
         self.states: dict[str, Any] = {s: self._opened(s, f) for s, f in stage.states.items()}
         self.seen = 0
+        self.gone: dict[str, frozenset[object]] = {}
         self.batch: pa.RecordBatch | None = None
-        self.pipeline = Pipeline([kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs)
+        kernels, outputs = [kernel_of(n, self.work.graph) for n in self.work.nodes], self.work.outputs
+        self.pipeline = (
+            SampledPipeline(kernels, outputs, self.work.graph, stage.looks, Tracer(stage.batch, self.partition))
+            if stage.looks
+            else Pipeline(kernels, outputs)
+        )
+        unread = stage.unread - {port for port, _ in stage.looks.streams}
+        for kernel in self.pipeline.kernels:
+            kernel.unread = frozenset(port.name for port in unread if port.step == kernel.node.name)
+            kernel.leaving &= not kernel.unread
+        self.writers = {port: BlockWriter(routes, self.partition) for port, routes in stage.routes.items()}
+        self.stored = StoredBlocks(stage.blocks_in) if stage.blocks_in and stage.routes else None
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches that come out."""
+        self.stacks = StackSampler([threading.get_ident()]).start() if self.stage.looks.profiles else None
         try:
             yield from gathered(self._run(batches))
         except RecordFailed as failed:
             raise WorkerFailure(MARK + encode(self._failure(failed).as_dict())) from None
         finally:
+            if self.stacks is not None:
+                self.stacks.stop()
             self.pipeline.abandon()
 
     def _run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,9 +198,11 @@ class _Task:
             timers=self._timers,
             scratch=MemoryState,
             batch=lambda: self.stage.batch,
+            forget=self.gone.__setitem__,
             reuses=True,
         )
         self.pipeline.open(made)
+        self._forget()
         self.pipeline.begin(lambda step: self.stage.times.get(step, Times()))
         for port, data in self.stage.whole:
             rows = pa.ipc.open_stream(data).read_all().combine_chunks()
@@ -171,22 +212,36 @@ class _Task:
         for batch in batches:
             self.batch = batch
             for port, chunk in self._chunks(batch):
-                yield from map(self._out, self.pipeline.take(port, chunk))
-            self.seen += batch.num_rows
-        yield from map(self._out, self.pipeline.barrier())
+                yield from self._out(self.pipeline.take(port, chunk))
+                self.seen += len(chunk) if self.stage.reads_blocks else 0
+            self.seen += 0 if self.stage.reads_blocks else batch.num_rows
+        yield from self._out(self.pipeline.barrier())
+        for port, writer in self.writers.items():
+            yield from self._tagged(port, self._placed(writer.flush()))
+        if self.stored is not None:
+            self.stored.close()
         self.pipeline.close()
-        notes = {
-            (files.folder, self.partition): self._save(store, self._wakes(store))
-            for store, files in self.stage.states.items()
-        }
-        self.stage.counts.add(replace(self.pipeline.counts(), dead_letters=self._dead_letters(), notes=notes))
+        notes = {(files.folder, self.partition): self._noted(store) for store, files in self.stage.states.items()}
+        made_counts = replace(self.pipeline.counts(), dead_letters=self._dead_letters(), notes=notes, gone=self.gone)
+        if self.stacks is not None:
+            made_counts.stacks = self.stacks.stop()
+        self.stage.counts.add(made_counts)
+
+    def _forget(self) -> None:
+        """Drops what is kept for rules that are gone, before the first record of the batch."""
+        for store, (part, gone) in self.stage.forgets.items():
+            state = self._state(store)
+            for key in [key for key, _ in state.items() if key[part] in gone]:
+                state.delete(key)
+                if isinstance(state, FileState) and state.waits is not None:
+                    state.waits.clear(key)
 
     def _replayed(self) -> Iterator[pa.RecordBatch]:
         for step, rows in self.stage.replays.items():
             port = self.work.graph.node(step).inputs[0]
             schema = self.work.graph.output(port).schema
             chunk = Chunk(schema, columns=columns_of(rows, schema.names))
-            yield from map(self._out, self.pipeline.take_at(step, chunk))
+            yield from self._out(self.pipeline.take_at(step, chunk))
 
     def _dead_letters(self) -> list[DeadLetter]:
         """The records put aside, each with a number by which one that comes twice is known."""
@@ -196,19 +251,37 @@ class _Task:
             for at, made in enumerate(self.pipeline.dead_letters())
         ]
 
-    def _wakes(self, store: str) -> TaskWakes:
-        """When the step that keeps a store next has work."""
-        kernel = next((k for k in self.pipeline.kernels if store in k.node.stores), None)
+    def _noted(self, store: str) -> TaskNote:
+        """Saves a store; its time, and the timers in it, are those of the step that keeps it."""
+        kernel, began = self._keeper(store), perf_counter()
+        wakes = self._wakes(kernel)
+        state = self.states[store]
+        timers = state.waits.count() if isinstance(state, FileState) and state.waits is not None else 0
+        note = self._save(store, wakes, self._run_changes(store))
+        if kernel is not None:
+            kernel.counters.timers += timers
+            kernel.counters.seconds += perf_counter() - began
+        return note
+
+    def _keeper(self, store: str) -> Kernel | None:
+        return next((k for k in self.pipeline.kernels if store in k.node.stores), None)
+
+    def _wakes(self, kernel: Kernel | None) -> TaskWakes:
+        """When a step next has work."""
         return {} if kernel is None else {clock: kernel.wake(clock) for clock in CLOCKS}
 
-    def _save(self, step: str, wakes: TaskWakes) -> TaskNote:
+    def _run_changes(self, store: str) -> dict[str, RunChanges]:
+        """What has changed of the runs of patterns that a store keeps."""
+        return next((k.run_changes for k in self.pipeline.kernels if store == k.node.name), {})
+
+    def _save(self, step: str, wakes: TaskWakes, runs: dict[str, RunChanges]) -> TaskNote:
         """Writes what changed in a state; returns what the driver must know of it."""
         from pyspark import cloudpickle
 
         state = self.states[step]
         try:
             with quiet():
-                note: TaskNote = state.save(wakes)
+                note: TaskNote = state.save(wakes, runs)
                 return note
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if not isinstance(self.work.graph.by_name.get(step), Bolt):
@@ -272,6 +345,9 @@ class _Task:
 
     def _routed(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
         """Tuples for a bolt, all for this task. Of several inputs `__input` says which, and a struct holds each."""
+        if self.stage.reads_blocks:
+            yield from self._in_blocks(batch)
+            return
         if len(self.work.inputs) == 1:
             yield self.work.inputs[0], self._chunk(self.work.inputs[0], batch)
             return
@@ -280,11 +356,36 @@ class _Task:
             if len(part):
                 yield port, self._chunk(port, pa.RecordBatch.from_struct_array(part))
 
-    def _out(self, given: tuple[Port, Chunk]) -> pa.RecordBatch:
-        port, chunk = given
+    def _in_blocks(self, batch: pa.RecordBatch) -> Iterator[tuple[Port, Chunk]]:
+        """Tuples that come in blocks, of the input whose number stands beside each."""
+        first = self.work.nodes[0]
+        assert isinstance(first, Bolt), "only bolts read blocks"
+        for at, emitter, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            port = first.inputs[at]
+            schema = self.work.graph.output(port).schema
+            kept = fitting(schema, tuple(kept_fields(schema, first.groupings[at])))
+            yield from ((port, chunk) for block in blocks_at(data) for chunk in read_block(block, kept, emitter))
+
+    def _out(self, given: Iterable[tuple[Port, Chunk]]) -> Iterator[pa.RecordBatch]:
+        for port, chunk in given:
+            if port in self.stage.unread:
+                continue
+            writer = self.writers.get(port)
+            made = [chunk.batch()] if writer is None else self._placed(writer.add(chunk.batch()))
+            yield from self._tagged(port, made)
+
+    def _placed(self, blocks: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        """Blocks as they move: themselves, or where they are."""
+        return blocks if self.stored is None else map(self.stored.placed, blocks)
+
+    def _tagged(self, port: Port, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if len(self.work.outputs) == 1:
-            return chunk.batch()
-        return tagged(self.work, port, chunk.batch())
+            yield from batches
+            return
+        schemas = [
+            BLOCK if p in self.writers else arrow_schema(self.work.graph.output(p).schema) for p in self.work.outputs
+        ]
+        yield from (tagged(schemas, self.work.outputs.index(port), batch) for batch in batches)
 
     def _failure(self, failed: RecordFailed) -> Failure:
         first = self.work.nodes[0].name
@@ -346,17 +447,17 @@ def by_value(value: object) -> bytes:
 
 @lru_cache(maxsize=256)
 def fitting(schema: Schema, names: tuple[str, ...]) -> Schema:
-    """A schema with only these fields."""
+    """A schema with only these fields, and with the task a tuple comes from where that has been added on its way."""
     if schema.names == names:
         return schema
-    return Schema(tuple(f for f in schema.fields if f.name in names), internal=True)
+    added = (SOURCE,) if SOURCE.name in names and SOURCE.name not in schema else ()
+    return Schema((*(f for f in schema.fields if f.name in names), *added), internal=True)
 
 
-def tagged(work: Work, port: Port, batch: pa.RecordBatch) -> pa.RecordBatch:
+def tagged(schemas: list[pa.Schema], output: int, batch: pa.RecordBatch) -> pa.RecordBatch:
     """A batch of one output among several: `__out` says which, and a struct per output holds its records."""
-    columns: list[Any] = [pa.array([work.outputs.index(port)] * batch.num_rows, pa.int32())]
-    for each in work.outputs:
-        kind = pa.struct(list(arrow_schema(work.graph.output(each).schema)))
-        columns.append(batch.to_struct_array() if each == port else pa.nulls(batch.num_rows, kind))
-    names = ["__out", *(f"__o{i}" for i in range(len(work.outputs)))]
+    columns: list[Any] = [pa.array([output] * batch.num_rows, pa.int32())]
+    for at, schema in enumerate(schemas):
+        columns.append(batch.to_struct_array() if at == output else pa.nulls(batch.num_rows, pa.struct(list(schema))))
+    names = ["__out", *(f"__o{i}" for i in range(len(schemas)))]
     return pa.RecordBatch.from_arrays(columns, names)

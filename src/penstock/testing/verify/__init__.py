@@ -1,10 +1,11 @@
-"""Verifies that a sink delivers exactly once: `penstock verify SINK`, or from Python.
+"""Verifies that a sink delivers exactly once: `penstock verify SINK`, or from Python; and that jobs run, once: `penstock verify jobs`.
 
 >>> from penstock.testing.verify import Plan, verify
 >>> Plan("files", records=1_000, kills=3).per_batch
 100
 """
 
+from penstock.testing.verify.jobs import JobsPlan, JobsTally, verify_jobs
 from penstock.testing.verify.tally import Sent, Tally, tally
 from penstock.testing.verify.targets import TARGETS, FollowingReader, Glance, Reader, SinkRow, Target, target_of
 from penstock.testing.verify.verify import Plan, verify
@@ -15,6 +16,8 @@ __all__ = [
     "WINDOWS",
     "FollowingReader",
     "Glance",
+    "JobsPlan",
+    "JobsTally",
     "Kill",
     "Plan",
     "Reader",
@@ -27,4 +30,5 @@ __all__ = [
     "tally",
     "target_of",
     "verify",
+    "verify_jobs",
 ]

@@ -22,6 +22,7 @@ from penstock.graph.logic.process import Process
 from penstock.graph.nodes import Endpoint
 from penstock.graph.run import RunSpec
 from penstock.location import Address, Location
+from penstock.spark.jvm.session import session
 from penstock.testing.verify.targets import target_of
 
 TOPIC = "numbers"
@@ -84,7 +85,6 @@ def checkpoint_of(folder: Path, addresses: Sequence[dict[str, Any]]) -> Address:
 
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
-    from penstock.spark.jvm.session import session
     from penstock.spark.run import run_live
 
     spec = json.loads((folder / "spec.json").read_text())

@@ -78,7 +78,7 @@ def tally(
     ordered: bool,
     whole: bool = True,
 ) -> Tally:
-    """Compares what was sent with what is there and with what was seen; `whole` says that records come out with the batch they came in with."""
+    """Compares what was sent with what is there and with what was seen; `whole` says that records come out with the batch they were read in."""
     there = Counter(row.id for part in rows.values() for row in part)
     batch_of = sent.batches(ends)
     return Tally(

@@ -1,4 +1,4 @@
-"""The catalog: what the names in FROM, INSERT INTO and calls stand for. Names are told apart without regard to case."""
+"""The catalog: what the names in FROM, INSERT INTO and calls stand for. Names are compared without regard to case."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from penstock.errors import nearest
 from penstock.frontends.sql.text.source import Place, SqlText
-from penstock.frontends.sql.text.statements import CreateTable, Options, Query
-from penstock.graph.expr import ScalarFunction
+from penstock.frontends.sql.text.statements import CreateTable, CreateView, Options, Query
+from penstock.graph.expr import AggregateFunction, ScalarFunction
 from penstock.graph.nodes import Endpoint, Port
 
 V = TypeVar("V")
@@ -24,12 +24,14 @@ class Table:
         definition: the statement that defines it; None where Python gave an endpoint.
         endpoint: the endpoint that Python gave, for reading or writing.
         text: the text of the definition, which errors point into.
+        hints: options that a query gives in a hint.
     """
 
     name: str
     definition: CreateTable | None = None
     endpoint: Endpoint | None = None
     text: SqlText | None = None
+    hints: Options = ()
 
     @property
     def options(self) -> Options:
@@ -47,7 +49,7 @@ class StreamTable:
 
 @dataclass(frozen=True)
 class OwnFunction:
-    """An aggregate or a table function of the user's."""
+    """A table function of the user's."""
 
     name: str
 
@@ -62,10 +64,12 @@ class View:
     text: SqlText
     scope: Any = field(default=None, compare=False)
     """The names that were there before it, for views inside of a query (WITH)."""
+    definition: CreateView | None = field(default=None, compare=False)
+    """The statement that defines it; None inside of a query."""
 
 
 Named = Table | StreamTable | View
-Function: TypeAlias = ScalarFunction | OwnFunction
+Function: TypeAlias = ScalarFunction | AggregateFunction | OwnFunction
 """A function of the user's: scalar, aggregate or table."""
 
 

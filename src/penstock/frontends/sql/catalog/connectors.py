@@ -115,9 +115,10 @@ _STARTS = {
 
 def _format(given: Given, default: str = "") -> str:
     written = given.get("format", "value.format", default=default).lower()
-    given.get("json.ignore-parse-errors", "json.fail-on-missing-field", "json.timestamp-format.standard")
-    for name in ("json.fail-on-missing-field", "json.timestamp-format.standard", "key.format"):
+    for name in ("json.timestamp-format.standard", "key.format"):
         given.get(name)
+    if given.flag("json.fail-on-missing-field", default=False):
+        raise given.wrong(("json.fail-on-missing-field",), "'false': a field that is missing is null", "true")
     return {"avro-confluent": "avro", "raw": "text", "jsonl": "json"}.get(written, written)
 
 

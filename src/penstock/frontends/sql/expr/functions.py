@@ -10,7 +10,19 @@ from sqlglot import exp
 
 from penstock.errors import nearest
 from penstock.graph.aggregates.aggregate import RECIPES
-from penstock.graph.expr import AGGREGATES, FUNCTIONS, Call, Expr, PythonCall, ScalarFunction
+from penstock.graph.expr import (
+    AGGREGATES,
+    FUNCTIONS,
+    AggregateFunction,
+    AggregateFunctionCall,
+    Call,
+    Cast,
+    Expr,
+    PythonCall,
+    ScalarFunction,
+    lit,
+)
+from penstock.graph.types import STRING
 
 if TYPE_CHECKING:
     from penstock.frontends.sql.expr.translate import Translator
@@ -81,6 +93,9 @@ def _known(context: FunctionContext) -> list[str]:
 def _own(context: FunctionContext, own: Any) -> Expr:
     if isinstance(own, ScalarFunction):
         return PythonCall(own, context.values())
+    if isinstance(own, AggregateFunction):
+        arguments, distinct = _different(context.arguments)
+        return AggregateFunctionCall(own.name, tuple(map(context.translator.expr, arguments)), distinct, function=own)
     maker = getattr(own, "as_call", None)
     if maker is None:
         raise context.error(
@@ -96,10 +111,25 @@ def _aggregate(context: FunctionContext, name: str) -> Expr:
         if name != "count":
             raise context.error(f"expected a column in {context.name.upper()}(...), got *")
         return Call("count", (), star=True)
-    distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
-    if distinct:
-        arguments = list(arguments[0].expressions)
-    return Call(name, tuple(map(context.translator.expr, arguments)), distinct=distinct)
+    arguments, distinct = _different(arguments)
+    values = tuple(map(context.translator.expr, arguments))
+    if name == "count" and len(values) > 1:
+        values = (_all_there(values),)
+    return Call(name, values, distinct=distinct)
+
+
+def _all_there(values: tuple[Expr, ...]) -> Expr:
+    """Several values as one text, for COUNT(DISTINCT a, b): null as soon as one of them is, and else each with its length."""
+    texts = tuple(Cast(each, STRING) for each in values)
+    sized = (part for each in texts for part in (Cast(Call("length", (each,)), STRING), lit(":"), each))
+    return Call("concat", tuple(sized))
+
+
+def _different(arguments: list[exp.Expr]) -> tuple[list[exp.Expr], bool]:
+    """The arguments, and whether DISTINCT stands before them."""
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        return list(arguments[0].expressions), True
+    return arguments, False
 
 
 OTHER_NAMES: dict[str, str] = {
@@ -108,10 +138,12 @@ OTHER_NAMES: dict[str, str] = {
     "last_value": "last",
     "collect": "collect_list",
     "log": "ln",
-    "element": "element_at",
+    "any_value": "min",
     "array_size": "size",
 }
 """Names that mean a function of the graph."""
 
+MADE = ("json_objectagg", "json_arrayagg")
+"""Aggregates that are made of others."""
 SPECIAL: dict[str, Builder] = {}
 """Functions that are written or typed in a way of their own, by name. A family that needs one adds it here."""

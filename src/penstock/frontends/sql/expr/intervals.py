@@ -10,8 +10,8 @@ from sqlglot import exp
 from penstock.errors import ExpressionError
 from penstock.frontends.sql.text.source import SqlText
 from penstock.graph.expr import Expr, Literal
-from penstock.graph.expr.literals import interval_unit
-from penstock.graph.expr.model import INTERVAL, INTERVAL_DAY
+from penstock.graph.expr.literals import MONTHS, interval_unit
+from penstock.graph.expr.model import INTERVAL, INTERVAL_DAY, INTERVAL_MONTH
 
 _UNITS = ("DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -20,10 +20,31 @@ def interval_of(text: SqlText, tree: exp.Interval) -> Expr:
     """The constant of an interval.
 
     Raises:
-        SqlError: it is not one, or has years or months, which have no fixed length.
+        SqlError: it is not one.
     """
+    months = months_of(text, tree)
+    if months is not None:
+        return Literal(months, INTERVAL_MONTH)
     span, days = span_of(text, tree)
     return Literal(span, INTERVAL_DAY if days else INTERVAL)
+
+
+def months_of(text: SqlText, tree: exp.Interval) -> int | None:
+    """The months of an interval of years and months; None where it is of other units."""
+    unit, given = tree.args.get("unit"), tree.this
+    is_span = isinstance(unit, exp.IntervalSpan)
+    units = (unit.this, unit.expression) if isinstance(unit, exp.IntervalSpan) else (unit,)
+    names = [part.name.lower().removesuffix("s") for part in units if part is not None]
+    if not names or any(name not in MONTHS for name in names):
+        return None
+    sign, given = (-1, given.this) if isinstance(given, exp.Neg) else (1, given)
+    written = str(given.this).strip() if isinstance(given, exp.Literal) else ""
+    if written[:1] in ("-", "+"):
+        sign, written = (-sign if written[0] == "-" else sign), written[1:]
+    parts = written.split("-") if is_span else [written]
+    if len(parts) != len(names) or not all(part.strip().isdigit() for part in parts):
+        raise text.error(tree, f"expected INTERVAL '3' MONTH or INTERVAL '1-2' YEAR TO MONTH, got {written!r}")
+    return sign * sum(int(part) * MONTHS[name] for part, name in zip(parts, names, strict=True))
 
 
 def micros_of(text: SqlText, tree: exp.Expr, what: str) -> int:

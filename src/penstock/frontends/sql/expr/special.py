@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from sqlglot import exp
+
 from penstock.errors import nearest
 from penstock.frontends.sql.expr.functions import SPECIAL, Builder, FunctionContext
 from penstock.graph import types as t
 from penstock.graph.expr import Call, Case, Cast, Expr, Literal, lit
+from penstock.graph.expr.literals import MONTHS
 
 _UNITS = {
     "WEEK": 604_800_000_000,
@@ -19,13 +22,8 @@ _UNITS = {
     "MICROSECOND": 1,
 }
 _CLOCKS = [
-    "current_timestamp",
-    "current_date",
     "current_time",
-    "localtimestamp",
     "localtime",
-    "now",
-    "current_row_timestamp",
     "rand",
     "random",
     "rand_integer",
@@ -33,7 +31,8 @@ _CLOCKS = [
 ]
 
 
-def _arguments(context: FunctionContext, least: int, most: int | None = None) -> tuple[Expr, ...]:
+def arguments_of(context: FunctionContext, least: int, most: int | None = None) -> tuple[Expr, ...]:
+    """The arguments, as expressions; refuses more or fewer than there may be."""
     given = len(context.arguments)
     most = least if most is None else most
     if not least <= given <= most:
@@ -51,10 +50,49 @@ def _unit(context: FunctionContext) -> int:
     return _UNITS[unit]
 
 
+def _months(context: FunctionContext) -> int | None:
+    """The months of a unit that has no fixed length; None where it has one."""
+    return MONTHS.get(context.word(0).removesuffix("S").removeprefix("SQL_TSI_").lower())
+
+
+def _months_between(first: Expr, last: Expr, size: int) -> Expr:
+    """Whole months, or several of them, from one moment to another."""
+    first, last = (Cast(each, t.TIMESTAMP) for each in (first, last))
+
+    def month(moment: Expr) -> Expr:
+        return Call(
+            "+", (Call("*", (Call("year", (Cast(moment, t.DATE),)), lit(12))), Call("month", (Cast(moment, t.DATE),)))
+        )
+
+    def within(moment: Expr) -> Expr:
+        return Call(
+            "-", (Call("unix_micros", (moment,)), Call("unix_micros", (Call("date_trunc", (lit("month"), moment)),)))
+        )
+
+    apart = Call("-", (month(last), month(first)))
+    less = Call("and", (Call(">", (apart, lit(0))), Call("<", (within(last), within(first)))))
+    more = Call("and", (Call("<", (apart, lit(0))), Call(">", (within(last), within(first)))))
+    whole = Case(((less, Call("-", (apart, lit(1)))), (more, Call("+", (apart, lit(1))))), apart)
+    return Cast(Call("div", (whole, lit(size))), t.INT)
+
+
+def _months_later(time: Expr, count: Expr, size: int) -> Expr:
+    """A moment so many months later; the time of the day stays."""
+    time = Cast(time, t.TIMESTAMP)
+    day = Call("add_months", (Cast(time, t.DATE), Cast(Call("*", (count, lit(size))), t.INT)))
+    micros = Call("pmod", (Call("unix_micros", (time,)), lit(_UNITS["DAY"])))
+    return Call("timestamp_micros", (Call("+", (Call("unix_micros", (Cast(day, t.TIMESTAMP),)), micros)),))
+
+
 def _difference(context: FunctionContext) -> Expr:
     """TIMESTAMPDIFF(unit, from, to): whole units."""
     if len(context.arguments) != 3:
         raise context.error("TIMESTAMPDIFF is written TIMESTAMPDIFF(unit, from, to)")
+    months = _months(context)
+    if months is not None:
+        return _months_between(
+            context.translator.expr(context.arguments[1]), context.translator.expr(context.arguments[2]), months
+        )
     size = _unit(context)
     first, last = (Call("unix_micros", (Cast(context.translator.expr(a), t.TIMESTAMP),)) for a in context.arguments[1:])
     return Cast(Call("div", (Call("-", (last, first)), lit(size))), t.INT)
@@ -64,15 +102,18 @@ def _moved(context: FunctionContext) -> Expr:
     """TIMESTAMPADD(unit, count, time)."""
     if len(context.arguments) != 3:
         raise context.error("TIMESTAMPADD is written TIMESTAMPADD(unit, count, time)")
-    size = _unit(context)
     count, time = (context.translator.expr(a) for a in context.arguments[1:])
+    months = _months(context)
+    if months is not None:
+        return _months_later(time, count, months)
+    size = _unit(context)
     micros = Call("+", (Call("unix_micros", (Cast(time, t.TIMESTAMP),)), Call("*", (Cast(count, t.BIGINT), lit(size)))))
     return Call("timestamp_micros", (micros,))
 
 
 def _extract(context: FunctionContext) -> Expr:
     """REGEXP_EXTRACT: null where nothing is found, as Flink has it."""
-    given = _arguments(context, 2, 3)
+    given = arguments_of(context, 2, 3)
     return Case(
         ((Call("rlike", given[:2]), Call("regexp_extract", (*given[:2], given[2] if len(given) > 2 else lit(0)))),)
     )
@@ -80,7 +121,7 @@ def _extract(context: FunctionContext) -> Expr:
 
 def _split_index(context: FunctionContext) -> Expr:
     """SPLIT_INDEX(text, separator, index), from 0; null where there is no such part."""
-    text, separator, index = _arguments(context, 3)
+    text, separator, index = arguments_of(context, 3)
     if not isinstance(separator, Literal) or not isinstance(separator.value, str):
         raise context.error("expected a constant text as the separator of SPLIT_INDEX")
     parts = Call("split", (text, lit(re.escape(separator.value))))
@@ -90,7 +131,7 @@ def _split_index(context: FunctionContext) -> Expr:
 
 def _to_timestamp_ltz(context: FunctionContext) -> Expr:
     """TO_TIMESTAMP_LTZ(number, precision): seconds with 0, milliseconds with 3."""
-    given = _arguments(context, 1, 2)
+    given = arguments_of(context, 1, 2)
     precision = given[1].value if len(given) > 1 and isinstance(given[1], Literal) else 3
     names = {0: "timestamp_seconds", 3: "timestamp_millis", 6: "timestamp_micros"}
     if precision not in names:
@@ -99,7 +140,7 @@ def _to_timestamp_ltz(context: FunctionContext) -> Expr:
 
 
 def _from_unixtime(context: FunctionContext) -> Expr:
-    given = _arguments(context, 1, 2)
+    given = arguments_of(context, 1, 2)
     pattern = given[1] if len(given) > 1 else lit("yyyy-MM-dd HH:mm:ss")
     return Call("date_format", (Call("timestamp_seconds", (Cast(given[0], t.BIGINT),)), pattern))
 
@@ -107,10 +148,12 @@ def _from_unixtime(context: FunctionContext) -> Expr:
 def _listed(context: FunctionContext) -> Expr:
     """LISTAGG(x, separator): the texts of a group, joined."""
     arguments = context.arguments
-    values = tuple(context.translator.expr(a) for a in arguments)
+    distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+    values = tuple(context.translator.expr(a) for a in (arguments[0].expressions if distinct else arguments))
     if not 1 <= len(values) <= 2:
         raise context.error("LISTAGG is written LISTAGG(text, ',')")
-    return Call("array_join", (Call("collect_list", (values[0],)), values[1] if len(values) > 1 else lit(",")))
+    listed = Call("collect_list", (values[0],), distinct=distinct)
+    return Call("array_join", (listed, values[1] if len(values) > 1 else lit(",")))
 
 
 def _row(context: FunctionContext) -> Expr:
@@ -120,12 +163,12 @@ def _row(context: FunctionContext) -> Expr:
 
 
 def _sha(bits: int) -> Builder:
-    return lambda context: Call("sha2", (*_arguments(context, 1), lit(bits)))
+    return lambda context: Call("sha2", (*arguments_of(context, 1), lit(bits)))
 
 
 def _clock(context: FunctionContext) -> Expr:
     raise context.error(
-        f"{context.name.upper()} does not answer the same twice, and a batch that runs again must: take the time from the rows"
+        f"{context.name.upper()} does not answer the same twice, and a batch that runs again must: take the value from the rows, such as MD5(a)"
     )
 
 
@@ -136,27 +179,23 @@ def _proctime(context: FunctionContext) -> Expr:
 
 
 def _if(context: FunctionContext) -> Expr:
-    return Call("if", _arguments(context, 3))
+    return Call("if", arguments_of(context, 3))
 
 
 def _is_type(name: str) -> Builder:
     patterns = {"is_digit": r"^\d+$", "is_alpha": r"^[A-Za-z]+$", "is_decimal": r"^[-+]?\d+(\.\d+)?$"}
-    return lambda context: Call("rlike", (*_arguments(context, 1), lit(patterns[name])))
+    return lambda context: Call("rlike", (*arguments_of(context, 1), lit(patterns[name])))
 
 
 def _truncate(context: FunctionContext) -> Expr:
     """TRUNCATE(x, n): digits after the n-th are cut off."""
-    given = _arguments(context, 1, 2)
+    given = arguments_of(context, 1, 2)
     digits = given[1].value if len(given) > 1 and isinstance(given[1], Literal) else 0
     if not isinstance(digits, int) or not 0 <= digits <= 15:
         raise context.error("expected a constant number of digits from 0 to 15 in TRUNCATE")
     scaled = Call("*", (Cast(given[0], t.DOUBLE), lit(float(10**digits))))
     whole = Case(((Call(">=", (scaled, lit(0.0))), Call("floor", (scaled,))),), Call("ceil", (scaled,)))
     return Call("/", (Cast(whole, t.DOUBLE), lit(float(10**digits))))
-
-
-def _json_value(context: FunctionContext) -> Expr:
-    return Call("get_json_object", _arguments(context, 2))
 
 
 SPECIAL.update(
@@ -180,7 +219,6 @@ SPECIAL.update(
         "is_alpha": _is_type("is_alpha"),
         "is_decimal": _is_type("is_decimal"),
         "truncate": _truncate,
-        "json_value": _json_value,
         **dict.fromkeys(_CLOCKS, _clock),
     }
 )

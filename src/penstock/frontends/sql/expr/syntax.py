@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.errors import nearest
+from penstock.errors import ExpressionError, nearest
 from penstock.graph import types as t
-from penstock.graph.expr import Call, Cast, Expr, lit
+from penstock.graph.expr import Call, Case, Cast, Expr, Literal, lit
+from penstock.graph.expr.literals import MONTHS, interval_unit
+from penstock.graph.expr.model import INTERVAL, INTERVAL_MONTH
 
 if TYPE_CHECKING:
     from penstock.frontends.sql.expr.translate import Translator
@@ -41,6 +43,8 @@ def extracted(translator: Translator, tree: exp.Extract) -> Expr:
         unit = 1_000 if part == "MILLISECOND" else 1
         within = Call("pmod", (Call("unix_micros", (time,)), lit(60_000_000)))
         return Call("div", (within, lit(unit)))
+    if part == "ISODOW":
+        return Cast(Call("+", (Call("weekday", (time,)), lit(1))), t.BIGINT)
     if part not in PARTS:
         raise translator.text.error(tree, f"no part {part} of a time; {nearest(part, PARTS)}")
     made: Expr = Call(PARTS[part], (time,))
@@ -76,9 +80,49 @@ def rounded(translator: Translator, tree: exp.Expr, name: str) -> Expr:
     unit, value = tree.args.get("to"), translator.expr(tree.this)
     if unit is None:
         return Call(name, (value,))
-    if name == "ceil":
-        raise translator.text.error(tree, "expected FLOOR(ts TO unit); add the unit to it for the end")
-    return Call("date_trunc", (lit(unit.name.lower()), value))
+    begin = Call("date_trunc", (lit(unit.name.lower()), value))
+    if name == "floor":
+        return begin
+    return Case(
+        ((Call("=", (begin, Cast(value, t.TIMESTAMP))), begin),), Call("+", (begin, _one(translator, tree, unit.name)))
+    )
+
+
+def _one(translator: Translator, tree: exp.Expr, unit: str) -> Expr:
+    """An interval of one unit."""
+    if unit.lower() in MONTHS:
+        return Literal(MONTHS[unit.lower()], INTERVAL_MONTH)
+    try:
+        return Literal(interval_unit(unit)[0], INTERVAL)
+    except ExpressionError as error:
+        raise translator.text.error(tree, str(error)) from None
+
+
+def overlaid(translator: Translator, tree: exp.Overlay) -> Expr:
+    """OVERLAY(x PLACING y FROM a [FOR n])."""
+    text, other, start = (translator.expr(tree.args[name]) for name in ("this", "expression", "from_"))
+    length = tree.args.get("for_")
+    many = Call("length", (other,)) if length is None else translator.expr(length)
+    before = Call("substring", (text, lit(1), Call("-", (start, lit(1)))))
+    return Call("concat", (before, other, Call("substring", (text, Call("+", (start, many))))))
+
+
+def overlapping(translator: Translator, tree: exp.Expr) -> Expr:
+    """(a, b) OVERLAPS (c, d): spans of time of which each begins before the other ends."""
+    sides = [each.expressions for each in (tree.this, tree.expression) if isinstance(each, exp.Tuple)]
+    if len(sides) != 2 or any(len(side) != 2 for side in sides):
+        raise translator.text.error(tree, "expected (start, end) OVERLAPS (start, end)")
+    (a, b), (c, d) = (_span_of(translator, *side) for side in sides)
+    return Call("and", (Call("<", (a, d)), Call("<", (c, b))))
+
+
+def _span_of(translator: Translator, start: exp.Expr, end: exp.Expr) -> tuple[Expr, Expr]:
+    """A span by its start and its end, or by its start and how long it is."""
+    first, last = translator.expr(start), translator.expr(end)
+    if not isinstance(end, exp.Interval):
+        return first, last
+    first = Cast(first, t.TIMESTAMP)
+    return first, Call("+", (first, last))
 
 
 def similar(translator: Translator, tree: exp.SimilarTo) -> Expr:
@@ -102,7 +146,13 @@ def escaped(translator: Translator, tree: exp.Escape) -> Expr:
             made += "\\" + next(rest, "\\")
         else:
             made += "\\\\" if each == "\\" else each
-    return Call("ilike" if isinstance(like, exp.ILike) else "like", (translator.expr(like.this), lit(made)))
+    name = "ilike" if isinstance(like, exp.ILike) else "like"
+    return negated(like, Call(name, (translator.expr(like.this), lit(made))))
+
+
+def negated(tree: exp.Expr, made: Expr) -> Expr:
+    """A predicate, or its opposite where NOT stands inside of it."""
+    return Call("not", (made,)) if tree.args.get("negate") else made
 
 
 def mapped(translator: Translator, tree: exp.Map) -> Expr:

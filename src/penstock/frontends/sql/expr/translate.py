@@ -10,15 +10,30 @@ from typing import Any, Protocol, TypeAlias
 from sqlglot import exp
 
 from penstock.errors import ExpressionError, SqlError
+from penstock.frontends.sql.expr import clocks as _clocks  # noqa: F401 - functions of processing time
+from penstock.frontends.sql.expr import json_functions as _json  # noqa: F401 - functions of JSON
 from penstock.frontends.sql.expr import special as _special  # noqa: F401 - functions that are made of others
+from penstock.frontends.sql.expr.flink import between
 from penstock.frontends.sql.expr.functions import FunctionContext, called
 from penstock.frontends.sql.expr.intervals import interval_of
+from penstock.frontends.sql.expr.library import LIBRARY
 from penstock.frontends.sql.expr.scope import Scope
-from penstock.frontends.sql.expr.syntax import escaped, extracted, mapped, rounded, similar, substring, trimmed
+from penstock.frontends.sql.expr.syntax import (
+    escaped,
+    extracted,
+    mapped,
+    negated,
+    overlaid,
+    overlapping,
+    rounded,
+    similar,
+    substring,
+    trimmed,
+)
 from penstock.frontends.sql.text.source import SqlText
 from penstock.frontends.sql.text.types import type_of_tree
 from penstock.graph import types as t
-from penstock.graph.expr import Call, Case, Cast, Column, Expr, GetField, lit, type_of_expr
+from penstock.graph.expr import Call, Case, Cast, Column, Expr, GetField, PythonCall, lit, type_of_expr
 from penstock.graph.expr.literals import read_date, read_number, read_timestamp
 from penstock.graph.schema import Schema
 
@@ -62,7 +77,7 @@ class Translator:
             return swapped
         handler = _HANDLERS.get(type(tree))
         if handler is not None:
-            return handler(self, tree)
+            return negated(tree, handler(self, tree))
         binary = _BINARY.get(type(tree))
         if binary is not None:
             return Call(binary, (self.expr(tree.this), self.expr(tree.expression)))
@@ -129,7 +144,7 @@ class Translator:
             except ExpressionError as error:
                 if not isinstance(tree, exp.TryCast):
                     raise self.text.error(inner, str(error)) from None
-        return Cast(self.expr(inner), kind, isinstance(tree, exp.TryCast))
+        return _cut(Cast(self.expr(inner), kind, isinstance(tree, exp.TryCast)), tree.args["to"])
 
     def negative(self, tree: exp.Neg) -> Expr:
         """A sign before a value; a number with its sign is one constant."""
@@ -140,16 +155,23 @@ class Translator:
     def between(self, tree: exp.Between) -> Expr:
         """BETWEEN low AND high."""
         value = self.expr(tree.this)
-        return value.between(self.expr(tree.args["low"]), self.expr(tree.args["high"]))
+        return between(tree, value, self.expr(tree.args["low"]), self.expr(tree.args["high"]))
 
     def is_(self, tree: exp.Is) -> Expr:
         """IS NULL, IS TRUE, IS FALSE."""
         value, other = self.expr(tree.this), tree.expression
+        if isinstance(other, exp.JSON):
+            return self.is_json(value, other)
         if isinstance(other, exp.Null):
             return Call("isnull", (value,))
         if isinstance(other, exp.Boolean):
             return Call("<=>", (value, lit(bool(other.this))))
         raise self.text.error(tree, "expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM after IS")
+
+    @staticmethod
+    def is_json(value: Expr, tree: exp.JSON) -> Expr:
+        """IS [NOT] JSON [VALUE | OBJECT | ARRAY | SCALAR]."""
+        return PythonCall(LIBRARY["is_json"], (value, lit(str(tree.this or "VALUE").upper())))
 
     def in_(self, tree: exp.In) -> Expr:
         """IN (values); subqueries are planned before expressions are."""
@@ -170,10 +192,18 @@ class Translator:
 
     def bracket(self, tree: exp.Bracket) -> Expr:
         """An item: of an array from 1, as SQL counts, or of a map."""
+        if self.is_map(tree):
+            return Call("map", tuple(map(self.expr, tree.expressions)))
         if len(tree.expressions) != 1:
             raise self.text.error(tree, f"expected one index in [...], got {len(tree.expressions)}")
         inner, key = self.expr(tree.this), self.expr(tree.expressions[0])
         return Call("element_at", (inner, key))
+
+    @staticmethod
+    def is_map(tree: exp.Bracket) -> bool:
+        """Whether it is MAP[key, value, ...]: an index is one value."""
+        name = tree.this.name if isinstance(tree.this, exp.Column) and not tree.this.table else ""
+        return name.upper() == "MAP" and len(tree.expressions) % 2 == 0 and bool(tree.expressions)
 
     def dot(self, tree: exp.Dot) -> Expr:
         """A field of a struct."""
@@ -198,9 +228,8 @@ class Translator:
 
     def like(self, tree: exp.Like | exp.ILike) -> Expr:
         """LIKE and ILIKE."""
-        return Call(
-            "ilike" if isinstance(tree, exp.ILike) else "like", (self.expr(tree.this), self.expr(tree.expression))
-        )
+        name = "ilike" if isinstance(tree, exp.ILike) else "like"
+        return Call(name, (self.expr(tree.this), self.expr(tree.expression)))
 
     def call(self, tree: exp.Anonymous) -> Expr:
         """A function."""
@@ -230,6 +259,19 @@ def _kind(tree: Tree) -> str:
 
 def _parts(tree: Tree) -> list[Tree]:
     return [part for part in tree.iter_expressions() if isinstance(part, exp.Expr)]
+
+
+def _cut(made: Expr, kind: exp.Expr) -> Expr:
+    """A text of at most so many characters, as VARCHAR(n) has it, or of just so many, as CHAR(n) has it."""
+    sizes = [each.this for each in kind.expressions if isinstance(each, exp.DataTypeParam)]
+    if len(sizes) != 1 or kind.this not in _SIZED or not str(sizes[0].this).isdigit():
+        return made
+    size = lit(int(str(sizes[0].this)))
+    return Call("rpad", (made, size, lit(" "))) if kind.this in _PADDED else Call("left", (made, size))
+
+
+_PADDED = (exp.DataType.Type.CHAR, exp.DataType.Type.NCHAR)
+_SIZED = (*_PADDED, exp.DataType.Type.VARCHAR, exp.DataType.Type.NVARCHAR)
 
 
 def _moment(text: str) -> Expr:
@@ -276,6 +318,9 @@ _HANDLERS: dict[type, Callable[[Translator, Any], Expr]] = {
     exp.Is: Translator.is_,
     exp.In: Translator.in_,
     exp.Case: Translator.case,
+    exp.If: lambda self, tree: Call(
+        "if", tuple(self.expr(tree.args.get(n) or exp.Null()) for n in ("this", "true", "false"))
+    ),
     exp.Bracket: Translator.bracket,
     exp.Dot: Translator.dot,
     exp.Filter: Translator.filter,
@@ -293,6 +338,8 @@ _HANDLERS: dict[type, Callable[[Translator, Any], Expr]] = {
     exp.Substring: substring,
     exp.StrPosition: lambda self, tree: Call("locate", (self.expr(tree.args["substr"]), self.expr(tree.this))),
     exp.Trim: trimmed,
+    exp.Overlay: overlaid,
+    exp.Overlaps: overlapping,
     exp.Ceil: lambda self, tree: rounded(self, tree, "ceil"),
     exp.Floor: lambda self, tree: rounded(self, tree, "floor"),
     exp.SimilarTo: similar,

@@ -9,15 +9,25 @@ from typing import Any, TypeVar
 
 from penstock.errors import FlowError, NotYet, SqlError
 from penstock.frontends.sql.catalog.catalog import Catalog
+from penstock.frontends.sql.catalog.options import ON_ERROR
 from penstock.frontends.sql.expr.scope import Relation, Scope, VisibleColumn
 from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.text.source import Place, SqlText
 from penstock.graph.builder import GraphBuilder
 from penstock.graph.expr import Expr
-from penstock.graph.nodes import Node, Output, Port
+from penstock.graph.nodes import Node, Output, Port, on_error_of
 from penstock.graph.schema import Schema
 
 A = TypeVar("A")
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """What is written into a table so far: the sink, the streams, and the union of them where there are several."""
+
+    sink: str
+    ports: tuple[Port, ...]
+    union: str = ""
 
 
 @dataclass
@@ -38,6 +48,17 @@ class Session:
     used: set[str] = field(default_factory=set)
     shared: dict[Any, Port] = field(default_factory=dict)
     """Steps that another statement needs in the same way, by what they do."""
+    writes: dict[Any, TableWrite] = field(default_factory=dict)
+    """The sinks of tables."""
+
+    def __post_init__(self) -> None:
+        self._policy = self.builder.on_error
+        self.follow_settings()
+
+    def follow_settings(self) -> None:
+        """Has the graph do what SET says of records that a step fails on."""
+        word = self.settings.get(ON_ERROR)
+        self.builder.on_error = self._policy if word is None else on_error_of(word.replace("-", "_"))
 
     def step(self, wanted: str) -> str:
         """A name for a step, which no other step has."""

@@ -3,42 +3,103 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from sqlglot import exp
 
+from penstock.errors import PenstockError, nearest
 from penstock.frontends.sql.plan.context import Planning
+from penstock.frontends.sql.plan.statements.settings import TTL
+from penstock.frontends.sql.text.hints import place_in_hint
 from penstock.frontends.sql.text.source import SqlText
 from penstock.graph.duration import micros
 
-_HINT = re.compile(r"(\w+)\s*(?:\(([^()]*)\))?")
-_PAIR = re.compile(r"\s*'([^']*)'\s*=\s*'([^']*)'\s*")
-IGNORED = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP", "LOOKUP")
+IGNORED = ("BROADCAST", "SHUFFLE_HASH", "SHUFFLE_MERGE", "NEST_LOOP")
 """Hints about how a join is carried out, which is decided here without them."""
+LOOKUP = ("table", "async", "output-mode", "capacity", "timeout")
+"""What a LOOKUP hint may say; but for the table it changes nothing, since look-ups of a batch are made together."""
+_RETRY = ("retry-predicate", "retry-strategy", "fixed-delay", "max-attempts")
 
 
 def ttl_of(planning: Planning, tree: exp.Select) -> int | None:
-    """How long a join keeps rows of a key that does not change: as a hint says, or SET 'table.exec.state.ttl'."""
+    """How long a step keeps what it has of a key that does not change: as a hint says, or SET 'table.exec.state.ttl'."""
     hint = tree.args.get("hint")
-    spans = [span for name, span in _options(planning.text, hint) if name == "STATE_TTL"] if hint is not None else []
+    spans = _ttls(planning, tree, hint) if hint is not None else []
     if spans:
         return max(spans)
-    written = planning.session.settings.get("table.exec.state.ttl", "")
-    return micros(_compact(written), "table.exec.state.ttl") or None if written else None
+    return span_set(planning, TTL)
 
 
-def _options(text: SqlText, hint: exp.Expr) -> Iterator[tuple[str, int]]:
+def span_set(planning: Planning, name: str) -> int | None:
+    """A span of time that SET has set; None where it is not set, or zero."""
+    written = planning.session.settings.get(name, "")
+    return micros(_compact(written), name) or None if written else None
+
+
+def _ttls(planning: Planning, tree: exp.Select, hint: exp.Expr) -> list[int]:
+    """The spans of STATE_TTL hints; all other hints are checked."""
+    text, made = planning.text, []
     for each in hint.expressions:
         name = str(each.this if isinstance(each, exp.Anonymous) else each.name).upper()
-        if name == "STATE_TTL" and isinstance(each, exp.Anonymous):
-            for pair in each.expressions:
-                if not isinstance(pair, exp.EQ) or not isinstance(pair.expression, exp.Literal):
-                    raise text.error(hint, "expected STATE_TTL('table' = '1d')")
-                yield name, micros(_compact(str(pair.expression.this)), "STATE_TTL")
+        pairs = _pairs(text, each) if isinstance(each, exp.Anonymous) and name in ("STATE_TTL", "LOOKUP") else []
+        if name == "STATE_TTL":
+            for table, span, place in pairs:
+                _check_table(planning, tree, table, place)
+                made.append(_span(text, span, place))
+        elif name == "LOOKUP":
+            _check_lookup(planning, tree, pairs)
         elif name not in IGNORED:
+            known = ", ".join(("STATE_TTL", "LOOKUP", *IGNORED))
             raise text.error(
-                hint, f"no hint {name}; there are: STATE_TTL, OPTIONS (after a table), {', '.join(IGNORED)}"
+                place_in_hint(text, name), f"no hint {name}; there are: {known}, and OPTIONS after a table"
             )
+    return made
+
+
+Pair = tuple[str, str, int]
+
+
+def _pairs(text: SqlText, hint: exp.Anonymous) -> list[Pair]:
+    made = []
+    for pair in hint.expressions:
+        sides = (pair.this, pair.expression) if isinstance(pair, exp.EQ) else ()
+        names = [str(side.this) for side in sides if isinstance(side, exp.Literal)]
+        names = names or [side.name for side in sides if isinstance(side, exp.Column)]
+        if len(names) != 2:
+            name = str(hint.this).upper()
+            raise text.error(place_in_hint(text, name), f"expected {name}('name' = 'value'), in single quotes")
+        made.append((names[0], names[1], place_in_hint(text, names[0])))
+    return made
+
+
+def _span(text: SqlText, written: str, place: int) -> int:
+    try:
+        return micros(_compact(written), "STATE_TTL")
+    except PenstockError as error:
+        raise text.error(place, str(error)) from None
+
+
+def _check_table(planning: Planning, tree: exp.Select, name: str, place: int) -> None:
+    """A hint names a table or an alias of the query."""
+    items = [tree.args.get("from_"), *(tree.args.get("joins") or ())]
+    known = [each.this.alias_or_name for each in items if each is not None]
+    if name.lower() not in {each.lower() for each in known}:
+        raise planning.text.error(
+            place, f"no table {name!r} in this query; {nearest(name, known) if known else 'it has none'}"
+        )
+
+
+def _check_lookup(planning: Planning, tree: exp.Select, pairs: list[Pair]) -> None:
+    for name, value, place in pairs:
+        if name in _RETRY:
+            raise planning.text.error(
+                place, f"LOOKUP '{name}' is not supported: a row that finds nothing does not wait to look again"
+            )
+        if name not in LOOKUP:
+            raise planning.text.error(place, f"no option {name!r} of LOOKUP; {nearest(name, LOOKUP)}")
+        if name == "table":
+            _check_table(planning, tree, value, place)
+    if not any(name == "table" for name, _, _ in pairs):
+        raise planning.text.error(place_in_hint(planning.text, "LOOKUP"), "expected LOOKUP('table' = 'name', ...)")
 
 
 def _compact(span: str) -> str:
@@ -55,6 +116,3 @@ def _compact(span: str) -> str:
     }
     days = {"day": "d", "days": "d"}
     return re.sub(r"[a-z]+", lambda m: {**words, **days}.get(m[0], m[0]), span.lower())
-
-
-__all__ = ["ttl_of"]

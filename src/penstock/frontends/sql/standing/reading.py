@@ -3,56 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.errors import FlowError, nearest
+from penstock.frontends.sql.standing.shapes import Shape, shape_of
+from penstock.frontends.sql.text.reading import statements_in, tokens_of
+from penstock.frontends.sql.text.source import SqlText
+from penstock.frontends.sql.text.standing import StandingReader
+from penstock.frontends.sql.text.statements import CreateStandingQuery, StandingForm
 from penstock.graph.logic.standing import DROP
 from penstock.graph.schema import schema_of
 
-CONSTANTS = schema_of("query string, op string, shape int, constants array<string>, until timestamp")
+CONSTANTS = schema_of("query string, op string, shape string, constants array<string>, every bigint, until timestamp")
 """A change of a query as the plans of shapes read it; a query that is dropped has no shape."""
+Change = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@dataclass
+class KnownShapes:
+    """The shapes of statements that were read: each form of statement is looked at once."""
+
+    text: SqlText = field(default_factory=lambda: SqlText(""))
+    reader: StandingReader = field(init=False)
+    shapes: dict[int, tuple[StandingForm, Shape]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reader = StandingReader(self.text)
+
+    def read(self, text: SqlText) -> CreateStandingQuery:
+        """The standing query of a text.
+
+        Raises:
+            SqlError: it is none.
+        """
+        self.reader.text = text
+        statements = list(statements_in(tokens_of(text)))
+        if len(statements) != 1 or [token.text.upper() for token in statements[0][:3]] != [
+            "CREATE",
+            "STANDING",
+            "QUERY",
+        ]:
+            raise text.error(0, "expected CREATE STANDING QUERY name AS SELECT ... INTO table")
+        return self.reader.read(statements[0])
+
+    def shape(self, text: SqlText, statement: CreateStandingQuery) -> Shape:
+        """The shape of a statement."""
+        known = self.shapes.get(id(statement.form))
+        if known is None:
+            known = self.shapes[id(statement.form)] = (statement.form, shape_of(text, statement))
+        return known[1]
+
+    def change(self, text: SqlText, statement: CreateStandingQuery) -> Change:
+        """The change that adds a query."""
+        shape = self.shape(text, statement)
+        return statement.name, "add", shape.id, list(statement.constants), statement.every, statement.until
+
+
+@dataclass
 class ReadQuery:
-    """The function of a step that reads changes: `rule` is the name of the query, `text` its statement.
+    """The function of a step that reads changes: `rule` is the name of the query, `text` its statement."""
 
-    Args:
-        shapes: the shapes that the flow has plans for, as `Shape.key` writes them.
-    """
+    known: KnownShapes | None = field(default=None, compare=False, repr=False)
 
-    shapes: tuple[str, ...]
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
 
-    def __call__(self, row: Any) -> Iterator[tuple[Any, ...]]:
-        """The change; one that cannot be read, or has a shape that the flow has no plan for, fails."""
-        from penstock.frontends.sql.standing.shapes import shape_of
-        from penstock.frontends.sql.text.source import SqlText
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.known = None
 
+    def __call__(self, row: Any) -> Iterator[Change]:
+        """The change; one that cannot be read fails. A query of a shape that has no plan waits for one."""
         if row.op in DROP:
-            yield row.rule, "drop", None, [], None
+            yield row.rule, "drop", None, [], None, None
             return
+        if self.known is None:
+            self.known = KnownShapes()
         text = SqlText(row.text or "", f"query {row.rule}")
-        statement = read_query(text, row.rule)
-        shape, constants = shape_of(text, statement)
-        if shape.key not in self.shapes:
-            raise FlowError(
-                f"query {row.rule!r} has a shape that the flow has no plan for; a query that is added while it runs differs from one of the flow's in "
-                f"the constants of its conditions alone; {nearest(shape.key, self.shapes)}"
-            )
-        yield row.rule, "add", self.shapes.index(shape.key), constants, statement.until
+        made = self.known.change(text, self.known.read(text))
+        yield (row.rule, *made[1:])
 
 
-def read_query(text: Any, name: str) -> Any:
-    """The standing query of a text: CREATE STANDING QUERY, under whatever name it is kept.
+def read_query(text: SqlText) -> CreateStandingQuery:
+    """The standing query of a text: CREATE STANDING QUERY.
 
     Raises:
         SqlError: it is none.
     """
-    from penstock.frontends.sql.text.reader import read_statements
-    from penstock.frontends.sql.text.statements import CreateStandingQuery
-
-    statements = read_statements(text)
-    if len(statements) != 1 or not isinstance(statements[0], CreateStandingQuery):
-        raise text.error(0, "expected CREATE STANDING QUERY name AS SELECT ... INTO table")
-    return statements[0]
+    return KnownShapes().read(text)

@@ -5,21 +5,23 @@ Queries of one shape differ in constants alone, so one plan serves all of them.
 
 from __future__ import annotations
 
-import datetime
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
 
 from penstock.frontends.sql.text.source import SqlText
-from penstock.frontends.sql.text.statements import CreateStandingQuery
+from penstock.frontends.sql.text.standing import constants_in
+from penstock.frontends.sql.text.statements import CreateStandingQuery, StandingForm
 from penstock.graph import types as t
 
 QUERY = "query"
 """The column that says of which query a row is."""
-_KINDS: dict[str, t.DataType] = {"s": t.STRING, "i": t.BIGINT, "f": t.DOUBLE}
+KINDS: dict[str, t.DataType] = {"s": t.STRING, "i": t.BIGINT, "f": t.DOUBLE}
+_AGGREGATES = {"count", "sum", "min", "max", "avg"}
 
 
 @dataclass(frozen=True)
@@ -31,24 +33,47 @@ class Shape:
         tree: the query, with a column in place of each constant, and the column of the query's name.
         kinds: the kind of each constant: text, whole number or other number.
         equal: columns that must have the value of a constant, each with its number.
-        sink: the table into which results go.
+        form: what stands beside the query; its conditions have columns in place of constants.
+        added: the columns of constants after those of the query, which its conditions need.
     """
 
     table: str
     tree: Any
     kinds: str
     equal: tuple[tuple[str, int], ...]
-    sink: str
+    form: StandingForm
+    added: tuple[str, ...] = ()
 
     @cached_property
     def key(self) -> str:
         """What two queries of one shape share."""
-        return f"{self.tree.sql(copy=False)} {self.kinds} into {self.sink.lower()}"
+        form = self.form
+        parts = [self.tree.sql(copy=False), self.kinds, f"into {form.sink.lower()}"]
+        parts += [
+            f"{word} {part.sql(copy=False)}" for word, part in (("when", form.when), ("until", form.until)) if part
+        ]
+        words = {
+            "every": form.repeats,
+            "proctime": form.by_proctime,
+            "snapshot": form.snapshot,
+            "moment": form.has_moment,
+        }
+        return " ".join((*parts, *(word for word, is_there in words.items() if is_there)))
+
+    @cached_property
+    def id(self) -> str:
+        """A short name that two queries of one shape share, today and tomorrow: steps and state are named by it."""
+        return hashlib.sha256(self.key.encode()).hexdigest()[:10]
 
     @property
     def parameters(self) -> tuple[t.Field, ...]:
         """The fields of the constants."""
-        return tuple(t.Field(parameter(at), _KINDS[kind]) for at, kind in enumerate(self.kinds))
+        return tuple(t.Field(parameter(at), KINDS[kind]) for at, kind in enumerate(self.kinds))
+
+    @property
+    def is_aggregated(self) -> bool:
+        """Whether rows are grouped, so that results change."""
+        return self.tree.args.get("group") is not None or self.tree.args.get("distinct") is not None
 
 
 def parameter(number: int) -> str:
@@ -56,25 +81,58 @@ def parameter(number: int) -> str:
     return f"{QUERY}_c{number}"
 
 
-def shape_of(text: SqlText, statement: CreateStandingQuery) -> tuple[Shape, list[str]]:
-    """The shape of a query, and its constants as texts with a letter for their kind.
+def shape_of(text: SqlText, statement: CreateStandingQuery) -> Shape:
+    """The shape of a query.
 
     Raises:
         SqlError: it is no query that can share a plan.
     """
-    tree = statement.query.copy()
+    form = _copied(statement.form)
+    tree = form.query
     table = _table(text, tree)
-    constants: list[str] = []
-    equal = list(_equalities(tree))
-    positions: dict[int, int] = {}
-    for literal in list(_literals(tree)):
-        positions[id(literal)] = len(constants)
-        constants.append(_text(literal))
-    pairs = tuple((column, positions[id(literal)]) for column, literal in equal if id(literal) in positions)
-    for literal in list(_literals(tree)):
-        literal.replace(exp.column(parameter(positions[id(literal)])))
-    _name_queries(tree)
-    return Shape(table, tree, "".join(c[0] for c in constants), pairs, statement.sink), constants
+    literals = constants_in(form)
+    numbers = {id(literal): at for at, literal in enumerate(literals)}
+    equal = tuple((column, numbers[id(literal)]) for column, literal in _equalities(tree) if id(literal) in numbers)
+    is_total = _is_total(tree)
+    needed = _numbers_in(numbers, form.when, form.until)
+    grouped = tree.args.get("group") is not None or is_total
+    for at, literal in enumerate(literals):
+        literal.replace(_constant(at, is_grouped=grouped and _stands_in(literal, tree.args.get("having"))))
+    _name_queries(tree, is_total)
+    added = [exp.alias_(_constant(at, is_grouped=grouped), parameter(at)) for at in needed]
+    tree.set("expressions", [*tree.expressions, *added])
+    kinds = "".join(constant[0] for constant in statement.constants)
+    return Shape(table, tree, kinds, equal, form, tuple(map(parameter, needed)))
+
+
+def _copied(form: StandingForm) -> StandingForm:
+    """A form whose trees may be changed. A condition that stands alone gets a parent, so that it can be replaced as a whole."""
+    when, until = (None if e is None else exp.Paren(this=e.copy()) for e in (form.when, form.until))
+    return replace(form, query=form.query.copy(), when=when, until=until)
+
+
+def _constant(number: int, *, is_grouped: bool) -> exp.Expr:
+    """The column of a constant; among groups, where it is the same in every row, as an aggregate."""
+    column = exp.column(parameter(number))
+    return exp.Anonymous(this="max", expressions=[column]) if is_grouped else column
+
+
+def _stands_in(literal: exp.Literal, part: Any) -> bool:
+    above: Any = literal
+    while above is not None and above is not part:
+        above = above.parent
+    return part is not None and above is part
+
+
+def _numbers_in(numbers: dict[int, int], *parts: Any) -> list[int]:
+    """The numbers of the constants in conditions on results."""
+    return [
+        numbers[id(each)]
+        for part in parts
+        if part is not None
+        for each in part.find_all(exp.Literal)
+        if id(each) in numbers
+    ]
 
 
 def _table(text: SqlText, tree: Any) -> str:
@@ -88,15 +146,6 @@ def _table(text: SqlText, tree: Any) -> str:
         )  # fmt: skip
     assert source is not None
     return str(source.this.name)
-
-
-def _literals(tree: Any) -> Iterator[exp.Literal]:
-    """The constants of the conditions, in order."""
-    for part in ("where", "having"):
-        if tree.args.get(part) is not None:
-            yield from (
-                each for each in tree.args[part].find_all(exp.Literal) if not each.find_ancestor(exp.Interval, exp.Cast)
-            )
 
 
 def _equalities(tree: Any) -> Iterator[tuple[str, exp.Literal]]:
@@ -115,37 +164,19 @@ def _equalities(tree: Any) -> Iterator[tuple[str, exp.Literal]]:
                     yield column.name, literal
 
 
-def _name_queries(tree: Any) -> None:
+def _name_queries(tree: Any, is_total: bool) -> None:
     """Every row says of which query it is, and groups are those of one query."""
     tree.set("expressions", [exp.column(QUERY), *tree.expressions])
     group = tree.args.get("group")
     if group is not None:
         group.set("expressions", [exp.column(QUERY), *group.expressions])
-    elif any(each.find(exp.AggFunc, exp.Anonymous) for each in tree.expressions[1:]) and _is_total(tree):
+    elif is_total:
         tree.set("group", exp.Group(expressions=[exp.column(QUERY)]))
 
 
 def _is_total(tree: Any) -> bool:
     """Whether a query without GROUP BY has aggregates."""
-    names = {"count", "sum", "min", "max", "avg"}
+    if tree.args.get("group") is not None:
+        return False
     calls = (each for item in tree.expressions for each in item.find_all(exp.Anonymous, exp.Func))
-    return any(str(getattr(call, "name", "") or call.sql_name()).lower() in names for call in calls)
-
-
-def _text(literal: exp.Literal) -> str:
-    if literal.is_string:
-        return f"s{literal.this}"
-    return f"i{literal.this}" if literal.is_int else f"f{literal.this}"
-
-
-def moment(text: SqlText, written: str, at: int) -> datetime.datetime:
-    """The moment at which a query ends.
-
-    Raises:
-        SqlError: it is none.
-    """
-    try:
-        made = datetime.datetime.fromisoformat(written)
-    except ValueError:
-        raise text.error(at, f"expected a moment such as '2026-05-01 12:00:00', got {written!r}") from None
-    return made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
+    return any(str(getattr(call, "name", "") or call.sql_name()).lower() in _AGGREGATES for call in calls)

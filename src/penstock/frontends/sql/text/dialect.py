@@ -12,6 +12,7 @@ from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.frontends.sql.text.cql import CqlParser
+from penstock.frontends.sql.text.json_functions import JsonParser
 from penstock.frontends.sql.text.match_recognize import MatchRecognizeParser
 
 _NEXT_ARGUMENT = ("DESCRIPTOR", "INTERVAL", "TIMECOL", "GAP", "SIZE")
@@ -42,7 +43,7 @@ class Penstock(Dialect):
             "STRING": TokenType.TEXT,
         }
 
-    class Parser(MatchRecognizeParser, CqlParser, parsers.Parser):
+    class Parser(MatchRecognizeParser, CqlParser, JsonParser, parsers.Parser):
         """Every function stays a name with arguments: what it means is the planner's to say."""
 
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -52,10 +53,17 @@ class Penstock(Dialect):
             **{
                 name: parser
                 for name, parser in parsers.Parser.FUNCTION_PARSERS.items()
-                if name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "CEIL", "FLOOR")
+                if name in ("CAST", "TRY_CAST", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "CEIL", "FLOOR", "OVERLAY")
             },
             **{name: lambda self, name=name: self.window_function(name) for name in WINDOWS},
             "DESCRIPTOR": lambda self: self.descriptor(),
+            "JSON_VALUE": lambda self: self.json_value(),
+            "JSON_EXISTS": lambda self: self.json_exists(),
+            "JSON_QUERY": lambda self: self.json_query(),
+            "JSON_OBJECT": lambda self: self.json_object("JSON_OBJECT"),
+            "JSON_OBJECTAGG": lambda self: self.json_object("JSON_OBJECTAGG"),
+            "JSON_ARRAY": lambda self: self.json_array("JSON_ARRAY"),
+            "JSON_ARRAYAGG": lambda self: self.json_array("JSON_ARRAYAGG"),
         }
 
         QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Any]] = {

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from sqlglot.tokenizer_core import Token
 
 from penstock.frontends.sql.text import statements as s
+from penstock.frontends.sql.text.hints import check_all_read, take_hint
 from penstock.frontends.sql.text.reading import TokenReader, statements_in, tokens_of
 from penstock.frontends.sql.text.source import SqlText
+from penstock.frontends.sql.text.standing import StandingReader
 
 _QUERY = ("SELECT", "WITH", "VALUES", "(", "FROM")
 
@@ -19,18 +21,40 @@ def read_statements(text: SqlText) -> list[s.Statement]:
     Raises:
         SqlError: one cannot be read; with its position and what was expected there.
     """
-    return [read_statement(text, tokens) for tokens in statements_in(tokens_of(text))]
+    standing = StandingReader(text)
+    made: list[s.Statement] = []
+    explained = False
+    for tokens in statements_in(tokens_of(text)):
+        reader = TokenReader(text, tokens)
+        if not explained and reader.found("EXPLAIN", "STATEMENT", "SET", "BEGIN"):
+            explained = True
+        elif reader.found("EXECUTE", "STATEMENT", "SET", "BEGIN"):
+            made.append(s.BeginSet(tokens[0].start, tokens[reader.at - 1].end + 1))
+        elif explained and reader.found("END"):
+            explained = False
+        elif reader.found("EXECUTE"):
+            pass
+        rest = reader.rest()
+        if rest:
+            read = read_statement(text, rest, standing)
+            made.append(s.Explain(read.at, read.end, read) if explained else read)
+    check_all_read(text)
+    return made
 
 
-def read_statement(text: SqlText, tokens: Sequence[Token]) -> s.Statement:
-    """One statement from its tokens."""
+def read_statement(text: SqlText, tokens: Sequence[Token], standing: StandingReader | None = None) -> s.Statement:
+    """One statement from its tokens; what is known of the standing queries before it saves the parsing of those like them."""
     reader = TokenReader(text, tokens)
+    if reader.found("CREATE", "STANDING", "QUERY"):
+        return (standing or StandingReader(text)).read(tokens)
     span = (tokens[0].start, tokens[-1].end + 1)
     word = reader.word
     if word in _QUERY:
         return s.Select(*span, reader.query())
     read = STATEMENTS.get(word)
     if read is None:
+        if word in ELSEWHERE:
+            raise text.error(tokens[0].start, f"{word} is no statement here: {ELSEWHERE[word]}")
         known = ", ".join(sorted({"SELECT", "WITH", *STATEMENTS}))
         raise reader.error(f"a statement that begins with one of {known}")
     made = read(reader, span)
@@ -43,13 +67,18 @@ Span = tuple[int, int]
 
 def _insert(reader: TokenReader, span: Span) -> s.Statement:
     reader.expect("INSERT")
+    if reader.word == "OVERWRITE":
+        raise reader.error("INTO: a sink adds to what is there, and says so")
     if not reader.found("INTO"):
         raise reader.error("INTO")
     table = reader.path("the name of a table")
+    hint = take_hint(reader.text, int(reader.tokens[reader.at - 1].end))
     columns: tuple[str, ...] = ()
+    if reader.word == "PARTITION":
+        raise reader.error("a query: the values of a partition are columns of it")
     if reader.word == "(" and reader.ahead(1) not in ("SELECT", "WITH", "VALUES", "("):
         columns = reader.names()
-    return s.InsertInto(*span, table, columns, reader.query())
+    return s.InsertInto(*span, table, columns, reader.query(), hint.options if hint is not None else ())
 
 
 def _create(reader: TokenReader, span: Span) -> s.Statement:
@@ -60,8 +89,8 @@ def _create(reader: TokenReader, span: Span) -> s.Statement:
         return _view(reader, span, replace)
     if reader.found("FUNCTION"):
         return _function(reader, span)
-    if reader.found("STANDING", "QUERY"):
-        return _standing(reader, span)
+    if reader.word in ("CATALOG", "DATABASE"):
+        raise reader.error("TABLE, VIEW or FUNCTION: there is one catalog, whose tables are those of the text")
     if system or not reader.found("TABLE"):
         raise reader.error("TABLE, VIEW, FUNCTION or STANDING QUERY")
     return _table(reader, span)
@@ -78,29 +107,6 @@ def _view(reader: TokenReader, span: Span, replace: bool) -> s.Statement:
     _comment(reader)
     reader.expect("AS")
     return s.CreateView(*span, name, columns, reader.query(), exists, replace)
-
-
-_AFTER_QUERY = ("EVERY", "WHEN", "UNTIL", "INTO", "SNAPSHOT")
-
-
-def _standing(reader: TokenReader, span: Span) -> s.Statement:
-    from penstock.frontends.sql.standing.shapes import moment
-
-    name = reader.path("the name of a standing query")
-    reader.expect("AS")
-    inner = TokenReader(reader.text, reader.until(lambda word: word in _AFTER_QUERY))
-    if reader.word in ("EVERY", "WHEN", "SNAPSHOT"):
-        raise reader.error(
-            "UNTIL or INTO: EVERY, WHEN and WITH SNAPSHOT are not planned yet, results come as they change"
-        )
-    at, until = reader.offset, None
-    if reader.found("UNTIL"):
-        reader.found("TIMESTAMP")
-        until = moment(reader.text, reader.string("a moment in single quotes; conditions are not planned yet"), at)
-    if not reader.found("INTO"):
-        raise reader.error("INTO and the table for the results")
-    sink = reader.path("the name of a table")
-    return s.CreateStandingQuery(*span, name, inner.query(), sink, until)
 
 
 def _function(reader: TokenReader, span: Span) -> s.Statement:
@@ -202,10 +208,32 @@ def _table(reader: TokenReader, span: Span) -> s.Statement:
     partitioned = reader.names() if reader.found("PARTITIONED", "BY") else ()
     options = _options(reader) if reader.found("WITH") else ()
     like = reader.path("the name of a table") if reader.found("LIKE") else ""
+    takes = _like_options(reader) if like and reader.word == "(" else ()
     query = reader.query() if reader.found("AS") else None
     return s.CreateTable(
-        *span, name, tuple(parts.columns), parts.watermark, parts.key, partitioned, options, query, exists, like
+        *span, name, tuple(parts.columns), parts.watermark, parts.key, partitioned, options, query, exists, like, takes
     )
+
+
+_LIKE_PARTS = ("ALL", "CONSTRAINTS", "GENERATED", "METADATA", "OPTIONS", "PARTITIONS", "WATERMARKS")
+
+
+def _like_options(reader: TokenReader) -> tuple[tuple[str, str, int], ...]:
+    """What is taken of the other table: how, of which part, and where that stands."""
+    reader.expect("(")
+    made = []
+    while reader.word != ")":
+        at, how = reader.offset, reader.word
+        if how not in ("INCLUDING", "EXCLUDING", "OVERWRITING"):
+            raise reader.error("INCLUDING, EXCLUDING or OVERWRITING")
+        reader.at += 1
+        part = reader.word
+        if part not in _LIKE_PARTS:
+            raise reader.error(", ".join(_LIKE_PARTS))
+        reader.at += 1
+        made.append((how, part, at))
+    reader.expect(")")
+    return tuple(made)
 
 
 def _options(reader: TokenReader) -> s.Options:
@@ -235,7 +263,7 @@ def _drop(reader: TokenReader, span: Span) -> s.Statement:
 def _explain(reader: TokenReader, span: Span) -> s.Statement:
     reader.at += 1
     details = []
-    while reader.word in ("PLAN", "FOR", "ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", ","):
+    while reader.word in ("PLAN", "FOR", "ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", ","):
         details.append(reader.word)
         reader.at += 1
     if reader.next is None:
@@ -247,41 +275,80 @@ def _explain(reader: TokenReader, span: Span) -> s.Statement:
 
 def _describe(reader: TokenReader, span: Span) -> s.Statement:
     reader.at += 1
+    if reader.word in ("EXTENDED", "TABLE") and reader.ahead(1) not in ("", "."):
+        reader.at += 1
     return s.Describe(*span, reader.path("the name of a table"))
 
 
-_SHOWN = ("TABLES", "VIEWS", "FUNCTIONS")
+_SHOWN = ("TABLES", "VIEWS", "FUNCTIONS", "CATALOGS", "DATABASES")
 
 
 def _show(reader: TokenReader, span: Span) -> s.Statement:
     reader.at += 1
     if reader.found("CREATE", "TABLE") or reader.found("CREATE", "VIEW"):
         return s.Show(*span, "CREATE", reader.path("the name of a table"))
+    if reader.found("CURRENT"):
+        if reader.word not in ("CATALOG", "DATABASE"):
+            raise reader.error("CATALOG or DATABASE")
+        reader.at += 1
+        return s.Show(*span, f"{reader.tokens[reader.at - 1].text.upper()}S")
     if reader.found("COLUMNS"):
-        reader.expect("FROM")
-        return s.Describe(*span, reader.path("the name of a table"))
+        if not (reader.found("FROM") or reader.found("IN")):
+            raise reader.error("FROM")
+        table = reader.path("the name of a table")
+        return s.Describe(*span, table, _pattern(reader))
     reader.found("USER")
     what = reader.word
     if what not in _SHOWN:
-        raise reader.error("TABLES, VIEWS, FUNCTIONS, COLUMNS FROM or CREATE TABLE")
+        raise reader.error("TABLES, VIEWS, FUNCTIONS, COLUMNS FROM, CREATE TABLE, CREATE VIEW, CATALOGS or DATABASES")
     reader.at += 1
-    return s.Show(*span, what)
+    if reader.found("FROM") or reader.found("IN"):
+        reader.path("the name of a database")
+    return s.Show(*span, what, like=_pattern(reader))
+
+
+def _pattern(reader: TokenReader) -> str:
+    """The pattern after LIKE; empty where there is none."""
+    return reader.string("a pattern in single quotes") if reader.found("LIKE") else ""
+
+
+def _use(reader: TokenReader, span: Span) -> s.Statement:
+    reader.expect("USE")
+    kind = "CATALOG" if reader.found("CATALOG") else "DATABASE"
+    at, name = reader.offset, reader.path(f"the name of a {kind.lower()}")
+    own = s.CATALOG if kind == "CATALOG" else s.DATABASE
+    if name.lower() != own:
+        raise reader.text.error(at, f"no {kind.lower()} {name!r}: there is one, {own!r}")
+    return s.Use(*span, name)
 
 
 def _set(reader: TokenReader, span: Span) -> s.Statement:
     reader.expect("SET")
     if reader.next is None:
         return s.SetOption(*span)
-    name = reader.string("the name of an option in single quotes") if reader.word == "" else reader.path("an option")
+    name = _option_name(reader)
     reader.expect("=")
-    value = reader.string("a value in single quotes") if reader.word == "" else str(reader.tokens[reader.at].text)
-    reader.at += reader.next is not None and reader.word != ""
+    if reader.word == "":
+        return s.SetOption(*span, name, reader.string("a value in single quotes"))
+    value = reader.text.text[reader.offset : reader.tokens[-1].end + 1]
+    reader.rest()
     return s.SetOption(*span, name, value)
+
+
+def _option_name(reader: TokenReader) -> str:
+    """The name of an option in single quotes, or as it is: a.b-c."""
+    if reader.word == "":
+        return reader.string("the name of an option in single quotes")
+    begin = reader.offset
+    taken = reader.until(lambda word: word == "=")
+    if not taken:
+        raise reader.error("the name of an option in single quotes")
+    return reader.text.text[begin : taken[-1].end + 1]
 
 
 def _reset(reader: TokenReader, span: Span) -> s.Statement:
     reader.expect("RESET")
-    return s.SetOption(*span, reader.string() if reader.next is not None else "")
+    return s.SetOption(*span, _option_name(reader) if reader.next is not None else "", resets=True)
 
 
 def _begin(reader: TokenReader, span: Span) -> s.Statement:
@@ -306,7 +373,24 @@ STATEMENTS: dict[str, Read] = {
     "SHOW": _show,
     "SET": _set,
     "RESET": _reset,
+    "USE": _use,
     "BEGIN": _begin,
     "END": _end,
 }
 """How each statement is read, by its first word. A family of statements adds itself here."""
+ELSEWHERE = {
+    "DELETE": "rows of a table go when those that made them go",
+    "UPDATE": "rows of a table change when those that made them change",
+    "TRUNCATE": "a sink adds to what is there",
+    "ANALYZE": "plans need no statistics",
+    "CALL": "there are no procedures",
+    "ADD": "functions are written in Python: CREATE FUNCTION f AS 'module.name' LANGUAGE PYTHON",
+    "REMOVE": "functions are written in Python",
+    "LOAD": "there are no modules",
+    "UNLOAD": "there are no modules",
+    "COMPILE": "a plan is made whenever a flow starts; EXPLAIN shows it",
+    "STOP": "penstock jobs lists what runs, and ends it",
+    "MERGE": "INSERT INTO a table with a PRIMARY KEY replaces rows",
+    "HELP": "\\? lists the commands of the shell",
+}
+"""Statements of others that there are not, by their first word, and why."""

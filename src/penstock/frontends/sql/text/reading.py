@@ -13,6 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.errors import SqlError
 from penstock.frontends.sql.text.dialect import Penstock
+from penstock.frontends.sql.text.hints import note_hints, take_tables
 from penstock.frontends.sql.text.source import SqlText, offset_of
 from penstock.frontends.sql.text.types import type_of_tree
 from penstock.graph import types as t
@@ -40,26 +41,10 @@ def tokens_of(text: SqlText) -> list[Token]:
         raise text.error(
             _open_quote(text.text), "expected the end of a text, a name or a comment, got the end"
         ) from None
-    _check_hints(text, found)
+    note_hints(text, found)
     if len(found) > MOST_TOKENS:
         raise text.error(found[MOST_TOKENS].start, f"expected at most {MOST_TOKENS:,} words, got {len(found):,}")
     return found
-
-
-_HINT = re.compile(r"/\*\+(.*?)\*/", re.DOTALL)
-
-
-def _check_hints(text: SqlText, tokens: list[Token]) -> None:
-    """Refuses hints that stand where none is read: they follow SELECT, and nothing else."""
-    ends = [0, *(int(token.end) + 1 for token in tokens)]
-    starts = [*(int(token.start) for token in tokens), len(text.text)]
-    for at, (begin, end) in enumerate(zip(ends, starts, strict=True)):
-        found = _HINT.search(text.text, begin, end)
-        if found is not None and (at == 0 or tokens[at - 1].token_type != TokenType.SELECT):
-            raise text.error(
-                found.start(),
-                f"no hint is read at this place, got {found[1].strip()}; hints such as STATE_TTL follow SELECT, options stand in WITH",
-            )
 
 
 def _open_quote(text: str) -> int:
@@ -129,6 +114,8 @@ def _plain(description: str, mark: str) -> str:
     wanted = re.match(r"Expect(?:ing|ed) (.+?)(?: but got .*)?$", description.splitlines()[0])
     if wanted:
         return f"expected {wanted[1]}{got}"
+    if description.startswith("expected "):
+        return f"{description.splitlines()[0].removesuffix('.')}{got}"
     if description.startswith("Invalid expression"):
         return f"expected an operator, a comma or the end{got}"
     missing = re.match(r"Required (?:argument|keyword):? '(\w+)' missing for <class '.*\.(\w+)'>", description)
@@ -267,6 +254,7 @@ class TokenReader:
         made = parsed_query(self.text, taken, at)
         if not isinstance(made, exp.Query | exp.Values):
             raise self.text.error(at, f"expected a query, got {taken[0].text.upper()}")
+        take_tables(self.text, made)
         return made
 
     def type(self, stops: Callable[[str], bool]) -> t.DataType:

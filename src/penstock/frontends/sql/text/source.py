@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -11,6 +12,14 @@ from penstock.errors import SqlError
 
 Place: TypeAlias = "int | exp.Expr | None"
 """Where an error points: an offset into the text, or a node of the syntax tree."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """OPTIONS(...) after a table: where it stands, and its options, each with its place."""
+
+    at: int
+    options: tuple[tuple[str, str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -24,7 +33,9 @@ class SqlText:
 
     text: str
     origin: str = ""
-    _hints: dict[int, str] = field(default_factory=dict, compare=False, repr=False)
+    hints: dict[int, Hint] = field(default_factory=dict, compare=False, repr=False)
+    """The options after tables, by where the name of the table ends."""
+    read_hints: set[int] = field(default_factory=set, compare=False, repr=False)
 
     def position(self, at: int) -> tuple[int, int]:
         r"""The line and the column of an offset, both from 1.
@@ -49,13 +60,34 @@ class SqlText:
         """
         at = offset_of(place)
         line, column = self.position(at)
-        shown = self.text.split("\n")[line - 1].rstrip("\r")
+        shown = without_secrets(self.text.split("\n")[line - 1].rstrip("\r"), is_aligned=True)
         cut = max(column - 1 - _BEFORE, 0)
         window = _printable(shown[cut : cut + _WIDTH])
         caret = " " * (column - 1 - cut) + "^"
         error = SqlError(f"{self.origin or 'sql'}:{line}:{column}: {message}\n  {window}\n  {caret}")
         error.line, error.column, error.reason = line, column, message
         return error
+
+
+_SECRET = re.compile(
+    r"(?P<before>'[^'\n]*(?:password|secret|token|credential|jaas)[^'\n]*'\s*=\s*')(?P<word>(?:[^']|'')*)"
+    r"|(?P<user>://[^\s:/@']*:)(?P<pass>[^\s@']+)(?=@)",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(text: str, *, is_aligned: bool = False) -> str:
+    """A text of statements as others may see it: passwords are stars, as many as they have characters where what follows is to stay in its column.
+
+    >>> without_secrets("WITH ('url' = 'postgresql://ada:hush@db/shop', 'password' = 'hush')")
+    "WITH ('url' = 'postgresql://ada:***@db/shop', 'password' = '***')"
+    """
+
+    def stars(found: re.Match[str]) -> str:
+        before, word = found["before"] or found["user"], found["word"] if found["before"] else found["pass"]
+        return before + "*" * (len(word) if is_aligned else 3)
+
+    return _SECRET.sub(stars, text)
 
 
 _BEFORE, _WIDTH = 80, 160

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
@@ -58,6 +58,8 @@ class CreateTable(Statement):
     query: Query | None = None
     if_not_exists: bool = False
     like: str = ""
+    like_parts: Options = ()
+    """INCLUDING and the like, of which part of the other table, and where that stands."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,52 @@ class CreateFunction(Statement):
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True)
-class CreateStandingQuery(Statement):
-    """CREATE STANDING QUERY name AS query [UNTIL moment] INTO table."""
+@dataclass(frozen=True, eq=False)
+class StandingForm:
+    """What standing queries have in common that differ in constants alone.
 
-    name: str
+    Args:
+        query: the query, with the constants of the one that was parsed.
+        sink: the table into which results go.
+        when: the condition in WHEN.
+        until: the condition in UNTIL.
+        repeats: whether there is EVERY.
+        by_proctime: whether EVERY goes by processing time.
+        snapshot: whether there is WITH SNAPSHOT.
+        has_moment: whether UNTIL names a moment.
+    """
+
     query: Query
     sink: str
+    when: Any = None
+    until: Any = None
+    repeats: bool = False
+    by_proctime: bool = False
+    snapshot: bool = False
+    has_moment: bool = False
+
+    @property
+    def ends(self) -> bool:
+        """Whether queries end by themselves."""
+        return self.until is not None or self.has_moment
+
+
+@dataclass(frozen=True)
+class CreateStandingQuery(Statement):
+    """CREATE STANDING QUERY name AS query [EVERY span | WHEN condition] [WITH SNAPSHOT] [UNTIL moment | condition] INTO table.
+
+    Args:
+        name: its name.
+        form: what it has in common with others.
+        constants: what it has for itself: the constants of its conditions, each with a letter for its kind.
+        every: how often it fires, in microseconds.
+        until: the moment at which it ends.
+    """
+
+    name: str
+    form: StandingForm
+    constants: tuple[str, ...]
+    every: int | None = None
     until: datetime.datetime | None = None
 
 
@@ -101,11 +142,12 @@ class Drop(Statement):
 
 @dataclass(frozen=True)
 class InsertInto(Statement):
-    """INSERT INTO table [(columns)] query."""
+    """INSERT INTO table [/*+ OPTIONS(...) */] [(columns)] query."""
 
     table: str
     columns: tuple[str, ...]
     query: Query
+    options: Options = ()
 
 
 @dataclass(frozen=True)
@@ -125,9 +167,10 @@ class Explain(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """DESCRIBE table."""
+    """DESCRIBE table, and SHOW COLUMNS FROM table [LIKE pattern]."""
 
     name: str
+    like: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,14 +179,27 @@ class Show(Statement):
 
     what: str
     name: str = ""
+    like: str = ""
 
 
 @dataclass(frozen=True)
 class SetOption(Statement):
-    """SET 'name' = 'value'; without a name all options are asked for. RESET has no value."""
+    """SET 'name' = 'value'; without a name all options are asked for. RESET has no value, and without a name it means all options."""
 
     name: str = ""
     value: str | None = None
+    resets: bool = False
+
+
+CATALOG, DATABASE = "default_catalog", "default_database"
+"""The names that may stand before that of a table, as Flink has them."""
+
+
+@dataclass(frozen=True)
+class Use(Statement):
+    """USE CATALOG name and USE name: there is one of each."""
+
+    name: str
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from penstock.graph.logic.trident.operations import Collector, Operation, Values
 class Aggregator(Operation):
     """The most general aggregator: it may emit any number of tuples, whenever it likes.
 
+    >>> from penstock.trident import Aggregator
     >>> class CountAll(Aggregator):
     ...     def init(self, batch, collector):
     ...         return [0]
@@ -58,6 +59,7 @@ class Aggregator(Operation):
 class CombinerAggregator:
     """An aggregator whose values combine: each tuple becomes a value, and two values become one, however they are paired.
 
+    >>> from penstock.trident import CombinerAggregator
     >>> class Total(CombinerAggregator):
     ...     def init(self, tup):
     ...         return tup.n
@@ -108,6 +110,7 @@ class CombinerAggregator:
 class ReducerAggregator:
     """An aggregator that takes in one tuple after the other.
 
+    >>> from penstock.trident import ReducerAggregator
     >>> class Last(ReducerAggregator):
     ...     def init(self):
     ...         return None
@@ -142,6 +145,7 @@ class ReducerAggregator:
 class Count(CombinerAggregator):
     """How many tuples there are.
 
+    >>> from penstock.trident import Count
     >>> Count().combine(Count().init(("a",)), 2)
     3
     """
@@ -162,6 +166,7 @@ class Count(CombinerAggregator):
 class Sum(CombinerAggregator):
     """The sum of a field.
 
+    >>> from penstock.trident import Sum
     >>> Sum().combine(Sum().init((3,)), 4)
     7
     """
@@ -238,6 +243,12 @@ class ReducerSteps(Aggregator):
             collector.values.append((state[0],))
         elif state[0] is not None:
             collector.values.append(tuple(state[0]))
+
+
+def is_aggregator(given: object) -> bool:
+    """Whether something is an aggregator, a class or an instance."""
+    kinds = (Aggregator, CombinerAggregator, ReducerAggregator)
+    return issubclass(given, kinds) if isinstance(given, type) else isinstance(given, kinds)
 
 
 def aggregator_of(given: object) -> Aggregator:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.graph.logic.components import Bolt
 from penstock.graph.logic.tagged import TaggedRecord
-from penstock.graph.logic.task_context import TaskContext
+from penstock.graph.logic.topology.components import Bolt
+from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.logic.trident.aggregators import CombinerAggregator, ReducerAggregator
 from penstock.graph.logic.trident.keyed import AggregatorCall, Query, RunningCalls, answered
 from penstock.graph.logic.trident.operations import Collector, OperationContext, Picked, Values

@@ -8,7 +8,13 @@ from itertools import product
 from typing import Any
 
 from penstock.errors import StateError
-from penstock.graph.logic.trident.aggregators import Aggregator, CombinerAggregator, ReducerAggregator, crossed
+from penstock.graph.logic.trident.aggregators import (
+    Aggregator,
+    CombinerAggregator,
+    CombinerSteps,
+    ReducerAggregator,
+    crossed,
+)
 from penstock.graph.logic.trident.operations import Collector, Picked, Values
 from penstock.graph.logic.trident.states import QueryFunction
 
@@ -26,6 +32,23 @@ class KeyedBatchLogic:
 
     def finish(self, key: Values, gathered: Any, kept: Any) -> tuple[Any, list[tuple[str, Values]]]:
         """At the end of the batch: what is kept for the key, and the records by output."""
+        raise NotImplementedError
+
+    @property
+    def combines(self) -> bool:
+        """Whether the tuples of a key of the first input can be put together in parts, before they move to where the key is."""
+        return False
+
+    def part(self, row: Any) -> Any:
+        """The part that one tuple makes."""
+        raise NotImplementedError
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Two parts of a key as one, in their order."""
+        raise NotImplementedError
+
+    def add_part(self, gathered: Any, part: Any) -> None:
+        """Takes in a part, in place of the tuples that it was made of."""
         raise NotImplementedError
 
 
@@ -83,6 +106,28 @@ class BatchAggregate(KeyedBatchLogic):
         """The parts of the key, and what the aggregators emit."""
         group = tuple([key[at] for at in self.emits_key])
         return None, [("out", group + made) for made in gathered.complete()]
+
+    @property
+    def combines(self) -> bool:
+        """Where all aggregators do."""
+        return all(isinstance(call.aggregator, CombinerSteps) for call in self.calls)
+
+    @property
+    def _combiners(self) -> list[CombinerAggregator]:
+        return [call.aggregator.of for call in self.calls if isinstance(call.aggregator, CombinerSteps)]
+
+    def part(self, row: Any) -> list[Any]:
+        """The value of a tuple by each aggregator."""
+        return [of.init(call.picked(row)) for of, call in zip(self._combiners, self.calls, strict=True)]
+
+    def joined(self, one: list[Any], other: list[Any]) -> list[Any]:
+        """Combines the values of each aggregator."""
+        return [of.combine(a, b) for of, a, b in zip(self._combiners, one, other, strict=True)]
+
+    def add_part(self, gathered: RunningCalls, part: list[Any]) -> None:
+        """Combines the values with those so far."""
+        for of, state, value in zip(self._combiners, gathered.states, part, strict=True):
+            state[:] = [of.combine(state[0], value) if state else value]
 
 
 @dataclass(frozen=True)
@@ -155,12 +200,32 @@ class PersistentAggregate(KeyedBatchLogic):
 
     def add(self, gathered: list[list[Any]], source: int, row: Any) -> None:
         """Combines a tuple with those before it; keeps a query until the end."""
-        if source or isinstance(self.aggregator, ReducerAggregator):
+        if source or not self.combines:
             gathered[source].append(row if source else self.picked(row))
-            return
-        made = self.aggregator.init(self.picked(row))
-        mine = gathered[0]
-        mine[:] = [self.aggregator.combine(mine[0], made) if mine else made]
+        else:
+            self.add_part(gathered, self.part(row))
+
+    @property
+    def combines(self) -> bool:
+        """Where the aggregator does."""
+        return isinstance(self.aggregator, CombinerAggregator)
+
+    def part(self, row: Any) -> Any:
+        """The value of a tuple."""
+        return self._combiner.init(self.picked(row))
+
+    def joined(self, one: Any, other: Any) -> Any:
+        """Two values as one."""
+        return self._combiner.combine(one, other)
+
+    def add_part(self, gathered: list[list[Any]], part: Any) -> None:
+        """Combines a value with that so far."""
+        gathered[0][:] = [self._combiner.combine(gathered[0][0], part) if gathered[0] else part]
+
+    @property
+    def _combiner(self) -> CombinerAggregator:
+        assert isinstance(self.aggregator, CombinerAggregator), "combines says so"
+        return self.aggregator
 
     def finish(self, key: Values, gathered: list[list[Any]], kept: Any) -> tuple[Any, list[tuple[str, Values]]]:
         """The new value, and the answers."""
@@ -182,6 +247,41 @@ class PersistentAggregate(KeyedBatchLogic):
         for tup in mine:
             value = self.aggregator.reduce(value, tup)
         return (value,)
+
+
+@dataclass(frozen=True)
+class ListedState:
+    """A state that Penstock keeps, as a query sees it that asks for all of it."""
+
+    tuples: list[Values]
+
+    def get_tuples(self) -> list[Values]:
+        """All keys with their values."""
+        return self.tuples
+
+
+@dataclass(frozen=True)
+class StateListing(KeyedBatchLogic):
+    """All keys of a state that Penstock keeps, in one place. Input 0 has the values as batches change them, the others queries, which see them."""
+
+    picked: Picked
+    keys: int
+    queries: tuple[Query, ...] = ()
+
+    def start(self, batch: int) -> list[list[Any]]:
+        """No values, no queries."""
+        return [[] for _ in range(1 + len(self.queries))]
+
+    def add(self, gathered: list[list[Any]], source: int, row: Any) -> None:
+        """Keeps a tuple until the end."""
+        gathered[source].append(row if source else self.picked.values(row))
+
+    def finish(self, key: Values, gathered: list[list[Any]], kept: Any) -> tuple[Any, list[tuple[str, Values]]]:
+        """The keys with their values, and the answers."""
+        value = (kept or {}) | {row[: self.keys]: row for row in gathered[0]} if gathered[0] else kept
+        seen = ListedState(list((value or {}).values()))
+        pairs = zip(self.queries, gathered[1:], strict=True)
+        return value, [(query.output, answer) for query, rows in pairs for answer in answered(query, seen, rows)]
 
 
 def answered(query: Query, state: Any, rows: list[Any]) -> list[Values]:

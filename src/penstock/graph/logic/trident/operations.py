@@ -15,6 +15,7 @@ Values = tuple[Any, ...]
 class Collector:
     """Takes what an operation emits.
 
+    >>> from penstock.trident import Collector
     >>> made = Collector()
     >>> made.emit("a"), made.emit(("b", 2)), made.values
     (None, None, [('a',), ('b', 2)])
@@ -26,11 +27,19 @@ class Collector:
         self.values: list[Values] = []
 
     def emit(self, values: object) -> None:
-        """One more tuple; a bare value stands for a tuple of one field."""
+        """One more tuple; a bare value stands for a tuple of one field.
+
+        Args:
+            values: the values of the tuple.
+        """
         self.values.append(as_values(values))
 
     def taken(self) -> list[Values]:
-        """What was emitted, which is empty again afterwards."""
+        """What was emitted, which is empty again afterwards.
+
+        Returns:
+            The tuples.
+        """
         made, self.values = self.values, []
         return made
 
@@ -64,7 +73,16 @@ class Picked:
 
 @dataclass(frozen=True)
 class OperationContext:
-    """Where an operation runs: the number of the partition, and how many there are."""
+    """Where an operation runs: the number of the partition, and how many there are.
+
+    Args:
+        partition: the number of the partition.
+        partitions: how many there are.
+
+    >>> from penstock.trident import OperationContext
+    >>> OperationContext(1, 4).partition
+    1
+    """
 
     partition: int = 0
     partitions: int = 1
@@ -88,6 +106,7 @@ class Operation:
 class Function(Operation):
     """Emits any number of values for a tuple; they are appended to its fields. One that emits nothing drops the tuple.
 
+    >>> from penstock.trident import Function, Split
     >>> class Split(Function):
     ...     def execute(self, tup, collector):
     ...         for word in tup.sentence.split():
@@ -110,6 +129,7 @@ class Function(Operation):
 class Filter(Operation):
     """Says which tuples stay.
 
+    >>> from penstock.trident import Filter
     >>> class Long(Filter):
     ...     def is_keep(self, tup):
     ...         return len(tup[0]) > 3
@@ -133,6 +153,7 @@ class Filter(Operation):
 class FilterNull(Filter):
     """Keeps tuples none of whose input fields is null.
 
+    >>> from penstock.trident import FilterNull
     >>> FilterNull().is_keep(("a", None))
     False
     """
@@ -145,6 +166,7 @@ class FilterNull(Filter):
 class Split(Function):
     """Splits a text at blanks, a tuple for each word.
 
+    >>> from penstock.trident import Collector, Split
     >>> made = Collector()
     >>> Split().execute(("to be",), made), made.values
     (None, [('to',), ('be',)])
@@ -159,6 +181,7 @@ class Split(Function):
 class ExpandList(Function):
     """A tuple for each item of a list; null and an empty list drop the tuple.
 
+    >>> from penstock.trident import Collector, ExpandList
     >>> made = Collector()
     >>> ExpandList().execute(([1, 2],), made), made.values
     (None, [(1,), (2,)])

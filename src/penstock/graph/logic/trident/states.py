@@ -19,6 +19,7 @@ Update = Callable[[Any], Any]
 class State:
     """The base of a state of your own, one instance for each partition.
 
+    >>> from penstock.trident import State
     >>> class Notes(State):
     ...     def begin_commit(self, txid):
     ...         self.txid = txid
@@ -60,6 +61,13 @@ class MapState(State):
 
     Raises:
         FlowError: it lacks `multi_get` or `multi_put`.
+
+    >>> from penstock.trident import MemoryStore, NonTransactionalMap
+    >>> state = NonTransactionalMap(MemoryStore())
+    >>> state.begin_commit(1)
+    >>> state.multi_put([("a",)], [5])
+    >>> state.get(("a",)), state.get_tuples()
+    (5, [('a', 5)])
     """
 
     def __init__(self, backing: BackingMap) -> None:
@@ -134,17 +142,52 @@ class MapState(State):
         """
         self.multi_update(keys, [_always(value) for value in values])
 
+    def get_tuples(self) -> list[Values]:
+        """All keys with their values, for `TupleCollectionGet`.
+
+        Returns:
+            A tuple for each key: its values, then the value that is kept.
+
+        Raises:
+            StateError: the store has no `items`.
+        """
+        items = getattr(self.backing, "items", None)
+        if items is None:
+            raise StateError(
+                f"expected a store with items(), which lists its keys with their values, got {self.backing!r}"
+            )
+        return [(*key, self.read(stored)) for key, stored in items()]
+
     def _transaction(self) -> int:
         if self.txid is None:
             raise StateError("expected begin_commit(txid) before an update, got none: updates belong to a batch")
         return self.txid
 
     def read(self, stored: Any) -> Any:
-        """The value in what is stored."""
+        """The value in what is stored.
+
+        Args:
+            stored: what the store has.
+
+        Returns:
+            The value.
+        """
         return stored
 
     def changed(self, txid: int, stored: Any, update: Update) -> Any:
-        """What is stored after an update."""
+        """What is stored after an update.
+
+        Args:
+            txid: the transaction.
+            stored: what the store has; None where it has nothing.
+            update: from the value to the new one.
+
+        Returns:
+            What is to be stored.
+
+        Raises:
+            NotImplementedError: the class does not define it.
+        """
         raise NotImplementedError
 
 
@@ -155,6 +198,7 @@ def _always(value: object) -> Update:
 class NonTransactionalMap(MapState):
     """Stores values as they are: a batch that runs again counts again.
 
+    >>> from penstock.trident import MemoryStore, NonTransactionalMap
     >>> store = MemoryStore()
     >>> state = NonTransactionalMap(store)
     >>> for txid in (1, 1):
@@ -172,6 +216,7 @@ class NonTransactionalMap(MapState):
 class TransactionalMap(MapState):
     """Stores each value with its transaction: a batch that runs again with the same tuples counts once.
 
+    >>> from penstock.trident import MemoryStore, TransactionalMap, TransactionalValue
     >>> store = MemoryStore()
     >>> state = TransactionalMap(store)
     >>> for txid in (1, 1, 2):
@@ -195,6 +240,7 @@ class TransactionalMap(MapState):
 class OpaqueMap(MapState):
     """Stores each value with the one before it and its transaction: a batch that runs again counts once, whatever tuples it has.
 
+    >>> from penstock.trident import MemoryStore, OpaqueMap, OpaqueValue
     >>> store = MemoryStore()
     >>> state = OpaqueMap(store)
     >>> for txid, n in ((1, 5), (2, 3), (2, 4)):
@@ -227,6 +273,7 @@ MAPS: dict[str, type[MapState]] = {
 class MemoryStore:
     """A store in this process, for tests: all that is stored is in `values`.
 
+    >>> from penstock.trident import MemoryStore
     >>> store = MemoryStore()
     >>> store.multi_put([("a",)], [1])
     >>> store.multi_get([("a",), ("b",)])
@@ -237,12 +284,32 @@ class MemoryStore:
         self.values: dict[Values, Any] = {}
 
     def multi_get(self, keys: list[Values]) -> list[Any]:
-        """What is stored for each key."""
+        """What is stored for each key.
+
+        Args:
+            keys: the keys.
+
+        Returns:
+            A value for each; None where there is none.
+        """
         return [self.values.get(tuple(key)) for key in keys]
 
     def multi_put(self, keys: list[Values], values: list[Any]) -> None:
-        """Stores a value for each key."""
+        """Stores a value for each key.
+
+        Args:
+            keys: the keys.
+            values: for each its value.
+        """
         self.values.update(zip(map(tuple, keys), values, strict=True))
+
+    def items(self) -> list[tuple[Values, Any]]:
+        """All keys with what is stored.
+
+        Returns:
+            The pairs.
+        """
+        return list(self.values.items())
 
 
 class StateFactory:
@@ -255,6 +322,7 @@ class StateFactory:
     Raises:
         FlowError: the kind is not one, or `make` is no function.
 
+    >>> from penstock.trident import MemoryStore, StateFactory
     >>> StateFactory(lambda conf, partition, partitions: MemoryStore(), "opaque").state(0, 1).kind
     'opaque'
     """
@@ -283,6 +351,7 @@ class StateFactory:
 class QueryFunction(Operation):
     """Asks a state about the tuples of a batch.
 
+    >>> from penstock.trident import QueryFunction
     >>> class IsKnown(QueryFunction):
     ...     def batch_retrieve(self, state, tuples):
     ...         return [value is not None for value in state.multi_get([tuple(tup) for tup in tuples])]
@@ -317,7 +386,12 @@ class QueryFunction(Operation):
 
 
 class MapGet(QueryFunction):
-    """The value of the key that the input fields are; null where there is none."""
+    """The value of the key that the input fields are; null where there is none.
+
+    >>> from penstock.trident import MapGet, MemoryStore, OpaqueMap
+    >>> MapGet().batch_retrieve(OpaqueMap(MemoryStore()), [("a",)])
+    [None]
+    """
 
     def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
         """The values of the keys."""
@@ -326,7 +400,12 @@ class MapGet(QueryFunction):
 
 
 class SnapshotGet(QueryFunction):
-    """The one value of a state that was aggregated without a group; null where there is none."""
+    """The one value of a state that was aggregated without a group; null where there is none.
+
+    >>> from penstock.trident import MemoryStore, OpaqueMap, SnapshotGet
+    >>> SnapshotGet().batch_retrieve(OpaqueMap(MemoryStore()), [("who",), ("else",)])
+    [None, None]
+    """
 
     def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
         """The value, for each tuple."""
@@ -334,9 +413,40 @@ class SnapshotGet(QueryFunction):
         return made * len(tuples)
 
 
+class TupleCollectionGet(QueryFunction):
+    """All that a state keeps: for each tuple that asks, a tuple for each key, its values and then the value that is kept.
+
+    A state of yours answers with `get_tuples()`; each of its partitions answers for itself. Of a state that Penstock keeps one task lists all keys.
+
+    >>> import penstock as ps
+    >>> from penstock import trident
+    >>> from penstock.testing import LocalDRPC
+    >>> top = ps.TridentTopology("demo")
+    >>> words = top.new_stream("words", ps.items(["a", "b", "a"], "word string"))
+    >>> counts = words.group_by("word").persistent_aggregate(None, (), trident.Count, "n bigint")
+    >>> asked = top.new_drpc_stream("all").state_query(counts, "args", trident.TupleCollectionGet, "word string, n bigint")
+    >>> _ = asked.project("word", "n")
+    >>> called = LocalDRPC(top)
+    >>> called.push("words", "a", "b", "a")
+    >>> called.execute("all")
+    '[["a", 2], ["b", 1]]'
+    """
+
+    def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
+        """All that is kept, for each tuple."""
+        made = list(state.get_tuples())
+        return [made] * len(tuples)
+
+    def execute(self, tup: Any, result: Any, collector: Collector) -> None:
+        """Emits a tuple for each key."""
+        for values in result:
+            collector.emit(values)
+
+
 class StateUpdater(Operation):
     """Writes the tuples of a batch to a state.
 
+    >>> from penstock.trident import StateUpdater
     >>> class Put(StateUpdater):
     ...     def update_state(self, state, tuples, collector):
     ...         state.multi_put([(tup.id,) for tup in tuples], [tup.name for tup in tuples])

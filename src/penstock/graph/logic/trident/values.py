@@ -12,6 +12,11 @@ from penstock.errors import StateError
 class TransactionalValue:
     """A value and the transaction that wrote it. Right where a transaction always has the same tuples.
 
+    Args:
+        txid: the transaction.
+        value: the value.
+
+    >>> from penstock.trident import TransactionalValue
     >>> TransactionalValue(8, 5).update(8, lambda value: value + 1)
     TransactionalValue(txid=8, value=5)
     >>> TransactionalValue(8, 5).update(9, lambda value: value + 1)
@@ -38,6 +43,12 @@ class TransactionalValue:
 class OpaqueValue:
     """A value, the one before it, and the transaction that wrote it. Right where the tuples of a transaction may change on replay.
 
+    Args:
+        txid: the transaction.
+        value: the value.
+        previous: the value before the transaction.
+
+    >>> from penstock.trident import OpaqueValue
     >>> stored = OpaqueValue(8, "v1", "v0")
     >>> stored.get(8), stored.get(9)
     ('v0', 'v1')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -24,6 +25,9 @@ RANKS = ("row_number", "rank", "dense_rank")
 ENDS = {"first": "first_value", "first_value": "first_value", "last": "last_value", "last_value": "last_value"}
 """Functions that pick a row of the frame, by the names that users write."""
 STEPS = ("lag", "lead")
+SHARES = {"ntile": t.BIGINT, "percent_rank": t.DOUBLE, "cume_dist": t.DOUBLE}
+"""Functions that need to know how many rows a partition has, and their types."""
+NTH = "nth_value"
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,8 @@ class Frame:
 
     Args:
         unit: "rows" or "range".
-        before: how many rows, or how far, before the row; None means all.
-        after: the same after it; None means all.
+        before: how many rows, or how far, before the row; None means all. Below zero it begins so far after the row.
+        after: the same after it; None means all. Below zero it ends so far before the row.
     """
 
     unit: str = RANGE
@@ -43,17 +47,32 @@ class Frame:
     def __post_init__(self) -> None:
         if self.unit not in (ROWS, RANGE):
             raise FlowError(f"expected a frame of 'rows' or of a 'range', got {self.unit!r}")
-        if (self.before or 0) < 0 or (self.after or 0) < 0:
-            raise FlowError(f"expected a frame that holds the current row, got {self}")
+        if self.before is not None and self.after is not None and self.before + self.after < 0:
+            raise FlowError(f"expected a frame that ends after it begins, got {self}")
 
     def __str__(self) -> str:
-        return f"{self.unit} between {_bound(self.before, 'preceding')} and {_bound(self.after, 'following')}"
+        return self.text(str)
+
+    def text(self, shown: Callable[[int], str]) -> str:
+        """The frame, with distances as a function writes them."""
+        low, high = _bound(self.before, PRECEDING, shown), _bound(self.after, FOLLOWING, shown)
+        return f"{self.unit} between {low} and {high}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is all rows up to the current one."""
+        return self.before is None and self.after == 0
 
 
-def _bound(distance: int | None, side: str) -> str:
+PRECEDING, FOLLOWING = "preceding", "following"
+
+
+def _bound(distance: int | None, side: str, shown: Callable[[int], str]) -> str:
     if distance is None:
         return f"unbounded {side}"
-    return "current row" if not distance else f"{distance} {side}"
+    if distance < 0:
+        return f"{shown(-distance)} {FOLLOWING if side == PRECEDING else PRECEDING}"
+    return "current row" if not distance else f"{shown(distance)} {side}"
 
 
 @dataclass(frozen=True)
@@ -62,10 +81,10 @@ class OverCall:
 
     Args:
         name: the field.
-        function: "aggregate", one of `RANKS`, "first_value", "last_value", "lag" or "lead".
+        function: "aggregate", one of `RANKS` or `SHARES`, "first_value", "last_value", "nth_value", "lag" or "lead".
         type: the type of the field.
         argument: what is picked of a row.
-        offset: how many rows back or on.
+        offset: how many rows back or on; which row of the frame; how many parts.
         default: what stands where there is no such row.
         aggregate: the aggregate, if it is one.
     """
@@ -87,7 +106,7 @@ def over_call(given: AggregateCall, schema: Schema, time: str) -> OverCall:
     """
     call = given.call
     written = call.name.lower() if isinstance(call, Call) else ""
-    if not isinstance(call, Call) or (written not in RANKS and written not in ENDS and written not in STEPS):
+    if not isinstance(call, Call) or written not in (*RANKS, *ENDS, *STEPS, *SHARES, NTH):
         made = given.over(schema, time)
         return OverCall(given.name, "aggregate", made.type, aggregate=made)
     if call.condition is not None or call.distinct:
@@ -95,11 +114,31 @@ def over_call(given: AggregateCall, schema: Schema, time: str) -> OverCall:
     if written in RANKS:
         _check_arguments(given.name, call, 0, 0)
         return OverCall(given.name, written, t.BIGINT)
-    _check_arguments(given.name, call, 1, 3 if written in STEPS else 1)
+    if written in SHARES:
+        _check_arguments(given.name, call, *((1, 1) if written == "ntile" else (0, 0)))
+        parts = _number(given.name, written, call.args[0]) if call.args else 0
+        return OverCall(given.name, written, SHARES[written], offset=parts)
+    least, most = (2, 2) if written == NTH else (1, 3 if written in STEPS else 1)
+    _check_arguments(given.name, call, least, most)
     kind = type_of_expr(call.args[0], schema)
     if written in ENDS:
         return OverCall(given.name, ENDS[written], kind, call.args[0])
+    if written == NTH:
+        return OverCall(given.name, NTH, kind, call.args[0], _number(given.name, written, call.args[1]))
     return _step(given.name, written, call, kind, schema)
+
+
+def _number(name: str, function: str, given: Expr) -> int:
+    """How many parts, or which row: 1 or more."""
+    if not isinstance(given, Literal) or not isinstance(given.value, int) or given.value < 1:
+        raise ExpressionError(f"{name!r}: {function} expects a whole number, 1 or more, got {to_text(given)}")
+    return given.value
+
+
+def needs_all(calls: Iterable[AggregateCall], frame: Frame | None) -> bool:
+    """Whether a row can be answered only when all rows of its partition are known, or kept."""
+    names = {call.call.name.lower() for call in calls if isinstance(call.call, Call)}
+    return bool(names & {*SHARES}) or (NTH in names and (frame is None or frame.before is None))
 
 
 def _step(name: str, function: str, call: Call, kind: t.DataType, schema: Schema) -> OverCall:
@@ -190,6 +229,11 @@ class Over(OverStep):
     def check(self, given: Inputs) -> None:
         """A row's frame is complete some time."""
         super().check(given)
+        if needs_all(self.calls, self.frame):
+            raise FlowError(
+                "ntile, percent_rank, cume_dist, and nth_value from the first row on, need all rows of a partition; "
+                "order by another field, so that the answer changes with later rows"
+            )
         if self.frame.after is None or (self.frame.before is None and self.frame.after):
             raise FlowError(
                 f"expected a frame that ends with the current row, or one with an end on both sides, got {self.frame}: a row would wait for all "
@@ -218,7 +262,7 @@ class Over(OverStep):
     @property
     def hold(self) -> int:
         """A row waits for those of its range."""
-        return (self.frame.after or 0) if self.frame.unit == RANGE and not self.arrival else 0
+        return max(self.frame.after or 0, 0) if self.frame.unit == RANGE and not self.arrival else 0
 
     @property
     def ordered(self) -> bool:  # type: ignore[override]  # it depends on the order
@@ -243,11 +287,7 @@ class Over(OverStep):
 
     @property
     def _frame(self) -> str:
-        if self.frame.unit == ROWS:
-            return str(self.frame)
-        before, after = ((None if d is None else shown(d) if d else "") for d in (self.frame.before, self.frame.after))
-        low = "unbounded preceding" if before is None else f"{before} preceding" if before else "current row"
-        return f"range between {low} and {f'{after} following' if after else 'current row'}"
+        return str(self.frame) if self.frame.unit == ROWS else self.frame.text(shown)
 
     def settings(self) -> Settings:
         """The key, the order, the frame and the functions."""

@@ -12,7 +12,7 @@ from penstock.kernels.records.json_values import Json
 
 
 @dataclass(slots=True)
-class Guarded:
+class GuardState:
     """A part under a guard: when its time is up, how often it was true, and its state."""
 
     end: int
@@ -20,7 +20,7 @@ class Guarded:
     state: object
 
 
-class RunningWithin(Running[Guarded]):
+class RunningWithin(Running[GuardState]):
     """Its part, for less than a span of time. With `most`, the match after so many makes it false."""
 
     def __init__(self, part: AnyRunning, span: SpanRun, most: int | None) -> None:
@@ -29,41 +29,41 @@ class RunningWithin(Running[Guarded]):
 
     def start(self, match: Match, tick: Tick) -> Outcome:
         """Time counts from here."""
-        state = Guarded(self.span(match, tick.time), 0, None)
+        state = GuardState(self.span(match, tick.time), 0, None)
         return self._passed(state, self.part.start(match, tick))
 
-    def take(self, state: Guarded, tick: Tick) -> Outcome:
+    def take(self, state: GuardState, tick: Tick) -> Outcome:
         """False when time is up, whatever else happens then."""
         return FALSE if tick.time >= state.end else self._passed(state, self.part.take(state.state, tick))
 
-    def _passed(self, state: Guarded, outcome: Outcome) -> Outcome:
+    def _passed(self, state: GuardState, outcome: Outcome) -> Outcome:
         state.state, made = outcome.state, outcome.matches
         state.count += len(made)
         if self.most is not None and state.count > self.most:
             return Outcome(None, made[: max(0, len(made) - (state.count - self.most))])
         return Outcome(None if state.state is None else state, made)
 
-    def due(self, state: Guarded) -> int:
+    def due(self, state: GuardState) -> int:
         """When time is up, or the part has something to do."""
         return min(state.end, self.part.due(state.state))
 
-    def level(self, state: Guarded, tick: Tick) -> int | None:
+    def level(self, state: GuardState, tick: Tick) -> int | None:
         """That of its part."""
         return self.part.level(state.state, tick)
 
-    def discard(self, state: Guarded, numbers: set[int], tick: Tick) -> Guarded | None:
+    def discard(self, state: GuardState, numbers: set[int], tick: Tick) -> GuardState | None:
         """Gone with its part."""
         state.state = self.part.discard(state.state, numbers, tick)
         return None if state.state is None else state
 
-    def dump(self, state: Guarded, pool: Pool) -> Json:
+    def dump(self, state: GuardState, pool: Pool) -> Json:
         """Its parts."""
         return [state.end, state.count, self.part.dump(state.state, pool)]
 
-    def load(self, kept: Json, pool: Pool) -> Guarded:
+    def load(self, kept: Json, pool: Pool) -> GuardState:
         """Its parts."""
         end, count, part = parts_of(kept)
-        return Guarded(end, count, self.part.load(part, pool))
+        return GuardState(end, count, self.part.load(part, pool))
 
 
 class RunningWhile(Running[object]):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pyarrow as pa
 
 from penstock.graph.nodes import LATE, OperatorMatch, Term
-from penstock.graph.nodes.operator_match import event_schema
+from penstock.graph.nodes.patterns.operator_match import event_schema
 from penstock.graph.patterns.operator_conditions import over_match
 from penstock.graph.patterns.operators import has_recurring_timer, waits_for_events
 from penstock.graph.schema import Schema
+from penstock.graph.state.active_runs import REST, RunChanges
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.table import TIME, TimeTable, key_hashes_of, some, times_of
 from penstock.graph.state.timers import EVENT, PROCESSING
@@ -71,6 +74,11 @@ class OperatorKernel(KeyedKernel):
         self.waits = self.timers = self.timers_of(context)
         self.waiting: TimeTable | None = None if self.node.time is None else context.table(self.node.waiting)
 
+    def begin(self, times: Times) -> None:
+        """A batch begins, in which nothing has changed yet."""
+        super().begin(times)
+        self.run_changes = {}
+
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """Keeps events until time has passed them; without event time they count at once."""
         if not len(chunk):
@@ -104,6 +112,15 @@ class OperatorKernel(KeyedKernel):
         for due in self.waits.due(self.clock, until):
             made += self._fired(due.key, until)
         yield from self._made(made)
+
+    def walked(self, due: pa.Table | None, keys: Collection[Key], until: int) -> list[tuple[Key, Found]]:
+        """What events complete, and then the time of some keys; for a step that has the events and the state of several patterns."""
+        found = [] if due is None else self._taken(due)
+        for key in (*keys, *[each for each in self.machines if each not in keys]):
+            if self._machine(key).due <= until:
+                found += self._fired(key, until)
+        list(self.barrier())
+        return found
 
     def _passed(self, edge: int) -> list[tuple[Key, Found]]:
         """Takes the events before a time."""
@@ -184,7 +201,12 @@ class OperatorKernel(KeyedKernel):
             kept = self.state.get(key)
             if kept is not None:
                 made.load(kept)
+                self._changes.take_out(*counted(made.began))
         return made
+
+    @property
+    def _changes(self) -> RunChanges:
+        return self.changes_of(self.node.name)
 
     def _fired(self, key: Key, until: int) -> list[tuple[Key, Found]]:
         machine = self._machine(key)
@@ -233,6 +255,7 @@ class OperatorKernel(KeyedKernel):
                 self.state.delete(key)
             else:
                 self.state.put(key, machine.dump())
+                self._changes.put(*counted(machine.began))
         self.machines = {}
         return ()
 
@@ -242,3 +265,9 @@ class OperatorKernel(KeyedKernel):
         if clock != EVENT or self.first_waiting >= FOREVER:
             return timers
         return min(timers, self.first_waiting + 1)
+
+
+def counted(times: list[int]) -> tuple[dict[str, int], list[int], int]:
+    """The figures of a key that holds events of these times: it has begun a match, with the first of them."""
+    began = sorted(times)[:1]
+    return {REST: len(began)}, began, len(times)

@@ -7,7 +7,7 @@ from functools import reduce
 
 from penstock.errors import ExpressionError
 from penstock.graph.aggregates.aggregate import Aggregate
-from penstock.graph.patterns.conditions import Look, Navigated, Navigation, value_schema
+from penstock.graph.patterns.conditions import Look, Navigation, NavigationExpr, asks_for_number, value_schema
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.keyed.aggregates import begins, finish, merges
@@ -18,7 +18,7 @@ Run = Callable[[Match, Sequence[object]], object]
 LookUp = Callable[[Match], object]
 
 
-def compile_looks(written: Navigated, schema: Schema) -> Run:
+def compile_looks(written: NavigationExpr, schema: Schema) -> Run:
     """A function of a match and of the values of an event; `schema` is that of events."""
     run = compile_expr(written.expr, written.schema)
     looks = [_look(each, schema) for each in written.inputs]
@@ -28,7 +28,7 @@ def compile_looks(written: Navigated, schema: Schema) -> Run:
 
 
 def _look(look: Navigation, schema: Schema) -> LookUp:
-    if look.look is Look.MATCH_NUMBER or look.step:
+    if asks_for_number(look) or look.step:
         raise ExpressionError(f"{look} belongs to row patterns; in pattern text use the fields of tagged events")
     if look.aggregate is not None:
         return _aggregate(look.variable, look.aggregate, schema)

@@ -31,6 +31,8 @@ class Machine:
         self.pattern, self.running, self.schema = pattern, running, schema
         self.state: object = None
         self.next_number = 0
+        self.began: list[int] = []
+        """The times of the events that it kept when it was loaded or dumped."""
 
     @property
     def has_started(self) -> bool:
@@ -85,6 +87,7 @@ class Machine:
         """All of it as JSON."""
         pool = Pool(self.schema)
         state = None if self.state is None else [self.running.root.dump(self.state, pool)]
+        self.began = [event.time for event in pool.events.values()]
         return json.dumps({"taken": self.next_number, "state": state, **pool.dump()}, separators=(",", ":"))
 
     def kept_state(self) -> object:
@@ -97,8 +100,15 @@ class Machine:
         made = json.loads(kept)
         self.next_number = made["taken"]
         state = made["state"]
-        self.state = None if state is None else self.running.root.load(state[0], Pool(self.schema, made))
+        pool = Pool(self.schema, made)
+        self.began = [event.time for event in pool.events.values()]
+        self.state = None if state is None else self.running.root.load(state[0], pool)
         return self
+
+
+def held_by(kept: str) -> list[int]:
+    """The times of the events that a machine holds, from what was kept of it."""
+    return [event[0] for event in json.loads(kept)["events"].values()]
 
 
 def _apart(matches: Iterable[Match]) -> list[Match]:

@@ -13,7 +13,7 @@ from penstock.graph.expr import Column, columns_of
 from penstock.graph.expr.model import Expr, Literal
 from penstock.graph.expr.rewrite import rewritten
 from penstock.graph.nodes import Node
-from penstock.graph.patterns.conditions import CLASSIFIER, Navigated, Navigation
+from penstock.graph.patterns.conditions import CLASSIFIER, Navigation, NavigationExpr
 from penstock.graph.patterns.row_pattern import RowExpressions
 from penstock.graph.schema import Schema
 from penstock.kernels.patterns.rows.values import batch_of, column_maker, moved, true_rows
@@ -22,7 +22,7 @@ from penstock.kernels.patterns.rows.values import batch_of, column_maker, moved,
 class ColumnCondition:
     """The condition of a variable over the rows of a batch."""
 
-    def __init__(self, node: Node, variable: str, made: Navigated, schema: Schema) -> None:
+    def __init__(self, node: Node, variable: str, made: NavigationExpr, schema: Schema) -> None:
         self.made = made
         self.used = columns_of(made.expr)
         self.own = [name for name in schema.names if name in self.used]

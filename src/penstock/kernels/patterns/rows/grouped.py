@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.graph.arrays import BoolArray, IntArray
 from penstock.graph.nodes import Term
-from penstock.graph.nodes.row_pattern import MatchRows
+from penstock.graph.nodes.patterns.row_pattern import MatchRows
 from penstock.graph.schema import Schema
 from penstock.graph.state.table import KEY_HASH, TIME, column
 from penstock.kernels.joins.rows import one_batch

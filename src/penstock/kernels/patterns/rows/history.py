@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.nodes import Node
-from penstock.graph.patterns.conditions import Navigated
+from penstock.graph.patterns.conditions import NavigationExpr
 from penstock.graph.patterns.row_pattern import RowExpressions
 from penstock.graph.patterns.row_program import RowProgram, Take
 from penstock.graph.schema import Schema
@@ -75,7 +75,7 @@ class Thread:
 class Condition:
     """The condition of a variable that looks at what was matched before."""
 
-    def __init__(self, made: Navigated, slots: list[int], trackers: list[Tracker]) -> None:
+    def __init__(self, made: NavigationExpr, slots: list[int], trackers: list[Tracker]) -> None:
         own = made.schema.names[: len(made.schema.names) - len(slots)]
         self.expression = RowExpression(made.expr, made.schema, own)
         self.slots = slots

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.graph.nodes.row_pattern import TIMED_OUT, MatchRows
+from penstock.graph.nodes.patterns.row_pattern import TIMED_OUT, MatchRows
 from penstock.graph.schema import Schema
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.timers import EVENT, STEP, Timers
@@ -29,6 +29,8 @@ from penstock.kernels.records.arrow import arrow_schema, arrow_type, to_columns
 from penstock.kernels.records.chunk import Chunk
 
 Key = tuple[Any, ...]
+WAITS_FOR = "more rows"
+"""What an open match waits for."""
 ALL: Key = (0,)
 """The key of a step without one."""
 
@@ -65,6 +67,11 @@ class MatchRowsKernel(BufferKernel):
 
     def _hashes(self, keys: list[Key]) -> list[int]:
         return hashes_of(keys, self.key_columns) if self.node.keys else [0] * len(keys)
+
+    def begin(self, times: Times) -> None:
+        """A batch begins, in which nothing has changed yet."""
+        super().begin(times)
+        self.run_changes = {}
 
     def wake_at(self, time: int) -> None:
         """Sets when event time passes the next row that waits."""
@@ -125,6 +132,7 @@ class MatchRowsKernel(BufferKernel):
             late = self.measures.output(rows.batch, values)
         for key, span in rows.keys(ALL):
             progress = self.progress[key]
+            self._take_out(key, rows, span, progress)
             self.search.run(seen, span, progress, now, found, late)
             self._keep(key, rows, span, progress, now)
         yield from self._emitted("out", found, one=self.node.pattern.rows.is_one)
@@ -161,8 +169,18 @@ class MatchRowsKernel(BufferKernel):
         kept = self._left(key, rows, span, dropped)
         if kept or left.before or left.matches:
             self.state.put(key, (kept, left.start, left.before, left.matches, left.matched))
+            began = rows.times[span.start + progress.start : span.stop][:1]
+            self.changes_of(self.node.name).put({WAITS_FOR: len(began)}, began, len(kept))
         elif self.state.get(key) is not None:
             self.state.delete(key)
+
+    def _take_out(self, key: Key, rows: KeyedRows, span: range, progress: Progress) -> None:
+        """Counts what was kept of a key before its new rows: its open match, if it had one."""
+        kept = self.state.get(key)
+        if kept is not None:
+            many = len(kept[0] or ())
+            began = rows.times[span.start + progress.start : span.start + many][:1]
+            self.changes_of(self.node.name).take_out({WAITS_FOR: len(began)}, began, many)
 
     def _left(self, key: Key, rows: KeyedRows, span: range, dropped: int) -> list[dict[str, Any]]:
         """The rows of a key that are kept on, those that were kept before as they are: event time has passed them, so they come first."""

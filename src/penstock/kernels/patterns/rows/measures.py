@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from penstock.graph.arrays import BoolArray
 from penstock.graph.expr import columns_of
 from penstock.graph.nodes import Node
-from penstock.graph.patterns.conditions import Navigated
+from penstock.graph.patterns.conditions import NavigationExpr
 from penstock.graph.patterns.row_pattern import RowExpressions
 from penstock.graph.schema import Schema
 from penstock.kernels.base import RecordFailed
@@ -93,7 +93,7 @@ class Measures:
     def __init__(self, node: Node, expressions: RowExpressions, schema: Schema) -> None:
         self.node = node
         self.names = [name for name, _ in expressions.measures]
-        self.made: list[tuple[Navigated, list[int], ColumnMaker]] = []
+        self.made: list[tuple[NavigationExpr, list[int], ColumnMaker]] = []
         self.trackers: list[Tracker] = []
         for _, made in expressions.measures:
             slots = [self._slot(tracker_of(look, expressions.pattern, schema)) for look in made.inputs]
@@ -136,6 +136,7 @@ class Output:
 
     def add_one(self, match: Match) -> None:
         """One row for a match, as its last row sees it."""
+        self.rows.number = match.number
         kept = [each.begin() for each in self.measures.trackers]
         for at, (label, _) in enumerate(match.labels, match.start):
             self._take(kept, at, label)
@@ -148,6 +149,7 @@ class Output:
         if not match.labels:
             self.add_one(match)
             return
+        self.rows.number = match.number
         kept = [each.begin() for each in self.measures.trackers]
         shown: list[list[Any]] = []
         for at, (label, hidden) in enumerate(match.labels, match.start):
@@ -188,7 +190,7 @@ class Output:
         made[self.unmatched] = False
         return made
 
-    def _measure(self, made: Navigated, slots: list[int], maker: ColumnMaker, looks: list[pa.Array]) -> pa.Array:
+    def _measure(self, made: NavigationExpr, slots: list[int], maker: ColumnMaker, looks: list[pa.Array]) -> pa.Array:
         """A measure over the current row of each output row and what it looks at."""
         names = made.schema.names
         own = names[: len(names) - len(slots)]

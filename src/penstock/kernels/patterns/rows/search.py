@@ -148,6 +148,7 @@ class RowSearch:
         span = self._span(rows, key, at, known, progress, now)
         if self.history is None:
             return self.automaton.find(rows.masks, span)
+        rows.values.number = progress.matches + 1
         return self.history.find(rows.masks, span, Search(rows.values, key.start, key.stop, progress.matches + 1))
 
     def _span(self, rows: Rows, key: range, at: int, known: int, progress: Progress, now: Now) -> Span:
@@ -165,7 +166,7 @@ class RowSearch:
     def _settle(
         self, outcome: Outcome, at: int, key: range, progress: Progress, found: Output, timed_out: Output | None
     ) -> None:
-        """Emits what came of a start, and moves on."""
+        """Emits the match of a start, if there is one, and moves on."""
         labels = outcome.labels
         if labels is None:
             if timed_out is not None and outcome.partial and self.pattern.within is not None:

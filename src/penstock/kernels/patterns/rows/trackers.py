@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import Aggregate
 from penstock.graph.expr import Column
-from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigation, value_schema
+from penstock.graph.patterns.conditions import CLASSIFIER, Look, Navigation, argument_schema, value_schema
 from penstock.graph.patterns.row_pattern import RowPattern, reads_classifier
 from penstock.graph.schema import Schema
 from penstock.kernels.keyed.aggregates import begins, finish, merges
@@ -137,7 +136,7 @@ class AggregateTracker(Tracker):
 
     def take(self, kept: tuple[Any, ...], row: int, label: str, rows: RowValues) -> tuple[Any, ...]:
         """The parts with those of one more row."""
-        values = (*rows.row(row, self.names), label) if self.reads else ()
+        values = (*rows.row(row, self.names), label, rows.number) if self.reads else ()
         return tuple(
             [
                 merge(part, begin(values, None))
@@ -155,7 +154,7 @@ class DistinctTracker(AggregateTracker):
 
     def __init__(self, look: Navigation, members: frozenset[str], schema: Schema) -> None:
         super().__init__(look, members, schema)
-        self.argument = RowExpression(self.aggregate.arguments[0], value_schema(schema), schema.names)
+        self.argument = RowExpression(self.aggregate.arguments[0], argument_schema(schema.fields), schema.names)
 
     def begin(self) -> tuple[Any, ...]:
         """No rows."""
@@ -163,7 +162,7 @@ class DistinctTracker(AggregateTracker):
 
     def take(self, kept: tuple[Any, ...], row: int, label: str, rows: RowValues) -> tuple[Any, ...]:
         """The parts with those of one more row, if its value is new."""
-        value = self.argument.value(rows, row, label)
+        value = self.argument.value(rows, row, label, rows.number)
         if value is None or value in kept[0]:
             return kept
         return (kept[0] | {value}, *super().take(kept[1:], row, label, rows))
@@ -174,9 +173,8 @@ class DistinctTracker(AggregateTracker):
 
 
 def _narrowed(names: list[str], schema: Schema) -> Schema:
-    """Some fields of a row, and the name of its variable."""
-    fields = tuple(schema.field(name) for name in names)
-    return Schema((*fields, t.Field(CLASSIFIER, t.STRING)), internal=True)
+    """Some fields of a row, the name of its variable, and the number of the match."""
+    return argument_schema(schema.field(name) for name in names)
 
 
 def _joined(one: list[Any], other: list[Any]) -> list[Any]:

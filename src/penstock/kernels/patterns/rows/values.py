@@ -30,6 +30,8 @@ class RowValues:
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
+        self.number = 0
+        """The number of the match that is looked at."""
         self._columns: dict[str, list[Any]] = {}
 
     def column(self, name: str) -> list[Any]:

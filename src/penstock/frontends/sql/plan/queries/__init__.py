@@ -1,0 +1,1 @@
+"""Queries: SELECT and its clauses, set operations, subqueries."""

@@ -1,0 +1,1 @@
+"""What stands in FROM: tables, views, subqueries, row patterns."""

@@ -1,0 +1,1 @@
+"""Statements: what each one does to a flow."""

@@ -1,0 +1,1 @@
+"""Windows: of functions in FROM and GROUP BY, of CQL, and OVER."""

@@ -1,0 +1,1 @@
+"""Patterns over a stream: how they are written, and the streams of their matches."""

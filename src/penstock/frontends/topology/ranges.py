@@ -1,0 +1,51 @@
+"""Partitioned spouts as a spout that deals out ranges and a bolt that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from penstock.frontends.topology.declare import BoltDeclaration, Declared, SpoutDeclaration, Subscription
+from penstock.graph.ids import child
+from penstock.graph.logic.topology.config import PENDING
+from penstock.graph.logic.topology.partitioned import RANGES, PartitionedSpout, RangeReader, RangeSpout
+from penstock.graph.logic.topology.tuples import DEFAULT
+from penstock.graph.nodes import Grouping
+from penstock.graph.schema import schema_of
+
+_PENDING = 10
+"""So many ranges may be open for each task that reads, unless a setting says it: else those that wait would be failed by time."""
+
+
+def dealing(name: str) -> str:
+    """The name of the spout that deals out the ranges of another."""
+    return child(name, "ranges")
+
+
+def with_ranges(declared: Mapping[str, Declared], config: Mapping[str, Any]) -> dict[str, Declared]:
+    """The components of a topology, with two in the place of each partitioned spout: the bolt has its name."""
+    return {each.name: each for found in declared.values() for each in _expanded(found, config)}
+
+
+def _expanded(found: Declared, config: Mapping[str, Any]) -> Iterator[Declared]:
+    if not isinstance(found, SpoutDeclaration) or not isinstance(found.spout, PartitionedSpout):
+        yield found
+        return
+    name, spout = found.name, found.spout
+    usual = {} if PENDING in config else {PENDING: _PENDING * found.tasks}
+    streams = {DEFAULT: schema_of(RANGES)}
+    yield replace(
+        found,
+        name=dealing(name),
+        spout=RangeSpout(name, spout),
+        tasks=1,
+        streams=streams,
+        config={**usual, **found.config},
+        on_error=None,
+    )
+    reads = Subscription(dealing(name), DEFAULT, Grouping("direct"), line=found.line)
+    reader = RangeReader(spout)
+    yield BoltDeclaration(
+        name, reader, found.tasks, found.streams, found.line, [reads], found.config, on_error=found.on_error
+    )

@@ -1,0 +1,1 @@
+"""Steps that several others make up, by subject."""

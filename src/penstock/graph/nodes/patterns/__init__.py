@@ -1,0 +1,1 @@
+"""Steps that look for patterns and apply rules."""

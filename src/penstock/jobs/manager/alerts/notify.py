@@ -1,0 +1,126 @@
+"""Tells people of alerts: in the log, by a POST of JSON, by mail. It happens beside everything else, and what cannot be told is logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import smtplib
+import threading
+import time
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from email.message import EmailMessage
+
+from penstock.errors import OptionError
+from penstock.jobs.manager.alerts.outside import opener
+from penstock.jobs.manager.alerts.rule import ADDRESS, LOG, AlertRule
+from penstock.jobs.manager.alerts.watch import Notice
+
+log = logging.getLogger("penstock")
+TRIES, PAUSE, TIMEOUT = 3, 2.0, 10.0
+MOST_WAITING = 1_000
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Where mail goes out, and from whom."""
+
+    host: str = "localhost"
+    port: int = 25
+    sender: str = "penstock@localhost"
+    pause: float = PAUSE
+
+    @classmethod
+    def of(cls, address: str, sender: str) -> MailServer:
+        """The mail server at `host:port`.
+
+        >>> MailServer.of("mail.example.org:587", "jobs@example.org").port
+        587
+        """
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise OptionError(f"expected a mail server as HOST:PORT, got {address!r}")
+        if not ADDRESS.fullmatch(sender):
+            raise OptionError(f"expected the mail address of a sender, got {sender!r}")
+        return cls(host, int(port), sender)
+
+
+@dataclass
+class Notifier:
+    """Sends notices one after the other, in a thread of its own that is there while there is something to send."""
+
+    mail: MailServer = field(default_factory=MailServer)
+    _queue: queue.Queue[tuple[str, Notice]] = field(default_factory=lambda: queue.Queue(MOST_WAITING))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+
+    def tell(self, rules: Iterable[AlertRule], notices: Iterable[Notice]) -> None:
+        """Has notices sent to those whom their rules name."""
+        targets = {rule.name: rule.to for rule in rules}
+        for notice in notices:
+            for target in targets.get(notice.rule, ()):
+                self._put(target, notice)
+
+    def _put(self, target: str, notice: Notice) -> None:
+        if target == LOG:
+            log.warning("alert %s", notice)
+            return
+        try:
+            self._queue.put_nowait((target, notice))
+        except queue.Full:
+            log.error("alert %s: nobody was told, %d notices wait already", notice, MOST_WAITING)
+            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="penstock-alerts", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                target, notice = self._queue.get(timeout=1.0)
+            except queue.Empty:
+                with self._lock:
+                    if self._queue.empty():
+                        self._thread = None
+                        return
+                continue
+            self._send(target, notice)
+
+    def _send(self, target: str, notice: Notice) -> None:
+        for left in reversed(range(TRIES)):
+            try:
+                send(target, notice, self.mail)
+            except (OSError, smtplib.SMTPException, ValueError) as error:
+                if not left:
+                    log.error("alert %s: one who should be told was not (%s)", notice, type(error).__name__)
+                else:
+                    time.sleep(self.mail.pause)
+            else:
+                return
+
+
+def send(target: str, notice: Notice, mail: MailServer) -> None:
+    """Tells one target; raises OSError or SMTPException when it cannot be."""
+    if target.startswith("mailto:"):
+        _send_mail(target.removeprefix("mailto:"), notice, mail)
+    else:
+        _post(target, notice)
+
+
+def _post(url: str, notice: Notice) -> None:
+    body = json.dumps({**asdict(notice), "text": str(notice)}).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+    with opener().open(request, timeout=TIMEOUT) as answer:
+        answer.read(1_000)
+
+
+def _send_mail(address: str, notice: Notice, mail: MailServer) -> None:
+    made = EmailMessage()
+    made["Subject"] = f"[penstock] {notice.what}: {notice.rule} {notice.job}".strip()
+    made["From"], made["To"] = mail.sender, address
+    made.set_content(str(notice))
+    with smtplib.SMTP(mail.host, mail.port, timeout=TIMEOUT) as server:
+        server.send_message(made)

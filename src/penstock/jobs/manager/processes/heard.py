@@ -1,0 +1,105 @@
+"""What a driver says of itself, as far as it can be: a driver runs the code of others, and whoever reads its word must not stumble over it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+LARGEST = 2**53
+"""The largest count that JSON numbers carry exactly."""
+LONGEST = 1_000
+MOST = 10_000
+AHEAD = 3_600.0
+"""How many seconds a clock may be ahead."""
+
+
+def heard(said: Mapping[str, Any], now: float | None = None) -> dict[str, object]:
+    """The progress of a driver: what is of another type than it should be was not said; what is not known here stays.
+
+    >>> heard({"phase": "running", "batches": "many", "lags": [["a", "records", 3], 7]})
+    {'phase': 'running', 'lags': [['a', 'records', 3.0]]}
+    """
+    made = {name: _READ[name](value) if name in _READ else value for name, value in said.items()}
+    latest = (time.time() if now is None else now) + AHEAD
+    for name in ("time", "since", "began"):
+        at = made.get(name)
+        made[name] = at if isinstance(at, float) and at < latest else None
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def _text(value: object) -> str | None:
+    return value[:LONGEST] if isinstance(value, str) and value.isprintable() else None
+
+
+def _count(value: object) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    return int(value) if is_count else None  # type: ignore[call-overload]  # it is an int
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _table(read: Callable[[object], Any]) -> Callable[[object], dict[str, Any] | None]:
+    """Values by name, those that can be read."""
+
+    def table(value: object) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return None
+        found = {name[:LONGEST]: read(each) for name, each in list(value.items())[:MOST]}
+        return {name: each for name, each in found.items() if each is not None}
+
+    return table
+
+
+def _lags(value: object) -> list[list[object]] | None:
+    if not isinstance(value, list):
+        return None
+    triples = [each for each in value[:MOST] if isinstance(each, list | tuple) and len(each) == 3]
+    made: list[list[object]] = [[_text(source), _text(unit), _number(many)] for source, unit, many in triples]
+    return [each for each in made if None not in each]
+
+
+def _totals(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    known = {"figures": {}, "watermarks": {}, **value}
+    return {**known, "figures": _figures(known["figures"]) or {}, "watermarks": _figures(known["watermarks"]) or {}}
+
+
+def _last(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    made = {name: _LAST[name](each) if name in _LAST else each for name, each in value.items()}
+    return {name: each for name, each in made.items() if each is not None}
+
+
+_figures = _table(_number)
+_LAST: dict[str, Callable[[object], Any]] = {
+    "finished": _number,
+    "seconds": _number,
+    "rows": _count,
+    "batch": _count,
+    "lag": _table(_text),
+    "behind": _table(_table(_count)),
+}
+_READ: dict[str, Callable[[object], Any]] = {
+    "flow": _text,
+    "phase": _text,
+    "checkpoint": _text,
+    "under_way": _text,
+    "pid": _count,
+    "generation": _count,
+    "batches": _count,
+    "rows": _count,
+    "time": _number,
+    "since": _number,
+    "began": _number,
+    "lags": _lags,
+    "totals": _totals,
+    "last": _last,
+}

@@ -1,0 +1,33 @@
+"""The trial of a new version: whether it has come up, as its checkpoint and its driver tell.
+
+It has when its checkpoint has a batch that the one before has not, or when it has waited for input for a while. Going back before that loses nothing and
+doubles nothing: a batch that reached a sink and not the checkpoint is in the sink's ledger, from which the version before takes it over.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.jobs.manager.job import Job
+from penstock.jobs.manager.processes.directory import JobDirectory
+
+QUIET = 30.0
+"""A new version that has run for so many seconds without a batch waits for input."""
+
+
+def last_commit(checkpoint: Path) -> int:
+    """The last batch that a checkpoint has, -1 if none."""
+    commits = checkpoint / "spark" / "commits"
+    names = [entry.name for entry in commits.iterdir()] if commits.is_dir() else []
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+def has_come_up(directory: JobDirectory, job: Job, now: float) -> bool:
+    """Whether the version of a job that replaced another has done something, or runs and has nothing to do."""
+    assert job.previous is not None
+    done, before = (last_commit(directory.path / name) for name in (job.checkpoint, job.previous.checkpoint))
+    if done > before:
+        return True
+    progress = directory.progress()
+    is_its = progress.get("checkpoint") == job.checkpoint and progress.get("phase") == "running"
+    return is_its and not progress.get("under_way") and now - float(str(progress.get("since", now))) >= QUIET

@@ -1,0 +1,1 @@
+"""Joins of tables that change."""

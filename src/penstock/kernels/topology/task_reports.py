@@ -1,0 +1,29 @@
+"""What the tasks of spouts and bolts measure and report beside their tuples."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.graph.logic.topology.metrics import Metric
+
+log = logging.getLogger("penstock")
+MOST = 20
+"""So many errors of a task are logged for a batch; of the others only the number."""
+
+
+def log_errors(noun: str, component: str, task: int, errors: Sequence[str]) -> None:
+    """Logs what a task has reported as errors."""
+    for error in errors[:MOST]:
+        log.warning("%s %r, task %d: %s", noun, component, task, error)
+    if len(errors) > MOST:
+        log.warning("%s %r, task %d: and %d more errors", noun, component, task, len(errors) - MOST)
+
+
+def taken_metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
+    """The values of metrics, which start over."""
+    found = {name: metric.value() for name, metric in metrics.items()}
+    for metric in metrics.values():
+        metric.reset()
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,33 @@
+"""Lists are given out page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Query
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page:
+    """Which part of a list: after the last one of the page before, and so many."""
+
+    after: Annotated[str, Query(max_length=300, description="the name of the last one of the page before")] = ""
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 1_000
+
+    def of(self, items: Sequence[T], name: Callable[[T], str]) -> list[T]:
+        """The page; after one that has gone, those whose names are later.
+
+        >>> Page("b", 2).of(["a", "b", "c", "d", "e"], str), Page("bb", 2).of(["a", "b", "c"], str)
+        (['c', 'd'], ['c'])
+        """
+        names = [name(item) for item in items]
+        if self.after in names:
+            return list(items[names.index(self.after) + 1 :][: self.limit])
+        return [item for item, found in zip(items, names) if found > self.after][: self.limit]
+
+
+Paging = Annotated[Page, Depends()]

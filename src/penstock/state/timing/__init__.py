@@ -1,0 +1,1 @@
+"""Timers in files, by time."""

@@ -1,0 +1,18 @@
+"""Executors of a real cluster killed in the middle of a batch of a topology with acks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import Cluster
+from tests.e2e.test_kill_workers import results
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+
+def test_an_executor_that_is_killed_loses_and_repeats_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """One in each bolt: what other tasks had written for the next stage is lost with it. All is as in a run in which nobody was killed."""
+    killed = results(tmp_path / "killed", "twice@7 sum@31", cluster.url, "executor")
+    assert killed == results(tmp_path / "whole", "", cluster.url)

@@ -1,0 +1,381 @@
+"""Every page of the console in a real browser: light and dark, on a desk and on a phone, by mouse and by keyboard, over jobs whose reports are real."""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from penstock.demo.job import NAME
+from penstock.web import FOLDER
+from tests.breadth import some_now
+from tests.console.conftest import CANARY, LETTERS, Console, Opens
+from tests.waiting import wait_until
+
+PAGES = {
+    "jobs": ("#/", NAME),
+    "job": (f"#/jobs/{NAME}", "hashtags"),
+    "charts": (f"#/jobs/{NAME}/charts", "Watermark delay"),
+    "logs": (f"#/jobs/{NAME}/logs", "lines of batches"),
+    "error": ("#/jobs/hostile/error", "Traceback"),
+    "dead-letters": ("#/jobs/letters/dead-letters", "picky"),
+    "savepoints": (f"#/jobs/{NAME}/savepoints", "No savepoints"),
+    "tasks": (f"#/jobs/{NAME}/tasks", "Needs"),
+    "rules": ("#/jobs/rules/rules", "length(text) > 20"),
+    "trace": ("#/jobs/words/trace", "Nothing is followed"),
+    "profile": (f"#/jobs/{NAME}/profile", "Stack dump"),
+    "version": (f"#/jobs/{NAME}/version", "See its plan"),
+    "alerts": ("#/alerts", "lagging"),
+    "pools": ("#/pools", "small"),
+    "topics": ("#/topics", "posts"),
+    "submit": ("#/submit", "See its plan"),
+    "events": (f"#/jobs/{NAME}/events", "When"),
+    "audit": ("#/audit", "submit"),
+    "tokens": ("#/tokens", "Make a token"),
+    "nothing": ("#/no/such/page", "Nothing here"),
+    "no-job": ("#/jobs/nobody", "No such job"),
+}
+EXPECTED = ("the server responded with a status of 404",)
+"""What a browser says of an answer that a page expects."""
+PHONE = {"viewport": {"width": 390, "height": 844}}
+
+
+def shown(errors: list[str]) -> list[str]:
+    return [each for each in errors if not any(word in each for word in EXPECTED)]
+
+
+SCREENS = [("desk", "light"), ("phone", "dark"), ("desk", "dark"), ("phone", "light")]
+"""Each size and each scheme in every run; how they go together, in the slow tier."""
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize(("size", "scheme"), some_now(SCREENS, 2))
+def test_every_page_is_drawn_without_errors_and_for_everybody(
+    console: Console, opens: Opens, scheme: str, size: str, part: int
+) -> None:
+    watched = opens(color_scheme=scheme, **(PHONE if size == "phone" else {}))
+    page, folder = watched.page, os.environ.get("PENSTOCK_SHOTS")
+    for name, (path, text) in list(PAGES.items())[part::4]:
+        watched.go(f"{console.url}/{path}")
+        page.wait_for_selector(f"text={text}", state="attached")
+        assert watched.findings() == [], name
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{name} is wider than the screen"
+        if folder:
+            page.wait_for_timeout(2_500)
+            page.screenshot(path=Path(folder) / f"{name}-{size}-{scheme}.png")
+    assert shown(watched.wrong) == []
+
+
+def test_the_graph_moves_and_a_step_shows_its_figures(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/{NAME}")
+    page.wait_for_selector(".edge-flow.moving", state="attached")
+    first = page.locator(".tile-value").nth(4).inner_text()
+    wait_until(lambda: page.locator(".tile-value").nth(4).inner_text() != first)
+    page.locator("g.step", has_text="check").click()
+    page.wait_for_selector(".details >> text=dead letters")
+    assert "check" in page.locator(".details h2").inner_text()
+    page.get_by_role("button", name="As it runs").click()
+    page.wait_for_selector(".step-name >> text=count@parts")
+    assert page.locator("g.stage rect").count() >= 8
+    page.select_option("#measure", "failures")
+    page.locator("g.stream").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".details >> text=schema")
+    page.fill("#sample-where", "length(author) = 5")
+    page.get_by_role("button", name="Look").click()
+    page.wait_for_selector(".details tbody td")
+    authors = page.locator(".details .plain-table tbody tr td:first-child").all_inner_texts()
+    assert authors
+    assert {len(author) for author in authors} == {5}
+    page.fill("#sample-where", "nothing > 1")
+    page.get_by_role("button", name="Look").click()
+    page.wait_for_selector(".details .bad-text >> text=nothing")
+    assert [wrong for wrong in watched.wrong if "422" not in wrong] == []
+
+
+def test_an_action_asks_first_and_says_what_will_happen(console: Console, opens: Opens) -> None:
+    watched, client = opens(), console.client()
+    client.act("resting", "resume")
+    page = watched.go(f"{console.url}/#/jobs/resting")
+    page.get_by_role("button", name="Pause").click()
+    assert "keeps its state" in page.locator("dialog").inner_text()
+    page.get_by_role("button", name="Cancel").click()
+    assert client.job("resting")["wish"] == "running"
+    page.get_by_role("button", name="Pause").click()
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector(".head >> text=paused")
+    assert client.job("resting")["wish"] == "paused"
+    assert watched.wrong == []
+
+
+def test_a_viewer_looks_and_is_offered_nothing_else(console: Console, opens: Opens) -> None:
+    watched = opens("viewer", "val")
+    page = watched.go(f"{console.url}/#/jobs/{NAME}")
+    page.wait_for_selector("text=belongs to ada")
+    assert page.get_by_role("button", name="Kill").count() == 0
+    assert page.locator("nav.main").inner_text().split() == ["Jobs", "Topics", "Alerts", "Pools"]
+
+
+def test_text_of_jobs_stays_text(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/hostile/error")
+    page.wait_for_selector("text=Traceback")
+    assert CANARY in page.locator("pre.trace").first.inner_text()
+    watched.go(f"{console.url}/#/jobs/hostile/logs")
+    page.wait_for_selector("li.line.raw")
+    assert CANARY in page.locator(".log").inner_text()
+    watched.go(f"{console.url}/#/jobs/hostile")
+    page.locator("g.step", has_text="long").click()
+    page.wait_for_selector(".details >> text=Settings")
+    assert CANARY in page.locator(".details").inner_text()
+    watched.go(f"{console.url}/#/jobs/letters/dead-letters")
+    page.locator("button.link").first.click()
+    page.wait_for_selector("text=Payload")
+    assert CANARY in page.locator("pre.trace").last.inner_text()
+    watched.go(f"{console.url}/#/topics")
+    page.locator("a", has_text="posts").click()
+    page.wait_for_selector("text=Newest records")
+    page.fill("#where", "author contains 'onerror'")
+    page.get_by_role("button", name="Look").click()
+    wait_until(lambda: page.locator(".plain-table tbody tr").count() == 1)
+    assert CANARY in page.locator(".plain-table").inner_text()
+    watched.go(f"{console.url}/#/jobs/{CANARY.replace('/', '%2F')}")
+    page.wait_for_selector("text=No such job")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator("img[src=x]").count() == 0
+    assert shown(watched.wrong) == []
+
+
+def test_dead_letters_are_dropped_and_sent_back_when_that_is_confirmed(console: Console, opens: Opens) -> None:
+    watched, client = opens(), console.client()
+    many = len(client.dead_letters("letters"))
+    page = watched.go(f"{console.url}/#/jobs/letters/dead-letters")
+    for action, done in (("Replay", "1 will go back"), ("Drop", "1 dropped")):
+        page.locator("tbody input[type=checkbox]").first.check()
+        page.get_by_role("button", name=f"{action} 1").click()
+        page.locator("dialog button[type=submit]").click()
+        page.wait_for_selector(f"text={done}")
+    assert {"replay", "drop"} <= {entry.action for entry in console.manager.records.audit()}
+    assert len(client.dead_letters("letters")) == many - 1
+    assert watched.wrong == []
+
+
+def test_a_dead_letter_is_edited_before_it_goes_back(console: Console, opens: Opens) -> None:
+    watched, client = opens(), console.client()
+    page = watched.go(f"{console.url}/#/jobs/letters/dead-letters")
+    page.locator("button.link").first.click()
+    page.get_by_role("button", name="Edit before replay").click()
+    payload = json.loads(page.input_value("#payload"))
+    page.fill("#payload", "{nonsense")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_selector("form .bad-text >> text=no JSON")
+    page.fill("#payload", json.dumps({**payload, "record": {**payload["record"], "author": "mended"}}))
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_selector(".notice >> text=changed")
+    assert any(each["payload"]["record"]["author"] == "mended" for each in client.dead_letters("letters"))
+    assert watched.wrong == []
+
+
+def test_rules_are_added_changed_and_removed_in_the_page(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/rules/rules")
+    page.get_by_role("button", name="Add a rule").click()
+    page.fill("#rule-name", "short")
+    page.fill("#rule-text", "if length(text) <")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.wait_for_selector(".notice.bad")
+    page.fill("#rule-text", "if length(text) < 3 do emit to cases(author)")
+    page.get_by_role("button", name="Add", exact=True).click()
+    row = page.locator("tbody tr", has_text="short")
+    row.get_by_role("button", name="Disable").click()
+    page.locator("dialog button[type=submit]").click()
+    row.locator("text=disabled").wait_for()
+    row.get_by_role("button", name="Edit").click()
+    page.fill("#rule-text", f"if length(text) < 4 and author <> '{CANARY}' do emit to cases(author)")
+    page.get_by_role("button", name="Change").click()
+    row.locator("code >> text=< 4").wait_for()
+    assert page.evaluate("window.pwned") is None
+    row.get_by_role("button", name="Remove").click()
+    page.locator("dialog button[type=submit]").click()
+    wait_until(lambda: row.count() == 0)
+    assert [wrong for wrong in watched.wrong if "422" not in wrong] == []
+
+
+def test_a_message_is_traced_and_the_time_of_workers_is_drawn(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/words/trace")
+    page.wait_for_selector("button.primary:not([disabled]) >> text=Trace")
+    page.get_by_role("button", name="Trace", exact=True).click()
+    page.wait_for_selector(".tree >> text=split")
+    assert "a line" in page.locator(".tree").first.inner_text()
+    watched.go(f"{console.url}/#/jobs/{NAME}/profile")
+    page.wait_for_selector("button.primary:not([disabled]) >> text=Profile")
+    page.get_by_role("button", name="Profile", exact=True).click()
+    page.wait_for_selector(".flame-box")
+    page.locator(".flame-box", has_text="batch").first.click()
+    page.wait_for_selector(".flame-path >> text=batch")
+    assert "penstock.kernels.map" in page.locator("[aria-label=functions]").inner_text()
+    page.get_by_role("button", name="driver").click()
+    page.wait_for_selector("text=threads of the driver")
+    page.wait_for_selector(".flame-box >> nth=5")
+    if folder := os.environ.get("PENSTOCK_SHOTS"):
+        page.wait_for_timeout(6_000)
+        page.screenshot(path=Path(folder) / "profile-drawn.png")
+    page.locator("#waiting").check()
+    page.get_by_role("button", name="Stack dump").click()
+    page.wait_for_selector("pre.trace >> text=Thread")
+    assert watched.findings() == []
+    assert watched.wrong == []
+
+
+def test_the_data_of_a_stream_is_drawn_as_bars_a_line_and_a_map_of_keys(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/jobs/{NAME}")
+    page.locator("g.stream").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Look").click()
+    page.wait_for_selector(".details tbody td")
+    page.select_option("#sample-how", "bars")
+    page.wait_for_selector(".bar-row")
+    page.select_option("#sample-how", "line")
+    page.wait_for_selector(".details .chart canvas")
+    page.select_option("#sample-how", "map")
+    page.wait_for_selector(".key-map rect")
+    if folder := os.environ.get("PENSTOCK_SHOTS"):
+        page.wait_for_timeout(8_000)
+        page.screenshot(path=Path(folder) / "map-drawn.png")
+    assert watched.findings() == []
+    assert watched.wrong == []
+
+
+def test_an_alert_is_set_silenced_and_removed_and_a_pool_gets_limits(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/alerts")
+    page.fill("#alert-name", "stuck")
+    page.select_option("#alert-measure", "silence")
+    page.get_by_role("button", name="Set", exact=True).click()
+    row = page.locator("tbody tr", has_text="seconds without a batch")
+    row.get_by_role("button", name="Silence").click()
+    page.locator("dialog button[type=submit]").click()
+    row.get_by_role("button", name="End silence").wait_for()
+    row.get_by_role("button", name="Remove").click()
+    page.locator("dialog button[type=submit]").click()
+    wait_until(lambda: row.count() == 0)
+    watched.go(f"{console.url}/#/pools")
+    page.fill("#pool-name", "large")
+    page.fill("#pool-cores", "64")
+    page.get_by_role("button", name="Set limits").click()
+    page.wait_for_selector("section.card >> text=0 of 64")
+    assert watched.wrong == []
+
+
+def test_another_version_is_written_planned_and_tried_in_the_page(console: Console, opens: Opens) -> None:
+    watched, client = opens(), console.client()
+    client.act("resting", "resume")
+    page = watched.go(f"{console.url}/#/jobs/resting/version")
+    wait_until(lambda: "trending_job" in page.input_value("#text"))
+    page.fill("#text", "flow = 1 +")
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector("pre.bad-text:not([hidden])")
+    page.fill("#text", LETTERS.replace('"letters"', '"second"'))
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector(".step-name >> text=picky")
+    page.get_by_role("button", name="Upgrade").click()
+    assert "goes on, and nothing is lost" in page.locator("dialog").inner_text()
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector(".badge >> text=/on trial|went back|settled/")
+    client.act("resting", "pause")
+    assert [wrong for wrong in watched.wrong if "422" not in wrong] == []
+
+
+def test_a_flow_is_written_planned_and_submitted_in_the_page(console: Console, opens: Opens) -> None:
+    watched = opens("developer", "dev")
+    page = watched.go(f"{console.url}/#/submit")
+    page.fill("#text", "SELECT nothing FROM nowhere")
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector("pre.bad-text >> text=nowhere")
+    page.select_option("#kind", "flow.py")
+    page.fill("#text", LETTERS.replace("letters", "by-hand"))
+    page.get_by_role("button", name="See its plan").click()
+    page.wait_for_selector(".step-name >> text=picky")
+    page.get_by_role("button", name="Submit as a job").click()
+    page.locator("dialog button[type=submit]").click()
+    page.wait_for_selector("h1 >> text=by-hand")
+    assert console.client().job("by-hand")["owner"] == "dev"
+
+
+def test_everything_is_reached_by_keyboard(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page = watched.go(f"{console.url}/#/")
+    page.wait_for_selector(f"text={NAME}")
+
+    def is_searching() -> bool:
+        """The key is heard once the page listens to it."""
+        if page.locator("input:focus").count() == 0:
+            page.keyboard.press("/")
+        return page.locator("input:focus").count() == 1
+
+    wait_until(is_searching)
+    page.keyboard.type("trend")
+    wait_until(lambda: page.locator("tbody tr").count() == 1)
+    page.locator(f"a:text-is('{NAME}')").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("g.step")
+    page.locator("g.step").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".details h2")
+    page.locator("h1").click()
+    page.keyboard.press("d")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_a_link_works_once_and_a_token_signs_in(console: Console, opens: Opens) -> None:
+    watched = opens()
+    link = console.client().sign_in_link()
+    watched.go(link)
+    page = watched.page
+    page.get_by_role("button", name="Sign out").wait_for()
+    page.goto(link)
+    page.wait_for_selector("text=You are signed in already; this link was used")
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_selector("text=Or enter a token")
+    watched.go(link)
+    page.wait_for_selector("text=this link was used")
+    assert "sign-in" not in page.url
+    page.fill("#token", console.client("viewer", "val").token)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_selector("text=val · viewer")
+
+
+def test_a_page_of_another_origin_changes_nothing_and_reads_nothing(console: Console, opens: Opens) -> None:
+    watched = opens()
+    page, port = watched.page, console.url.rsplit(":", 1)[1]
+    page.route("http://127.0.0.1:1/", lambda route: route.fulfill(body="<h1>evil</h1>", content_type="text/html"))
+    page.goto("http://127.0.0.1:1/")
+    attack = """async (url) => {
+      const tried = [];
+      for (const init of [{method: 'POST', body: '{}', mode: 'no-cors'}, {method: 'POST', body: '{}', headers: {'x-penstock-console': '1'}}, {}]) {
+        try { const got = await fetch(url + (init.method ? '/stop' : ''), {...init, credentials: 'include'}); tried.push(got.type + ' ' + got.status); } catch { tried.push('refused'); }
+      }
+      return tried;
+    }"""
+    tried = page.evaluate(attack, f"http://127.0.0.1:{port}/api/v1/jobs/{NAME}")
+    assert tried[0] in ("refused", "opaque 0")
+    assert tried[1:] == ["refused", "refused"]
+    assert console.client().job(NAME)["wish"] == "running"
+    answer = page.context.request.get(f"{console.url}/api/v1/jobs", headers={"Host": "evil.example"})
+    assert answer.status == 421
+
+
+def test_the_libraries_are_those_that_are_noted() -> None:
+    noted = {
+        file: digest
+        for each in json.loads((FOLDER.parent / "vendored.json").read_text())
+        for file, digest in each["files"].items()
+    }
+    there = {file.name: sha256(file.read_bytes()).hexdigest() for file in (FOLDER / "vendor").iterdir()}
+    assert there == noted
