@@ -100,6 +100,7 @@ def test_bounded_on_two_workers_with_the_users_own_modules(cluster: Cluster, tmp
     assert all(".zip" in r["penstock"] for r in seen), "workers ran the penstock that was sent to them"
 
 
+@pytest.mark.slow  # test_apart.py kills a worker, and more
 def test_killing_a_worker_in_mid_run_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     prepare(folder)

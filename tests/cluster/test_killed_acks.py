@@ -1,4 +1,4 @@
-"""Executors of a real cluster killed in the middle of a batch of a topology with acks."""
+"""Executors of a real cluster killed in the middle of a batch of a topology with acks. In every run `tests/e2e/test_kill_workers.py` does so with workers of one machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.conftest import Cluster
 from tests.e2e.test_kill_workers import results
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def test_an_executor_that_is_killed_loses_and_repeats_nothing(cluster: Cluster, tmp_path: Path) -> None:

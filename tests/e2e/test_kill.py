@@ -188,12 +188,13 @@ def test_kill_9_at_every_named_point_around_a_batch(
     killed.check()
 
 
+@pytest.mark.slow  # in every run tests/cluster/test_apart.py loses a driver so, on a cluster
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "points",
     [
         pytest.param(("manifest published",), id="short"),
-        pytest.param(("offsets written", "manifest published", "sinks written"), id="long", marks=pytest.mark.slow),
+        pytest.param(("offsets written", "manifest published", "sinks written"), id="long"),
     ],
 )
 def test_a_driver_that_is_lost_with_its_machine_goes_on_elsewhere_from_the_url(

