@@ -200,6 +200,7 @@ def test_a_stage_says_what_it_is() -> None:
         "combined_first": True,
         "state": True,
         "python_pass": 2,
+        "placed": "",
         "reads": [{"step": "fold@combine", "port": "out"}],
         "outputs": [{"step": "after", "port": "out"}],
     }

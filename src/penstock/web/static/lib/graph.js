@@ -4,6 +4,7 @@ import { h, s, fill, text } from "./dom.js";
 import { bytes, number, seconds } from "./format.js";
 
 const RUNS = { source: "source", sink: "sink", python: "Python", native: "native" };
+const PLACED = { apart: " · own workers", alone: " · alone" };
 const WIDE = 158, HIGH = 64, SMALLEST = 0.6;
 
 export const MEASURES = {
@@ -89,7 +90,7 @@ export function graph({ onstep, onedge }) {
     made.setDefaultEdgeLabel(() => ({}));
     const { steps: shown, streams } = isPhysical ? plan : logical(plan);
     const names = new Set(shown.map((step) => step.name));
-    if (isPhysical) for (const stage of plan.stages) made.setNode(`stage ${stage.number}`, { label: `stage ${stage.number} · ${stage.host}` });
+    if (isPhysical) for (const stage of plan.stages) made.setNode(`stage ${stage.number}`, { label: `stage ${stage.number} · ${stage.host}${PLACED[stage.placed] || ""}` });
     for (const step of shown) {
       made.setNode(step.name, { width: WIDE, height: HIGH });
       if (isPhysical && step.stage) made.setParent(step.name, `stage ${step.stage}`);
