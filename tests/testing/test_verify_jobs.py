@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_jobs_come_through_ten_kills_of_a_verification_that_was_broken_off(tmp_p
     before = json.loads((tmp_path / "verification.json").read_text())
     assert 0 < sum(before["kills"].values()) < 10
     assert not processes(tmp_path / "data")
-    with pytest.raises(Impossible, match="has a verification of .*'seed': 3"):
+    with pytest.raises(Impossible, match=r"has a verification of .*'seed': 3"):
         verify_jobs(replace(plan, seed=4))
     found = verify_jobs(plan)
     assert found.wrong == {"gone": 0, "lost": 0, "duplicate": 0, "strange": 0, "reordered": 0, "twice": 0}
@@ -106,10 +106,10 @@ class Waiting:
 
 
 @pytest.fixture
-def waiting() -> Iterator[Waiting]:
+def waiting() -> Waiting:
     made = Waiting()
     made.pass_by(1.0)
-    yield made
+    return made
 
 
 def test_who_gets_on_is_waited_for_however_long_it_takes(waiting: Waiting) -> None:
