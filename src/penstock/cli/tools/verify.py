@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import signal
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,6 +70,7 @@ def verify(  # noqa: PLR0913 - one parameter for each option
             typer.echo(text, err=True)
 
         if sink == JOBS:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, it leaves no process
             asked = verifying.JobsPlan(kills, 5, spark_jobs, seed, url, say, at_once, folder)
             _tell_jobs(verifying.verify_jobs(asked), as_json=as_json)
             return
