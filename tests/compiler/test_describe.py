@@ -65,7 +65,13 @@ def test_every_golden_text_belongs_to_a_test() -> None:
     from tests.compiler.test_compile import RULES
     from tests.sql.test_plans import PLANS
 
-    known = {*FLOWS, *(f"rewrite-{rule.__name__}" for rule in RULES), "sql", *(f"sql-{name}" for name in PLANS)}
+    known = {
+        *FLOWS,
+        "placed",
+        *(f"rewrite-{rule.__name__}" for rule in RULES),
+        "sql",
+        *(f"sql-{name}" for name in PLANS),
+    }
     assert {p.stem for p in GOLDEN.glob("*.txt")} == known
 
 
