@@ -65,7 +65,13 @@ def test_every_golden_text_belongs_to_a_test() -> None:
     from tests.compiler.test_compile import RULES
     from tests.sql.test_plans import PLANS
 
-    known = {*FLOWS, *(f"rewrite-{rule.__name__}" for rule in RULES), "sql", *(f"sql-{name}" for name in PLANS)}
+    known = {
+        *FLOWS,
+        "placed",
+        *(f"rewrite-{rule.__name__}" for rule in RULES),
+        "sql",
+        *(f"sql-{name}" for name in PLANS),
+    }
     assert {p.stem for p in GOLDEN.glob("*.txt")} == known
 
 
@@ -200,6 +206,7 @@ def test_a_stage_says_what_it_is() -> None:
         "combined_first": True,
         "state": True,
         "python_pass": 2,
+        "placed": "",
         "reads": [{"step": "fold@combine", "port": "out"}],
         "outputs": [{"step": "after", "port": "out"}],
     }

@@ -6,10 +6,12 @@ a picture.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 
 from penstock.compiler.capture import check_capture
 from penstock.compiler.compile import compile_graph
+from penstock.compiler.placement import ALONE, APART, placed
 from penstock.compiler.plan import NATIVE, PYTHON, Plan, Stage
 from penstock.compiler.rewrites.prune_unused import unused
 from penstock.graph.graph import Graph
@@ -20,13 +22,13 @@ from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.picture.describe import VERSION, Description, describe_port, describe_step, describe_stream, streams
 
 
-def describe(graph: Graph, *, live: bool = True) -> Description:
-    """What a flow will do, live or over bounded data. Nothing runs, and no Spark is needed.
+def describe(graph: Graph, *, live: bool = True, place: Iterable[str] = ()) -> Description:
+    """What a flow will do, live or over bounded data, with what is asked about where its steps run. Nothing runs, and no Spark is needed.
 
-    Raises CaptureError when a function could not travel to a worker.
+    Raises CaptureError when a function could not travel to a worker, OptionError when a rule of `place` cannot be kept.
     """
     check_capture(graph)
-    plan = compile_graph(graph, live=live or bool(graph.loops))
+    plan = placed(compile_graph(graph, live=live or bool(graph.loops)), place)
     return describe_plan(graph, plan, live=live)
 
 
@@ -120,6 +122,7 @@ class _Described:
             "combined_first": bool(stage.shuffle) and self._combined(stage.nodes[0]),
             "state": self.live and stage.state,
             "python_pass": python_pass,
+            "placed": ALONE if stage.alone else APART if stage.workers else "",
             "reads": [describe_port(p) for p in stage.inputs],
             "outputs": [describe_port(p) for p in stage.outputs],
         }

@@ -16,7 +16,8 @@ SOURCE, NATIVE, PYTHON, SINK = "source", "native", "python", "sink"
 class Stage:
     """Steps that run as one pass on one host: the JVM (native), a Python worker, or a connector.
 
-    `shuffle` says how records move before the stage, empty when they stay where they are.
+    `shuffle` says how records move before the stage, empty when they stay where they are. `workers` names Python workers that run this
+    stage alone, empty for those of all stages; `alone` says that a task of it has its executor for itself.
     """
 
     host: str
@@ -24,6 +25,8 @@ class Stage:
     outputs: tuple[Port, ...] = ()
     shuffle: str = ""
     state: bool = False
+    workers: str = ""
+    alone: bool = False
 
     @property
     def name(self) -> str:

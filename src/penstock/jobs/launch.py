@@ -139,7 +139,7 @@ class Launch:
         check_stop_test(self.watchers.until)
         check_runnable(self.graph)
         check_traced(self.spec)
-        check_placement(self.graph, self.spec.place, live=self.spec.mode != "batch")
+        check_placement(self.graph, self.spec.place, live=self.spec.mode != "batch", master=self._master())
         self.archives = read_archives(self.spec.archives)
         check_archives(self.archives)
         if self.spec.mode != "batch":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.compiler.compile import check_runnable, compile_graph
+from penstock.compiler.placement import placed
 from penstock.compiler.plan import Plan
 from penstock.compiler.times import Timeline
 from penstock.connectors.base import SinkConnector
@@ -54,6 +55,7 @@ from penstock.spark.live.live import LiveRun
 from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.live.timekeeper import RunTime
+from penstock.spark.lower.placing import check_cores
 from penstock.spark.lower.topology import spout_routes
 from penstock.spark.tasks.pack import Packer
 from penstock.state.store import StateStore, state_storage
@@ -78,7 +80,8 @@ def run_live(
     """
     spec = spec or RunSpec()
     check_runnable(graph)
-    plan = compile_graph(graph, live=True)
+    plan = placed(compile_graph(graph, live=True), spec.place)
+    check_cores(spark, plan)
     folder = spec.checkpoint_of(graph.name)
     savepoint = find(spec.savepoint, folder, graph.name) if spec.savepoint else None
     layout = flow_layout_of(plan, spec.key_groups)
@@ -159,7 +162,8 @@ class _BoundedRun:
         self, graph: Graph, spark: SparkSession, spec: RunSpec, at: RunFolders, observers: tuple[Observer, ...]
     ) -> None:
         self.spark, self.folder, self.observers = spark, at.work, observers
-        self.plan = compile_graph(graph, live=False)
+        self.plan = placed(compile_graph(graph, live=False), spec.place)
+        check_cores(spark, self.plan)
         self.goes_round = bool(graph.loops) or bool(reliable_spouts(graph))
         self.runner = _runner(self.plan, spark, spec, at, BOUNDED, live=self.goes_round)
         self.runner.time.is_bounded = not self.goes_round

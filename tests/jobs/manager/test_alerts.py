@@ -65,7 +65,7 @@ def test_rules_are_about_the_jobs_that_they_name() -> None:
     watch, rule = AlertWatch(), replace(LAG, seconds=0.0, jobs="team-*")
     told = watch.look([rule], {"team-a": {"lag": 500.0}, "other": {"lag": 500.0}}, 0.0)
     assert [n.job for n in told] == ["team-a"]
-    assert str(told[0]) == "firing: behind, job team-a: 500 records wait (more than 100 is a matter)"
+    assert str(told[0]) == "firing: behind, job team-a: 500 records wait (limit 100)"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,15 @@ def describe(
         typer.Option("--svg", metavar="FILE", help="Draw it into a file; - is standard output.", show_default=False),
     ] = "",
     batch: Annotated[bool, typer.Option("--batch", help="As it runs over bounded data; without it, live.")] = False,
+    place: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--place",
+            metavar="RULE",
+            help="Where steps run, as for penstock run: together=A,B, apart=A,B, alone=A; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
     properties: Annotated[
         str, typer.Option("--properties", metavar="FILE", help="Properties that stand for ${name} in a Flux file.")
     ] = "",
@@ -50,7 +59,7 @@ def describe(
 ) -> None:
     """Show what a flow will do: its steps and their schemas, what stays native, what runs in Python, what shuffles."""
     with handled(debug=debug):
-        made = described_flow(load_flow(target, filtered(properties)).graph, live=not batch)
+        made = described_flow(load_flow(target, filtered(properties)).graph, live=not batch, place=place or ())
         if svg:
             write(svg, as_svg(made))
         if as_json:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import signal
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -44,6 +46,16 @@ def verify(  # noqa: PLR0913 - one parameter for each option
     spark_jobs: Annotated[
         int, option(min=0, max=5, help="Of five jobs, how many are flows with Spark (only for jobs).")
     ] = 1,
+    at_once: Annotated[
+        int, option(min=1, help="The most kills of a round, before all jobs are waited for (only for jobs).")
+    ] = 3,
+    folder: Annotated[
+        Path | None,
+        option(
+            help="Keep everything in this folder, and go on with what was broken off there (only for jobs).",
+            metavar="DIR",
+        ),
+    ] = None,
     as_json: Annotated[bool, option("--json", help="Print the tally as a last line of JSON.")] = False,
     debug: Annotated[bool, option("--debug", help="Show full tracebacks.")] = False,
 ) -> None:
@@ -58,7 +70,9 @@ def verify(  # noqa: PLR0913 - one parameter for each option
             typer.echo(text, err=True)
 
         if sink == JOBS:
-            _tell_jobs(verifying.verify_jobs(verifying.JobsPlan(kills, 5, spark_jobs, seed, url, say)), as_json=as_json)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, it leaves no process
+            asked = verifying.JobsPlan(kills, 5, spark_jobs, seed, url, say, at_once, folder)
+            _tell_jobs(verifying.verify_jobs(asked), as_json=as_json)
             return
         plan = verifying.Plan(sink, records, kills, seed, url, tuple(window or ()), flow, say=say)
         began = time.monotonic()

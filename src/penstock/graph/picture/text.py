@@ -15,6 +15,9 @@ def as_text(described: Description, width: int = 100, *, modes: bool = False) ->
     return "\n".join(writer.lines()).rstrip() + "\n"
 
 
+_PLACED = {"": "", "apart": ", in workers of its own", "alone": ", alone in its executor"}
+
+
 def port_text(port: Description) -> str:
     """A stream's address as users write it.
 
@@ -50,11 +53,11 @@ def title(described: Description) -> str:
 def stage_title(stage: Description) -> str:
     """What a stage is, in a few words.
 
-    >>> stage_title({"host": "python", "python_pass": 1, "state": True})
-    'Python pass 1, with state'
+    >>> stage_title({"host": "python", "python_pass": 1, "state": True, "placed": "apart"})
+    'Python pass 1, with state, in workers of its own'
     """
     name = f"Python pass {stage['python_pass']}" if stage["host"] == "python" else str(stage["host"])
-    return f"{name}, with state" if stage["state"] else name
+    return name + (", with state" if stage["state"] else "") + _PLACED[stage.get("placed", "")]
 
 
 def shuffle_text(stage: Description) -> str:

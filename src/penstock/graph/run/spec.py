@@ -122,7 +122,9 @@ class RunSpec:
         is_live=True,
     )
     place: tuple[str, ...] = option(
-        (), names("RULE"), "Which steps are to run together: together=A,B; what the plan does not do is refused."
+        (),
+        names("RULE"),
+        "Where steps run: together=A,B in one pass, apart=A,B in different worker processes, alone=A without other tasks in its executor; what cannot be kept is refused.",
     )
     master: str = option("", text("URL"), "Spark's master.", shown="local[*,4]")
     conf: dict[str, str] = option({}, pairs(example="spark.executor.memory=4g"), "A Spark setting.")

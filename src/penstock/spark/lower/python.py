@@ -20,11 +20,13 @@ from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.exchange import KeyedInput, added_up, by_key, several_by_key
 from penstock.spark.lower.join import rules_of
 from penstock.spark.lower.ownership import key_hash_sql
+from penstock.spark.lower.placing import own_workers, profile_of
 from penstock.spark.lower.topology import is_unread, reads_blocks, routed
 from penstock.spark.lower.window import is_moved
 from penstock.spark.tasks import worker
 
 if TYPE_CHECKING:
+    from pyspark.resource import ResourceProfile
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -63,7 +65,8 @@ def python_stage(at: Lowering, stage: Stage) -> None:
         blocks_in=at.blocks_in,
     )
     wanted = _schema(at, stage)
-    made = mapped(at, frame, function, inside, at.packer.schemas.get(wanted) or wanted)
+    with own_workers(at.spark, stage):
+        made = mapped(at, frame, function, inside, at.packer.schemas.get(wanted) or wanted, profile_of(at.spark, stage))
     at.packer.schemas.setdefault(wanted, made.schema)
     _give(at, stage, apart(at, stage, made))
 
@@ -87,7 +90,12 @@ def _looked_at(at: Lowering, stage: Stage) -> Looks:
 
 
 def mapped(
-    at: Lowering, frame: DataFrame, function: worker.Stage, inside: Replays, schema: StructType | str
+    at: Lowering,
+    frame: DataFrame,
+    function: worker.Stage,
+    inside: Replays,
+    schema: StructType | str,
+    profile: ResourceProfile | None = None,
 ) -> DataFrame:
     """Runs a stage over its input, and over the dead letters that go to steps inside it.
 
@@ -95,9 +103,10 @@ def mapped(
     first; there the dead letters get a task of their own.
     """
     if not inside or function.numbered:
-        return frame.mapInArrow(replace(function, replays=inside), schema)
+        return frame.mapInArrow(replace(function, replays=inside), schema, profile=profile)
     nothing = at.spark.createDataFrame(at.spark.sparkContext.parallelize([], 1), frame.schema)
-    return frame.mapInArrow(function, schema).unionByName(nothing.mapInArrow(replace(function, replays=inside), schema))
+    replayed = nothing.mapInArrow(replace(function, replays=inside), schema, profile=profile)
+    return frame.mapInArrow(function, schema, profile=profile).unionByName(replayed)
 
 
 def _moved(at: Lowering, stage: Stage) -> DataFrame:

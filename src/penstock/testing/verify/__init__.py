@@ -5,7 +5,8 @@
 100
 """
 
-from penstock.testing.verify.jobs import JobsPlan, JobsTally, verify_jobs
+from penstock.testing.verify.job_tally import JobsPlan, JobsTally
+from penstock.testing.verify.jobs import verify_jobs
 from penstock.testing.verify.tally import Sent, Tally, tally
 from penstock.testing.verify.targets import TARGETS, FollowingReader, Glance, Reader, SinkRow, Target, target_of
 from penstock.testing.verify.verify import Plan, verify

@@ -38,7 +38,7 @@ class Notice:
             "dead": f"{self.value:.1f} % of the records are dead letters",
             "disk": f"the disk is {self.value:.0f} % full",
         }[self.measure]
-        return f"{self.what}: {self.rule}, {where}: {words} (more than {self.above:g} is a matter)"
+        return f"{self.what}: {self.rule}, {where}: {words} (limit {self.above:g})"
 
 
 @dataclass

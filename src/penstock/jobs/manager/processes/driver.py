@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.compiler.describe import describe
@@ -92,7 +93,7 @@ def run_job(directory: JobDirectory, job: Job, bundle: Path) -> None:
     """Runs the flow of a job; returns when it has ended well."""
     flow = _flow_of(job, bundle)
     spec = spec_of(directory, job, flow)
-    directory.write_plan(plan_of(flow.graph, live=spec.mode != "batch"))
+    directory.write_plan(plan_of(flow.graph, live=spec.mode != "batch", place=spec.place))
     progress = ProgressFile(directory, job)
     levels = FollowedLevels(_level_of(spec))
     observers = (log_batches(flow.graph.name), progress.observe)
@@ -114,13 +115,17 @@ def _level_of(spec: RunSpec) -> str:
     return level
 
 
-def plan_of(graph: Graph, *, live: bool = True) -> dict[str, object]:
+def plan_of(graph: Graph, *, live: bool = True, place: Iterable[str] = ()) -> dict[str, object]:
     """What a flow will do; the logs and Kafka topics that it reads and writes, its rules and standing queries, and whether it has bolts."""
     endpoints = [*(source.endpoint for source in graph.sources), *(sink.endpoint for sink in graph.sinks)]
     used = [e.options for e in endpoints if "topic" in e.options and "path" in e.options]
     logs = sorted({str(Path(options["path"]).absolute()) for options in used})
     beside = {"logs": logs, "kafka": uses_of(graph), "rules": rule_sets(graph)}
-    return {**describe(graph, live=live), **beside, "traceable": any(isinstance(node, Bolt) for node in graph.nodes)}
+    return {
+        **describe(graph, live=live, place=place),
+        **beside,
+        "traceable": any(isinstance(node, Bolt) for node in graph.nodes),
+    }
 
 
 def spec_of(directory: JobDirectory, job: Job, flow: LoadedFlow) -> RunSpec:

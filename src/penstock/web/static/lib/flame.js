@@ -55,7 +55,7 @@ export function flame() {
     const boxes = rows.map(({ at, x, depth, width }) => {
       const w = width * wide, share = `${number((at.many / root.many) * 100)} %`, hit = searched && at.name.toLowerCase().includes(searched);
       const open = () => zoom(at === shown && at.up ? at.up : at);
-      const label = w > 34 ? at.name.split(".").slice(-2).join(".").slice(0, Math.floor(w / 6.6)) : "";
+      const label = w > 34 ? at.name.split(".").slice(-2).join(".").slice(0, Math.floor((w - 6) / 6.4)) : "";
       return s(`g.flame-box${hit ? ".hit" : searched ? ".miss" : ""}`, { transform: `translate(${(x * wide).toFixed(1)},${(deepest - 1 - depth) * HIGH})`, onclick: open },
         s("title", `${at.name}\n${at.many} samples, ${share}`), s("rect", { width: Math.max(w - 0.6, 0.6).toFixed(1), height: HIGH - 1, rx: 2, style: { fill: `var(${depth || shown !== root ? tint(at.name) : "--c-grey"})` } }), label && s("text", { x: 4, y: 13 }, label));
     });

@@ -4,6 +4,7 @@ import { h, s, fill, text } from "./dom.js";
 import { bytes, number, seconds } from "./format.js";
 
 const RUNS = { source: "source", sink: "sink", python: "Python", native: "native" };
+const PLACED = { apart: " · own workers", alone: " · alone" };
 const WIDE = 158, HIGH = 64, SMALLEST = 0.6;
 
 export const MEASURES = {
@@ -89,7 +90,7 @@ export function graph({ onstep, onedge }) {
     made.setDefaultEdgeLabel(() => ({}));
     const { steps: shown, streams } = isPhysical ? plan : logical(plan);
     const names = new Set(shown.map((step) => step.name));
-    if (isPhysical) for (const stage of plan.stages) made.setNode(`stage ${stage.number}`, { label: `stage ${stage.number} · ${stage.host}` });
+    if (isPhysical) for (const stage of plan.stages) made.setNode(`stage ${stage.number}`, { label: `stage ${stage.number} · ${stage.host}${PLACED[stage.placed] || ""}` });
     for (const step of shown) {
       made.setNode(step.name, { width: WIDE, height: HIGH });
       if (isPhysical && step.stage) made.setParent(step.name, `stage ${step.stage}`);
@@ -139,7 +140,7 @@ export function graph({ onstep, onedge }) {
     const runs = Object.entries(RUNS).find(([word]) => step.runs.startsWith(word))?.[1] || step.runs;
     const open = () => { choose(step.name); onstep(step); };
     const group = s("g.step", { transform: `translate(${at.x - WIDE / 2},${at.y - HIGH / 2})`, tabindex: "0", role: "button", onclick: open, onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } } },
-      s("title", `${step.name}: ${step.kind}, ${step.runs}`), box_, s("text.step-name", { x: 12, y: 21 }, short(step.name, 20)), s("text.step-kind", { x: 12, y: 37 }, short(`${step.kind} · ${runs}${step.runs.includes("+state") ? " · state" : ""}`, 30)), figure, side);
+      s("title", `${step.name}: ${step.kind}, ${step.runs}`), box_, s("text.step-name", { x: 12, y: 21 }, short(step.name, 20)), s("text.step-kind", { x: 12, y: 37 }, short(`${step.kind === runs ? runs : `${step.kind} · ${runs}`}${step.runs.includes("+state") ? " · state" : ""}`, 30)), figure, side);
     steps.set(step.name, { group, box: box_, figure, side, step });
     view.append(group);
   }

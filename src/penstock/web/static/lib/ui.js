@@ -45,9 +45,9 @@ export function confirmed({ title, about, action, danger = false, field = null }
   });
 }
 
-// A table whose rows are kept: `columns` have a title, how a cell is made of a row, and how it sorts.
+// A table whose rows are kept: `columns` have a title, how a cell is made of a row, and how it sorts: `first` is the one that sorts at the beginning, "down" from the largest on.
 export function table({ columns, key, empty, label, onrow }) {
-  let sorted = { at: columns.findIndex((c) => c.first), down: false }, last = [];
+  let sorted = { at: columns.findIndex((c) => c.first), down: columns.some((c) => c.first === "down") }, last = [];
   const body = h("tbody"), rows = new Map();
   const heads = columns.map((column, at) => h(`th${column.right ? ".right" : ""}`, { scope: "col" },
     column.sort ? h("button.plain.sort", { type: "button", onclick: () => { sorted = { at, down: sorted.at === at ? !sorted.down : Boolean(column.right) }; draw(last); } }, column.title, h("span.arrow", { "aria-hidden": "true" })) : column.title || h("span.hidden", column.say || "actions")));
@@ -82,7 +82,7 @@ export function table({ columns, key, empty, label, onrow }) {
       if (body.children[at] !== row) body.insertBefore(row, body.children[at] || null);
     });
   }
-  return { node, draw };
+  return { node, draw, none };
 }
 
 // A small line of the last values.

@@ -17,7 +17,7 @@ export function show(root, _, me) {
   const firing = table({ label: "firing", empty: "Nothing fires.", key: (n) => `${n.rule} ${n.job}`, columns: [
     { title: "Severity", sort: (n) => n.severity, cell: (n) => badge(n.severity, GRAVE[n.severity]) }, { title: "Alert", class: "name", first: true, sort: (n) => n.rule, cell: (n) => n.rule },
     { title: "Job", cell: (n, cell) => (cell.firstChild ? undefined : n.job ? h("a", { href: `#/jobs/${seg(n.job)}` }, n.job) : "the machine") },
-    { title: "Since", right: true, cell: (n) => ago(n.since) }, { title: "What", class: "note", cell: (n) => n.text } ] });
+    { title: "Since", right: true, cell: (n) => ago(n.since) }, { title: "What", class: "note", cell: (n) => n.text.replace(/^firing: [^:]*: /, "") } ] });
   const list = table({ label: "alert rules", empty: "No rules. Be told of a job that lags, fails, says nothing, or loses records.", key: (r) => r.name, columns: [
     { title: "Alert", class: "name", first: true, sort: (r) => r.name, cell: (r) => r.name }, { title: "When", cell: (r) => `${MEASURES[r.measure]?.[0] || r.measure} above ${number(r.above)}${MEASURES[r.measure]?.[1] || ""}${r.seconds ? ` for ${span(r.seconds)}` : ""}` },
     { title: "Jobs", cell: (r) => r.jobs }, { title: "Severity", cell: (r) => badge(r.severity, GRAVE[r.severity]) }, { title: "Told", class: "note", cell: (r) => r.to.join(", ") },
@@ -35,7 +35,7 @@ export function show(root, _, me) {
     rules = found.rules;
     firing.draw(found.firing);
     list.draw(rules);
-    tiles.firing.set(found.firing.length, found.firing.slice(0, 2).map((n) => n.rule).join(", "));
+    tiles.firing.set(found.firing.length, [...new Set(found.firing.map((n) => n.rule))].slice(0, 2).join(", "));
     tiles.rules.set(rules.length);
     tiles.silent.set(rules.filter(isSilent).length);
   }

@@ -1,7 +1,7 @@
 // The graph of a job as it moves, and what is known of a step or a stream.
 import { fill, h, text } from "../lib/dom.js";
-import { get, query } from "../lib/api.js";
-import { bytes, number, rate, seconds, whole } from "../lib/format.js";
+import { get, query, seg } from "../lib/api.js";
+import { bytes, micros, number, rate, seconds, whole } from "../lib/format.js";
 import { graph, MEASURES, ofStep, ofStepAndParts, partsOf } from "../lib/graph.js";
 import { chart } from "../lib/chart.js";
 import { drawHistory, PHASES } from "./job-charts.js";
@@ -66,6 +66,7 @@ function runRows(runs) {
 function loadRows(now) {
   const rows = [];
   if (now.busy !== undefined) rows.push(["busy", `${number((now.busy / (now.tasks || 1)) * 100)} % of each of ${whole(now.tasks || 1)} tasks`]);
+  if (now.busy && now.in) rows.push(["a record takes", micros((now.busy / now.in) * 1e6)]);
   if (now.skew !== undefined) rows.push(["skew over tasks", `${number(now.skew)} ×, ${now.skew > 2 ? "uneven" : "even"}`]);
   if (now.kept !== undefined) rows.push(["entries kept", number(now.kept)]);
   if (now.bytes !== undefined) rows.push(["state", bytes(now.bytes)]);
@@ -92,7 +93,7 @@ function stepDetails(side, step, context, plan) {
   const timer = setInterval(() => load().catch(() => {}), 5000);
   const ended = context.onstate(({ rates, totals, watermarks, job, runs }) => {
     const now = ofStep(rates, step.name), all = ofStep(totals, step.name);
-    const rows = Object.keys({ ...all, ...now }).filter((name) => WORDS[name]).map((name) => h("tr", h("td", WORDS[name]), h("td.right", rate(now[name])), h("td.right", whole(all[name]))));
+    const rows = Object.keys({ ...all, ...now }).filter((name) => WORDS[name]).map((name) => h("tr", h("td", name === "dead" && all.dead ? h("a", { href: `#/jobs/${seg(context.name)}/dead-letters` }, WORDS.dead) : WORDS[name]), h("td.right", rate(now[name])), h("td.right", whole(all[name]))));
     for (const [name, value] of Object.entries(now)) if (name.startsWith("lag:")) rows.push(h("tr", h("td", `waiting ${name.slice(4)}`), h("td.right", number(value)), h("td")));
     for (const [part, many] of Object.entries(job.behind[step.name] || {})) rows.push(h("tr", h("td", `waiting in ${part}`), h("td.right", whole(many)), h("td")));
     const mark = watermarks[step.name] ?? watermarks[`${step.name}@time`];

@@ -18,6 +18,7 @@ export function savepointsTab(root, context) {
   root.append(h("h2", "Checkpoints"), h("div.row", line, about), versions.node, h("h2", "Savepoints"),
     h("p.muted", "A savepoint has the state and the offsets of a job at one batch. A flow starts from it with ", h("code", "penstock run FLOW --from NAME"), "."), list.node);
   const summary = (found) => {
+    line.parentElement.hidden = !found.length;
     const gaps = found.map((c) => c.after).filter((v) => v !== null).sort((a, b) => a - b), at = (share) => gaps[Math.min(Math.floor(gaps.length * share), gaps.length - 1)];
     line.replaceChildren(spark([...found].reverse().map((c) => c.written_bytes || 0)));
     text(about, gaps.length ? `${many(found.length, "version")}; from one to the next ${seconds(at(0.5))} (p50), ${seconds(at(0.95))} (p95), ${seconds(at(0.99))} (p99)` : many(found.length, "version"));

@@ -15,7 +15,7 @@ export function tasksTab(root, context) {
   const list = table({ label: "steps", empty: "No Python step has worked in the last five minutes.", key: (s) => s.step, columns: [
     { title: "Step", class: "name", sort: (s) => s.step, cell: (s) => s.step },
     { title: "Tasks", right: true, sort: (s) => s.tasks, cell: (s) => whole(s.tasks) },
-    { title: "Busy", right: true, first: true, sort: (s) => -s.busy, cell: (s) => h("span.with-meter", bar(s.busy), h("span.share-text", `${number(s.busy * 100)} %`)) },
+    { title: "Busy", right: true, first: "down", sort: (s) => s.busy, cell: (s) => h("span.with-meter", bar(s.busy), h("span.share-text", `${number(s.busy * 100)} %`)) },
     { title: "A record takes", right: true, sort: (s) => s.micros || 0, cell: (s) => micros(s.micros) },
     { title: "Skew", right: true, sort: (s) => s.skew, cell: (s) => `${number(s.skew)} ×` },
     { title: "Entries", right: true, cell: (s) => number(s.now.kept) }, { title: "State", right: true, cell: (s) => bytes(s.now.bytes) }, { title: "Timers", right: true, cell: (s) => number(s.now.timers) },

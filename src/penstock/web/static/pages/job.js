@@ -54,7 +54,7 @@ function actions(name, job, may) {
   return h("div.row.actions", { role: "group", "aria-label": "actions" },
     button("Pause", () => act("pause"), !isOn || job.phase === "held"), button("Resume", () => act("resume"), isOn && !["held", "finished"].includes(job.phase)),
     button("Restart", () => act("restart")), button("Rescale", rescale), button("Savepoint", savepoint),
-    button("Stop", () => act("stop"), !isOn), button("Kill", () => act("kill"), job.wish === "stopped" && job.phase === "stopped", ".danger"),
+    button("Stop", () => act("stop"), !isOn), button("Kill", () => act("kill"), ["stopped", "paused", "held", "finished"].includes(job.phase), ".danger"),
     button("Remove", forget, isOn || !["stopped", "paused", "held", "finished"].includes(job.phase), ".danger"));
 }
 
@@ -83,12 +83,13 @@ export function show(root, { name, tab = "flow", rest }, me) {
       fill(head, h("h1", name), health(job), phase(job.phase), h("span.muted", `${job.owner} · ${job.flow || job.target}`), job.upgrade === "on trial" && badge("new version on trial", "soon"), job.upgrade.startsWith("went back") && h("span.badge.hurt", { title: job.upgrade }, "went back"), live, h("div.spacer"), actions(name, job, may(job)));
     }
     const hurts = job.health === "bad" || job.health === "warning";
-    text(said, [hurts && job.health_reason, job.under_way, job.phase === "starting" && "its driver starts Spark; figures come with the first batch"].filter(Boolean).join(" · "));
+    text(said, [hurts && job.health_reason, job.phase === "starting" && "its driver starts Spark; figures come with the first batch"].filter(Boolean).join(" · "));
+    said.hidden = !said.textContent;
     said.classList.toggle("bad-text", job.health === "bad");
     said.classList.toggle("warning-text", job.health === "warning");
     const behind = Object.entries(rates).filter(([each]) => each.startsWith("behind:")).map(([, v]) => v);
     tiles.rate.set(rate(job.throughput));
-    tiles.batch.set(seconds(job.batch_seconds), `${number(rates.batches)} a second`);
+    tiles.batch.set(seconds(job.batch_seconds), job.under_way || (rates.batches === undefined ? "" : `${number(rates.batches)} a second`));
     tiles.lag.set(lag(job.lags), job.lags.map(([source]) => source).join(", "));
     tiles.behind.set(behind.length ? seconds(Math.max(...behind)) : "–");
     tiles.rows.set(number(job.rows), many(job.batches, "batch", "batches"));

@@ -37,6 +37,7 @@ export function show(root) {
   function draw() {
     const found = jobs.filter((j) => (!shown.health || j.health === shown.health) && `${j.name} ${j.owner} ${j.phase} ${j.flow}`.toLowerCase().includes(shown.text));
     list.draw(found);
+    text(list.none, jobs.length ? "No job is like that." : "No jobs. penstock submit FILE makes one.");
     chips.forEach((chip, at) => { const word = ["", "bad", "warning", "good", "off"][at]; text(chip.querySelector(".count"), word ? jobs.filter((j) => j.health === word).length : jobs.length); });
     const running = jobs.filter((j) => j.phase === "running");
     tiles.running.set(`${running.length} of ${jobs.length}`, `${jobs.filter((j) => j.wish === "running").length} wanted`);

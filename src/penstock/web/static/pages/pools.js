@@ -1,13 +1,14 @@
 // Pools: their limits, what is taken of them and by whom, and which jobs wait for what.
 import { fill, h } from "../lib/dom.js";
 import { get, remove, replace, seg } from "../lib/api.js";
-import { many, whole } from "../lib/format.js";
+import { bytes, many, whole } from "../lib/format.js";
 import { confirmed, notice, table } from "../lib/ui.js";
 
-const limit = (value, unit = "") => (value === null || value === undefined ? "no limit" : `${whole(value)}${unit}`);
-function share(label, used, most, unit = "") {
+const size = (mebibytes) => bytes(mebibytes * 2 ** 20);
+
+function share(label, used, most, shown = whole) {
   const part = most ? Math.min(used / most, 1) : 0;
-  return h("div.share", h("div.row", h("span", label), h("div.spacer"), h("span.muted", most ? `${whole(used)}${unit} of ${limit(most, unit)}` : `${whole(used)}${unit}, no limit`)), h("div.meter.wide", { role: "img", "aria-label": most ? `${Math.round(part * 100)} % taken` : "no limit" }, h("span.meter-fill", { style: { width: `${part * 100}%` } })));
+  return h("div.share", h("div.row", h("span", label), h("div.spacer"), h("span.muted", most ? `${shown(used)} of ${shown(most)}` : `${shown(used)}, no limit`)), h("div.meter.wide", { role: "img", "aria-label": most ? `${Math.round(part * 100)} % taken` : "no limit" }, h("span.meter-fill", { style: { width: `${part * 100}%` } })));
 }
 
 export function show(root, _, me) {
@@ -29,8 +30,8 @@ export function show(root, _, me) {
     fill(cards, found.map(card));
   }
   const card = (pool) => h("section.card", h("div.row", h("h2", pool.name), h("span.muted", `${many(pool.used.jobs, "job runs", "jobs run")}, ${many(pool.queue.length, "waits", "wait")}`), h("div.spacer"), isAdmin && (pool.cores || pool.memory || pool.owner_cores || pool.owner_memory) && h("button.danger", { type: "button", onclick: () => drop(pool) }, "Remove")),
-    share("Cores", pool.used.cores, pool.cores), share("Memory", pool.used.memory, pool.memory, " MiB"),
-    Object.entries(pool.owners).map(([owner, taken]) => [h("h3", owner), share("Cores", taken.cores, pool.owner_cores), share("Memory", taken.memory, pool.owner_memory, " MiB")]));
+    share("Cores", pool.used.cores, pool.cores), share("Memory", pool.used.memory, pool.memory, size),
+    Object.entries(pool.owners).map(([owner, taken]) => [h("h3", owner), share("Cores", taken.cores, pool.owner_cores), share("Memory", taken.memory, pool.owner_memory, size)]));
   async function make(event) {
     event.preventDefault();
     const [name, cores, memory, ownerCores, ownerMemory] = fields.map((field) => field.value), value = (text) => (text ? Number(text) : null);
