@@ -49,7 +49,11 @@ create table replays (
 );
 create index replays_by_time on replays (owner, time)
 """
-LAYOUTS = (_FIRST, _SESSIONS, _POOLS, _ALERTS, _LEAD, _REPLAYS)
+_CHAIN = """
+alter table audit add column mac blob;
+create table audit_head (head text not null, seal blob not null)
+"""
+LAYOUTS = (_FIRST, _SESSIONS, _POOLS, _ALERTS, _LEAD, _REPLAYS, _CHAIN)
 """What each version of the tables adds to the one before."""
 VERSION = len(LAYOUTS)
 

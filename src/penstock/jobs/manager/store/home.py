@@ -21,7 +21,8 @@ SQLITE = "manager.db"
 _MOVED = {
     "jobs": ("name", "job"),
     "events": ("time", "job", "what", "detail"),
-    "audit": ("time", "actor", "action", "object", "detail"),
+    "audit": ("id", "time", "actor", "action", "object", "detail", "mac"),
+    "audit_head": ("head", "seal"),
     "tokens": ("id", "digest", "owner", "role", "created", "expires", "revoked", "used"),
     "pools": ("name", "cores", "memory", "owner_cores", "owner_memory"),
     "alerts": ("name", "rule"),
