@@ -66,13 +66,13 @@ def _move(path: Path, into: Connection) -> None:
     before.make()
     with before.reads() as found:
         for table, columns in _MOVED.items():
-            for row in found.execute(f"select {', '.join(columns)} from {table} order by rowid").fetchall():
+            for row in found.execute(f"select {', '.join(columns)} from {table} order by rowid").fetchall():  # noqa: S608 - names of ours
                 _insert(into, table, columns, row)
 
 
 def _insert(into: Connection, table: str, columns: Sequence[str], row: Sequence[object]) -> None:
     marks = ", ".join("?" for _ in columns)
-    into.execute(f"insert into {table} ({', '.join(columns)}) values ({marks})", row)
+    into.execute(f"insert into {table} ({', '.join(columns)}) values ({marks})", row)  # noqa: S608 - names of ours
 
 
 def _known(root: Path) -> dict[str, str]:
