@@ -181,7 +181,7 @@ def _opened(archive: bytes) -> zipfile.ZipFile:
 
 def _check(found: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """The files of an archive, all of which belong into its directory."""
-    entries = [entry for entry in found.infolist() if not entry.is_dir()]
+    entries = [entry for entry in found.infolist() if not (entry.filename and entry.is_dir())]
     if len(entries) > MOST_FILES:
         raise OptionError(f"a bundle has at most {MOST_FILES:,} files, got {len(entries):,}")
     size = sum(entry.file_size for entry in entries)
