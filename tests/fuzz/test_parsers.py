@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from penstock.errors import PenstockError
 from tests.breadth import some_now
 from tests.fuzz.targets import REFUSED, TARGETS, run, seeds
 
@@ -89,3 +91,21 @@ def test_the_harness_sees_what_may_not_be_raised(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(IndexError):
         run("job", b"x")
     assert not issubclass(IndexError, REFUSED)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "!!python/object/apply:os.system ['touch {canary}']",
+        "!!python/object/new:subprocess.check_output [['touch', '{canary}']]",
+        "!!python/name:os.system",
+        "!!python/module:os",
+    ],
+)
+def test_yaml_that_makes_objects_makes_none(tmp_path: Path, payload: str) -> None:
+    canary = tmp_path / "canary"
+    rows = f"flow: hello\nsteps:\n  - {{name: words, source: {payload.format(canary=canary)}}}\n"
+    for text in (rows, payload.format(canary=canary)):
+        with pytest.raises(PenstockError):
+            TARGETS["flow_file"](text.encode())
+    assert not canary.exists()
