@@ -1,7 +1,7 @@
 # `make run` and `make test` are all there is to know; each sets itself up first.
 .POSIX:
 .SUFFIXES:
-.PHONY: help setup run test check format test-fast test-slow bench reference doctor lock wheel clean
+.PHONY: help setup run test check format test-fast test-slow bench reference doctor lock wheel sbom clean
 
 BIN = .venv/bin
 ARGS =
@@ -45,6 +45,9 @@ lock: ## bring requirements.lock up to the newest versions that fit
 
 wheel: setup ## build the wheel and the source archive into dist/
 	@scripts/wheel
+
+sbom: setup ## write dist/penstock.cdx.json: packages, JARs and libraries, with checksums and licences
+	@$(BIN)/python scripts/sbom.py
 
 clean: ## remove what was built; keeps .venv
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command
     (tmp_path / "near.py").write_text("SCHEMA = 'n bigint'\n")
     monkeypatch.chdir(tmp_path)
     manager = Manager(tmp_path / "data", DRIVER)
-    app = make_app(["submit", "jobs", "tokens", "console", "pools"])
+    app = make_app(["submit", "jobs", "tokens", "console", "pools", "audit"])
     with serving(manager, Listening(port=0)), ending(manager):
         yield lambda *given: CliRunner().invoke(app, [*given, "--data", str(manager.root)])
 
@@ -207,6 +209,26 @@ def test_a_token_is_made_used_and_revoked(command: Command, tmp_path: Path) -> N
     assert command("tokens", "revoke", found["id"]).exit_code == 0
     assert "was revoked" in command("jobs", "list", *elsewhere).output
     assert "--role is viewer" in command("tokens", "make", "eve", "--role", "root").output
+
+
+def test_the_audit_is_listed_and_says_when_it_was_changed(command: Command, tmp_path: Path) -> None:
+    assert command("pools", "set", "team", "--cores", "2").exit_code == 0
+    assert command("pools", "set", "other", "--cores", "2").exit_code == 0
+    assert [each["object"] for each in json.loads(command("audit", "list", "--limit", "2", "--json").stdout)] == [
+        "other",
+        "team",
+    ]
+    done = command("audit", "verify")
+    head = done.stdout.splitlines()[1].removeprefix("head ")
+    assert (done.exit_code, done.stdout) == (0, f"3 changes: whole\nhead {head}\n")
+    assert command("audit", "verify", "--noted", head).exit_code == 0
+    assert "expected a head as" in command("audit", "verify", "--noted", "x").output
+    with closing(sqlite3.connect(tmp_path / "data" / "manager.db")) as database, database:
+        database.execute("update audit set actor = 'mallory' where id = 1")
+    found = command("audit", "verify")
+    assert (found.exit_code, "NOT as written" in found.stdout) == (1, True)
+    assert "entry 1 was changed, or is not where it was" in found.output
+    assert json.loads(command("audit", "verify", "--json").stdout)["is_whole"] is False
 
 
 def test_a_server_that_never_ran_is_said_with_what_to_do(tmp_path: Path) -> None:

@@ -162,3 +162,10 @@ def test_a_url_that_lacks_a_slash_is_refused() -> None:
 
 def test_a_bounded_run_may_have_a_url_for_what_tasks_on_other_machines_need() -> None:
     assert str(RunSpec.of(batch=True, checkpoint="s3://bucket/flow").checkpoint) == "s3://bucket/flow"
+
+
+@pytest.mark.parametrize("value", [{}, [], "maybe", 7])
+@pytest.mark.parametrize("word", ["once", "batch"])
+def test_a_mode_that_is_neither_said_nor_not_is_refused(word: str, value: object) -> None:
+    with pytest.raises(OptionError, match=rf"--{word}: expected true or false, got"):
+        RunSpec.of(**{word: value})

@@ -110,10 +110,14 @@ def test_what_sqlite_had_moves_and_the_directory_goes_back_to_no_file(tmp_path: 
         before.records.add(JOB, "ada")
         before.records.put_pool(Pool("team", 2), "ada")
         text, _ = before.tokens.make("bob", "viewer")
+        noted = before.records.verify_audit().head
     with Manager(root, DRIVER, at(url)).opened() as manager:
         assert manager.records.get("count") == JOB
         assert manager.records.pools() == {"team": Pool("team", 2)}
         assert [entry.action for entry in manager.records.audit()] == ["pool", "submit"]
+        manager.records.note("ada", "pool", "team")
+        assert manager.records.verify_audit(noted).entries == 3
+        assert manager.records.verify_audit(noted).is_whole, "the chain goes on"
         found = Tokens(manager.database).identity(text)
         assert found is not None
         assert found.owner == "bob"

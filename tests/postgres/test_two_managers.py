@@ -27,6 +27,7 @@ from penstock.jobs.manager.processes.environment import DATABASE
 from penstock.jobs.manager.store.postgres_database import PostgresDatabase
 from penstock.testing.servers import postgres_server
 from tests.jobs.manager.conftest import supervisors_of
+from tests.jobs.manager.store.test_audit import EDITS
 from tests.waiting import wait_until
 
 TREE = Path(__file__).parent.parent.parent
@@ -203,6 +204,16 @@ def test_changes_through_both_lose_nothing_and_wait_for_each_other(tmp_path: Pat
         found = managers[0].records.get("count")
         assert (found.generation, found.revision) == (41, 40)
         assert len(managers[1].records.audit(100)) == 41
+        assert managers[1].records.verify_audit(managers[0].records.verify_audit().head).is_whole, "one chain, by both"
+        for column, value in EDITS.items():
+            at = 99 if column == "id" else 20
+            with managers[0].database.writes() as changed:
+                (before,) = changed.execute(f"select {column} from audit where id = 20").fetchone()
+                changed.execute(f"update audit set {column} = ? where id = 20", (value,))
+            assert "20" in managers[1].records.verify_audit().faults[0], column
+            with managers[0].database.writes() as changed:
+                changed.execute(f"update audit set {column} = ? where id = ?", (before, at))
+        assert managers[1].records.verify_audit().is_whole
         managers[0].reconcile()
         wait_until(lambda: not managers[0].state("count").is_supervised)
         managers[1].remove("count", "ada")

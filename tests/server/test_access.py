@@ -80,6 +80,7 @@ EXPECTED = {
     ("post", "/tokens"): "a",
     ("delete", "/tokens/{id}"): "a",
     ("get", "/audit"): "a",
+    ("get", "/audit/verification"): "a",
 }
 BODIES: dict[str, Any] = {
     "/jobs": {"name": "x", "bundle": "0" * 64, "target": "x.py"},

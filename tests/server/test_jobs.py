@@ -84,6 +84,7 @@ def test_pages_of_a_list_go_on_where_the_last_one_ended(service: Service, bundle
         ({"checkpoint": "/etc"}, "sets checkpoint itself"),
         ({"paralelism": 2}, "parallelism"),
         ({"parallelism": "many"}, "parallelism"),
+        ({"batch": {}}, "expected true or false"),
     ],
 )
 def test_options_that_are_wrong_are_said_at_once(

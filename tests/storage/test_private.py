@@ -26,7 +26,8 @@ from penstock.spark.checkpoint.directory import Checkpoint
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import directory_of, take
 from penstock.spark.jvm import gateway
-from penstock.spark.jvm.session import LOCAL_SECURITY, _settings
+from penstock.spark.jvm.hardening import LOCAL_SECURITY
+from penstock.spark.jvm.session import _settings
 from penstock.storage.private import make_private
 from tests.spark.checkpoints import WANTED, batch, begin
 

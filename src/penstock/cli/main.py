@@ -18,6 +18,7 @@ COMMANDS = {
     "pools": "flows.pools",
     "alerts": "flows.alerts",
     "tokens": "flows.tokens",
+    "audit": "flows.audit",
     "server": "tools.server",
     "console": "tools.console",
     "pack": "flows.pack",

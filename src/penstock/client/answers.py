@@ -35,6 +35,16 @@ class AuditEntry(TypedDict):
     detail: NotRequired[str]
 
 
+class AuditVerification(TypedDict):
+    """Whether the audit is what was written."""
+
+    is_whole: bool
+    entries: int
+    cut: int
+    head: str
+    faults: list[str]
+
+
 class Event(TypedDict):
     """Something that happened to a job."""
 

@@ -10,6 +10,7 @@ from penstock.client.answers import (
     AlertPage,
     AlertView,
     AuditEntry,
+    AuditVerification,
     Pool,
     RecordPage,
     StoredView,
@@ -347,6 +348,14 @@ class Api(JobRoutes):
             header={"Idempotency-Key": idempotency_key, "If-Match": if_match},
             body={"seconds": seconds},
         )
+        return found
+
+    def verify_audit(self, noted: str = "") -> AuditVerification:
+        """Whether the audit is what was written.
+
+        Looks at every entry: one that was edited, dropped or moved does not fit those beside it.
+        """
+        found: AuditVerification = self.ask_json("GET", self.path_of("/audit/verification"), query={"noted": noted})
         return found
 
     def who_am_i(self) -> dict[str, str]:

@@ -28,7 +28,8 @@ from penstock.jobs.manager.manager import JobState, Manager, Upgrade
 from penstock.jobs.manager.pools import DEFAULT, Pool
 from penstock.jobs.manager.savepoints import take_savepoint
 from penstock.jobs.manager.store.answers import Answers
-from penstock.jobs.manager.store.records import AuditEntry, Event
+from penstock.jobs.manager.store.audit import AuditEntry, AuditVerification
+from penstock.jobs.manager.store.records import Event
 from penstock.server.assets import ConsoleAssets, assets
 from penstock.server.bodies import LARGEST, TEN_YEARS, Body, Digest, Name, Options, Owner, described
 from penstock.server.contract import describe, operation_id
@@ -350,6 +351,18 @@ def audit(
 ) -> dict[str, list[AuditEntry]]:
     """The newest first."""
     return {"entries": manager.records.audit(limit, before)}
+
+
+@router.get("/audit/verification", summary="Whether the audit is what was written")
+def verify_audit(
+    manager: Jobs,
+    asker: Administrator,
+    noted: Annotated[
+        str, Query(max_length=100, description="a head that an earlier look returned, kept elsewhere")
+    ] = "",
+) -> AuditVerification:
+    """Looks at every entry: one that was edited, dropped or moved does not fit those beside it."""
+    return manager.records.verify_audit(noted)
 
 
 def make_app(

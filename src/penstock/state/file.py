@@ -490,7 +490,8 @@ def _mapped(path: Path) -> mmap.mmap | bytes:
 
 
 def _footer(name: str, file: StateFile, view: memoryview) -> Any:
-    length, crc, magic = _TAIL.unpack(view[-_TAIL.size :])
+    is_long = len(view) >= _TAIL.size
+    length, crc, magic = _TAIL.unpack(view[-_TAIL.size :]) if is_long else (0, 0, b"")
     text = bytes(view[-_TAIL.size - length : -_TAIL.size]) if length < len(view) else b""
     if magic != _MAGIC or crc != file.crc or zlib.crc32(text) != crc:
         raise StateError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import shutil
@@ -54,6 +55,18 @@ def test_links_and_floods_and_what_is_no_archive_are_refused(tmp_path: Path) -> 
         store.put(b"#!/bin/sh")
     with pytest.raises(OptionError, match="at most"):
         store.put(b"x" * (LARGEST + 1))
+
+
+def test_an_archive_whose_places_or_names_are_none_is_refused(tmp_path: Path) -> None:
+    """Found by fuzzing: each of these was an error of ours."""
+    (tmp_path / "count.py").write_text("x = 1\n")
+    whole = pack([("count.py", tmp_path / "count.py")])
+    nameless = base64.b64decode(
+        "UEsDBBQAAAAIAAAAIQA7ifaLCAAAAAAAAAYACAAAY291bnQucHmrULBVMOQCAFBLAQIUAxQAAAAIAAAAIQA7ifaLCAAAAAYAAACAAQAAAABjb3VudC5weVBLBQYAAAAAdC5weVBLBQYAAAAAAQABADYAAAAuAAAAAAA="
+    )
+    for wrong in (nameless, whole[5:], whole[:-9]):
+        with pytest.raises(OptionError, match=r"expected a bundle|damaged file|stays in its directory"):
+            BundleStore(tmp_path / "bundles").put(wrong)
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ IDLE = 16 << 20
 _PEEK = "pg_logical_slot_peek_binary_changes(%s, %s::pg_lsn, %s, 'proto_version', '1', 'publication_names', %s)"
 _LOOK = f"""select count(*), count(*) filter (where new), coalesce(min(lsn) filter (where new and ends and so_far >= %s), max(lsn)) - '0/0'::pg_lsn
     from (select *, count(*) filter (where new and not ends) over (rows unbounded preceding) as so_far
-    from (select lsn, lsn > %s::pg_lsn as new, get_byte(data, 0) = 67 as ends from {_PEEK}) m) n"""
+    from (select lsn, lsn > %s::pg_lsn as new, get_byte(data, 0) = 67 as ends from {_PEEK}) m) n"""  # noqa: S608 - a name of ours
 """How many messages there are, how many of them new, and where the transaction ends with which there are enough."""
 
 
@@ -206,7 +206,7 @@ class Changes(TextRows[Change], Ranges):
             made = connection.cursor(f"{self.slot}_{next(_NUMBER)}", withhold=True)
             made.itersize = ROWS
             values = [self.slot, _lsn(high), None, self.publication]
-            return made.execute(f"select data from {_PEEK}".encode(), values)
+            return made.execute(f"select data from {_PEEK}".encode(), values)  # noqa: S608 - a name of ours
 
         with closing(self._patiently(declared)) as cursor:
             yield from (row[0] for row in cursor)

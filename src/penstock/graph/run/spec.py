@@ -308,9 +308,16 @@ def _read(given: Mapping[str, object]) -> dict[str, object]:
     return {name: known[name].read(value) for name, value in given.items()}
 
 
+def _is_said(word: str, value: object) -> bool:
+    try:
+        return flag().read(value)
+    except ValueError as error:
+        raise OptionError(f"--{word}: {error}, got {value!r}") from None
+
+
 def _mode(given: dict[str, object]) -> str:
     """The mode that the words `once` and `batch` say; they are taken out of what is given."""
-    words = [w for w in _WORDS if w in given and flag().read(given.pop(w))]
+    words = [w for w in _WORDS if w in given and _is_said(w, given.pop(w))]
     if len(words) == 2:
         raise OptionError("--batch and --once exclude each other: --once is live and keeps its checkpoint")
     if words and given.get("mode", words[0]) != words[0]:

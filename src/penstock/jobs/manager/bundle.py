@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import uuid
 import zipfile
 import zlib
@@ -174,13 +175,13 @@ def _opened(archive: bytes) -> zipfile.ZipFile:
         raise OptionError(f"a bundle has at most {LARGEST:,} bytes, got {len(archive):,}; leave data out of it")
     try:
         return zipfile.ZipFile(io.BytesIO(archive))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, OverflowError) as error:
         raise OptionError(f"expected a bundle, a zip archive, got something else: {error}") from None
 
 
 def _check(found: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """The files of an archive, all of which belong into its directory."""
-    entries = [entry for entry in found.infolist() if not entry.is_dir()]
+    entries = [entry for entry in found.infolist() if not (entry.filename and entry.is_dir())]
     if len(entries) > MOST_FILES:
         raise OptionError(f"a bundle has at most {MOST_FILES:,} files, got {len(entries):,}")
     size = sum(entry.file_size for entry in entries)
@@ -201,11 +202,25 @@ def _check_directories(paths: list[PurePosixPath]) -> None:
         raise OptionError(f"{str(wrong)[:200]!r} is a file and a directory of a bundle")
 
 
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
+"""What reading a file of an archive raises, of itself or of what it is made with: a place before its beginning is a ValueError."""
+
+
 def _check_contents(found: zipfile.ZipFile) -> None:
     """Reads all files once: one that is damaged must not be found by the driver."""
     try:
         damaged = found.testzip()
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError) as error:
+    except _DAMAGED as error:
         raise OptionError(f"a bundle with a damaged file: {error}") from None
     if damaged is not None:
         raise OptionError(f"a bundle with a damaged file: {damaged[:200]!r}")

@@ -30,6 +30,7 @@ from penstock.jobs.manager.pools import pool_of, waiting
 from penstock.jobs.manager.processes.course import Course
 from penstock.jobs.manager.processes.directory import SUPERVISOR, JobDirectory
 from penstock.jobs.manager.processes.environment import job_environment
+from penstock.jobs.manager.store.audit import AuditTrail
 from penstock.jobs.manager.store.database import Database, LeadLost, OpenSqlite, SqliteDatabase
 from penstock.jobs.manager.store.history import History
 from penstock.jobs.manager.store.home import SQLITE, bind, check_unbound
@@ -103,7 +104,8 @@ class Manager:
 
     def __post_init__(self) -> None:
         self.database: Database = self.shared or SqliteDatabase(self.root / SQLITE)
-        self.records, self.tokens = JobRecords(self.database), Tokens(self.database)
+        self.records = JobRecords(self.database, AuditTrail(self.root))
+        self.tokens = Tokens(self.database)
         self.sessions = Sessions(self.database)
         self.history = History(self.shared or OpenSqlite(self.root / "history.db"))
         self.bundles = BundleStore(self.root / "bundles")
@@ -141,6 +143,7 @@ class Manager:
         self.database.make()
         if self.shared is not None:
             bind(self.shared, self.root)
+        self.records.trail.begin(self.database)
         self.history.make()
         self.lease.start() if self.shared else self.lease.seize()
 

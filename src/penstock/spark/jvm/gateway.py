@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.errors import SetupError
 from penstock.spark.jvm.archive import archive_options
 from penstock.spark.jvm.cache import cache_dir
+from penstock.spark.jvm.hardening import with_kafka_bounds
 from penstock.spark.jvm.java import use_java
 from penstock.spark.jvm.noise import NOISE, quiet
 from penstock.spark.jvm.process import PORT, JvmEnded, launch, spark_home
@@ -62,7 +63,7 @@ def jvm_is_up() -> bool:
 
 def start_jvm(settings: Mapping[str, str], log_level: str = "warn", directory: Path | None = None) -> None:
     """Starts the JVM with these settings, in a session of its own so that no signal of the terminal reaches it; in a directory, or in that of this process."""
-    made = _with_archive(_with_log(settings, log_level))
+    made = _with_archive(_with_log(with_kafka_bounds(settings), log_level))
     errors = _Errors()
     try:
         launch(made, errors.write_end, directory)

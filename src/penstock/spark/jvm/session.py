@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
+import logging
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ from penstock.errors import SetupError
 from penstock.graph.run.master import is_in_one_jvm, is_on_one_machine
 from penstock.spark.jvm.command import OPTIONS
 from penstock.spark.jvm.gateway import jvm_is_up, start_jvm
+from penstock.spark.jvm.hardening import EVERYWHERE, LOCAL_SECURITY, check_encryption, left_weak
 from penstock.spark.jvm.heap import gc_options
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
@@ -26,7 +28,9 @@ from penstock.spark.jvm.stand_in import in_user_directory, make_stand_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("penstock")
 SETTINGS: dict[str, str] = {
+    **EVERYWHERE,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -47,8 +51,6 @@ SETTINGS: dict[str, str] = {
 DAEMON = "penstock.spark.tasks.daemon"
 """The module that forks Python workers."""
 LOOPBACK = "127.0.0.1"
-LOCAL_SECURITY: dict[str, str] = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-"""Set for a local master: other users of the machine cannot talk to Spark's ports. Spark makes the secret itself and shows it nowhere."""
 
 
 def session(
@@ -181,6 +183,12 @@ def _submitted() -> dict[str, str]:
 
 def _settings(master: str, given: Mapping[str, str]) -> dict[str, str]:
     made = {**SETTINGS, **_for_local(master), **given}
+    check_encryption(made)
+    if left_weak(made):
+        log.warning(
+            "Spark's encryption can be tampered with; also set, on master, workers and driver: %s",
+            ", ".join(left_weak(made)),
+        )
     if made["spark.sql.shuffle.partitions"] == "0":
         made["spark.sql.shuffle.partitions"] = str(_cores(master))
     return made | _collected(made) if is_in_one_jvm(master) else made

@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import SetupError
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.store.answers import MOST, Answers, StoredAnswer
+from penstock.jobs.manager.store.audit import AuditTrail
 from penstock.jobs.manager.store.database import _FIRST, VERSION, SqliteDatabase, statements
 from penstock.jobs.manager.store.records import KEPT_EVENTS, JobRecords
 from penstock.jobs.manager.store.request_keys import AGE, CURRENT, KeyUsed, RequestKey
@@ -19,7 +20,7 @@ from penstock.jobs.manager.store.request_keys import AGE, CURRENT, KeyUsed, Requ
 def test_the_oldest_events_of_a_job_go_and_those_of_others_stay(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "manager.db")
     database.make()
-    records = JobRecords(database)
+    records = JobRecords(database, AuditTrail(tmp_path))
     records.happened("other", "running")
     with database.changes() as found:
         for n in range(KEPT_EVENTS):
@@ -82,7 +83,7 @@ def test_answers_to_keys_are_so_many_of_an_owner_and_those_of_others_stay(tmp_pa
 def test_a_key_stands_with_the_change_or_not_at_all_and_is_free_again_after_a_day(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "manager.db")
     database.make()
-    records, answers = JobRecords(database), Answers(database)
+    records, answers = JobRecords(database, AuditTrail(tmp_path)), Answers(database)
     before = CURRENT.set(RequestKey("ada", "k", b"first"))
     try:
         with pytest.raises(ZeroDivisionError), database.changes():
@@ -107,7 +108,7 @@ def test_a_key_stands_with_the_change_or_not_at_all_and_is_free_again_after_a_da
 def test_a_job_that_another_version_wrote_hinders_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = SqliteDatabase(tmp_path / "manager.db")
     database.make()
-    records = JobRecords(database)
+    records = JobRecords(database, AuditTrail(tmp_path))
     good = Job("good", "ada", "0" * 64, "count.py")
     records.add(good, "ada")
     assert records.bundles() == {good.bundle}

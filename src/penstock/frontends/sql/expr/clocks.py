@@ -22,7 +22,7 @@ def _now(context: FunctionContext) -> Expr:
     found = context.translator.scope.find(CLOCK, NOW, context.tree)
     if context.arguments or found is None:
         raise context.error(
-            f"{context.name.upper()} stands in the select list, WHERE or computed columns, over rows that only come; elsewhere take the time "
+            f"{context.name.upper()} stands in the select list, WHERE or computed columns, over rows that only come; elsewhere take the time "  # noqa: S608 - a message
             "from the rows"
         )
     return Column(found.field)

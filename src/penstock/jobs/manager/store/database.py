@@ -49,7 +49,11 @@ create table replays (
 );
 create index replays_by_time on replays (owner, time)
 """
-LAYOUTS = (_FIRST, _SESSIONS, _POOLS, _ALERTS, _LEAD, _REPLAYS)
+_CHAIN = """
+alter table audit add column mac blob;
+create table audit_head (head text not null, seal blob not null)
+"""
+LAYOUTS = (_FIRST, _SESSIONS, _POOLS, _ALERTS, _LEAD, _REPLAYS, _CHAIN)
 """What each version of the tables adds to the one before."""
 VERSION = len(LAYOUTS)
 
@@ -123,7 +127,7 @@ class Database(ABC):
         with self.writes() as found:
             if (
                 epoch is not None
-                and not found.execute(f"select 1 from lead where epoch = ?{self._held}", (epoch,)).fetchone()
+                and not found.execute(f"select 1 from lead where epoch = ?{self._held}", (epoch,)).fetchone()  # noqa: S608 - words of ours
             ):
                 raise LeadLost("another manager of jobs leads")
             key = mark(found)

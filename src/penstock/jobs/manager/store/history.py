@@ -244,7 +244,7 @@ class History:
         until = found.recent.kept[0][0] // width * width if found and found.recent.kept else float("inf")
         with self.database.reads() as opened:
             rows = opened.execute(
-                f"select time, {'steps' if step else 'whole'} from figures where job = ? and level = ? and time >= ? and time < ? order by time",
+                f"select time, {'steps' if step else 'whole'} from figures where job = ? and level = ? and time >= ? and time < ? order by time",  # noqa: S608 - one of two columns
                 (job, level, since, until),
             ).fetchall()
         return [Point(at, of_step(_unpacked(kept), step) if step else json.loads(kept)) for at, kept in rows]

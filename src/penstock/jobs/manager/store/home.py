@@ -21,7 +21,8 @@ SQLITE = "manager.db"
 _MOVED = {
     "jobs": ("name", "job"),
     "events": ("time", "job", "what", "detail"),
-    "audit": ("time", "actor", "action", "object", "detail"),
+    "audit": ("id", "time", "actor", "action", "object", "detail", "mac"),
+    "audit_head": ("head", "seal"),
     "tokens": ("id", "digest", "owner", "role", "created", "expires", "revoked", "used"),
     "pools": ("name", "cores", "memory", "owner_cores", "owner_memory"),
     "alerts": ("name", "rule"),
@@ -65,13 +66,13 @@ def _move(path: Path, into: Connection) -> None:
     before.make()
     with before.reads() as found:
         for table, columns in _MOVED.items():
-            for row in found.execute(f"select {', '.join(columns)} from {table} order by rowid").fetchall():
+            for row in found.execute(f"select {', '.join(columns)} from {table} order by rowid").fetchall():  # noqa: S608 - names of ours
                 _insert(into, table, columns, row)
 
 
 def _insert(into: Connection, table: str, columns: Sequence[str], row: Sequence[object]) -> None:
     marks = ", ".join("?" for _ in columns)
-    into.execute(f"insert into {table} ({', '.join(columns)}) values ({marks})", row)
+    into.execute(f"insert into {table} ({', '.join(columns)}) values ({marks})", row)  # noqa: S608 - names of ours
 
 
 def _known(root: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from penstock.errors import NameTaken, OptionError, PenstockError, SetupError, UnknownName, nearest
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.pools import Pool
+from penstock.jobs.manager.store.audit import AuditEntry, AuditTrail, AuditVerification
 from penstock.jobs.manager.store.database import Connection, Database
 from penstock.jobs.manager.store.request_keys import AGE, CURRENT
 
@@ -33,21 +34,11 @@ class Event:
 
 
 @dataclass(frozen=True)
-class AuditEntry:
-    """A change that somebody made."""
-
-    time: float
-    actor: str
-    action: str
-    object: str
-    detail: str = ""
-
-
-@dataclass(frozen=True)
 class JobRecords:
     """The jobs of a manager. Each change is one transaction with its entry in the audit."""
 
     database: Database
+    trail: AuditTrail
     unreadable: set[str] = field(default_factory=set, compare=False)
     """Jobs that were told to be so."""
 
@@ -61,7 +52,7 @@ class JobRecords:
             if found.execute("select 1 from removals where name = ?", (job.name,)).fetchone():
                 raise NameTaken(f"a job {job.name!r} is being removed; try again in a moment")
             found.execute("insert into jobs (name, job) values (?, ?)", (job.name, job.to_json().decode()))
-            _note(found, actor, "submit", job.name, f"bundle {job.bundle[:12]}")
+            self._note(found, actor, "submit", job.name, f"bundle {job.bundle[:12]}")
             if key:
                 found.execute(
                     "insert into answers values (?, ?, ?, ?, ?)", (actor, key, _digest(job), job.name, time.time())
@@ -82,7 +73,7 @@ class JobRecords:
             before = _job(found, name)
             job = replace(change(before), revision=before.revision + 1)
             found.execute("update jobs set job = ? where name = ?", (job.to_json().decode(), name))
-            _note(found, actor, action, name, detail)
+            self._note(found, actor, action, name, detail)
             _happened(found, name, action, f"{detail} by {actor}".strip())
         return job
 
@@ -94,7 +85,7 @@ class JobRecords:
             found.execute("delete from jobs where name = ?", (name,))
             found.execute("delete from events where job = ?", (name,))
             found.execute("insert into removals values (?)", (name,))
-            _note(found, actor, "remove", name, "")
+            self._note(found, actor, "remove", name, "")
 
     def removals(self) -> list[str]:
         """The names of jobs that were removed and have left something behind."""
@@ -146,7 +137,7 @@ class JobRecords:
         limits = (pool.cores, pool.memory, pool.owner_cores, pool.owner_memory)
         with self.database.changes() as found:
             found.execute(_PUT_POOL, (pool.name, *limits))
-            _note(
+            self._note(
                 found,
                 actor,
                 "pool",
@@ -162,7 +153,7 @@ class JobRecords:
         with self.database.changes() as found:
             if found.execute("delete from pools where name = ?", (name,)).rowcount == 0:
                 raise UnknownName(f"there is no pool {name!r}")
-            _note(found, actor, "remove pool", name, "")
+            self._note(found, actor, "remove pool", name, "")
 
     def happened(self, name: str, what: str, detail: str = "", epoch: int | None = None) -> None:
         """Notes an event of a job; the oldest beyond `KEPT_EVENTS` go. With an epoch it is what a manager saw that leads."""
@@ -186,7 +177,14 @@ class JobRecords:
     def note(self, actor: str, action: str, object: str, detail: str = "") -> None:
         """Puts an entry into the audit."""
         with self.database.changes() as found:
-            _note(found, actor, action, object, detail)
+            self._note(found, actor, action, object, detail)
+
+    def _note(self, found: Connection, actor: str, action: str, object: str, detail: str) -> None:
+        self.trail.note(found, AuditEntry(time.time(), actor, action, object, detail))
+
+    def verify_audit(self, noted: str = "") -> AuditVerification:
+        """Whether the audit is what was written; `noted` is a head of before that was kept elsewhere."""
+        return self.trail.verify(self.database, noted)
 
     def audit(self, most: int = 100, before: float | None = None) -> list[AuditEntry]:
         """The newest entries of the audit before a moment, the newest first."""
@@ -213,13 +211,6 @@ def _read(name: str, text: str) -> Job:
         raise SetupError(
             f"job {name!r} cannot be read ({error}): another version of Penstock wrote it, or the database is damaged; jobs beside it are not touched"
         ) from None
-
-
-def _note(found: Connection, actor: str, action: str, object: str, detail: str) -> None:
-    found.execute(
-        "insert into audit (time, actor, action, object, detail) values (?, ?, ?, ?, ?)",
-        (time.time(), actor, action, object, detail),
-    )
 
 
 def _happened(found: Connection, name: str, what: str, detail: str) -> None:

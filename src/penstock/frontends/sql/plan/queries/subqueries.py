@@ -47,7 +47,8 @@ def _check_places(planning: Planning, tree: exp.Expr) -> None:
         if isinstance(each, exp.Any | exp.All):
             name = type(each).__name__.upper()
             raise planning.text.error(
-                each, f"{name} (subquery) is not supported; compare with a single value: x > (SELECT MIN(y) FROM t)"
+                each,
+                f"{name} (subquery) is not supported; compare with a single value: x > (SELECT MIN(y) FROM t)",  # noqa: S608 - a message
             )
         if isinstance(each, exp.Exists) or each.args.get("query") is not None:
             raise planning.text.error(
