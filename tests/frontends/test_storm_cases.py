@@ -235,3 +235,22 @@ def reliable(top: ps.Topology) -> ps.Topology:
     made.spout("words", Words())
     made._declared = {**top._declared, **made._declared}
     return made
+
+
+def test_a_stream_of_trident_reads_partitions_in_tasks() -> None:
+    class Numbers(ps.PartitionedSpout):
+        outputs = "n bigint"
+        most = 2
+
+        def ends(self) -> dict[str, int]:
+            return {"a": 5, "b": 3}
+
+        def read(self, partition: str, first: int, end: int) -> Any:
+            return range(first, end)
+
+    top = ps.TridentTopology("numbers")
+    numbers = top.new_stream("numbers", Numbers, parallelism=2)
+    numbers.aggregate("n", trident.Sum, "sum bigint").sink("out", ps.console())
+    assert run_local(top)["out"] == [(13,)]
+    with pytest.raises(FlowError, match="a PartitionedSpout ends as ends"):
+        ps.TridentTopology("limited").new_stream("numbers", Numbers, limit=3)

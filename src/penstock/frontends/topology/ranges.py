@@ -9,13 +9,10 @@ from typing import Any
 from penstock.frontends.topology.declare import BoltDeclaration, Declared, SpoutDeclaration, Subscription
 from penstock.graph.ids import child
 from penstock.graph.logic.topology.config import PENDING, TICK
-from penstock.graph.logic.topology.partitioned import RANGES, PartitionedSpout, RangeReader, RangeSpout
+from penstock.graph.logic.topology.partitioned import OPEN_RANGES, RANGES, PartitionedSpout, RangeReader, RangeSpout
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import Grouping
 from penstock.graph.schema import schema_of
-
-_PENDING = 10
-"""So many ranges may be open for each task that reads, unless a setting says it: else those that wait would be failed by time. One task deals them out for all."""
 
 
 def dealing(name: str) -> str:
@@ -33,7 +30,7 @@ def _expanded(found: Declared, config: Mapping[str, Any]) -> Iterator[Declared]:
         yield found
         return
     name, spout = found.name, found.spout
-    pending = {**config, **found.config}.get(PENDING) or _PENDING
+    pending = {**config, **found.config}.get(PENDING) or OPEN_RANGES
     streams = {DEFAULT: schema_of(RANGES)}
     yield replace(
         found,

@@ -12,6 +12,9 @@ from penstock.graph.logic.topology.task_context import TaskContext
 RANGES = "partition string, first bigint, end bigint, turn bigint"
 """What the driver deals out. All ranges of a partition have one turn, whose remainder says which task reads them, however many there are."""
 
+OPEN_RANGES = 10
+"""So many ranges may be open for each task that reads, unless a setting says it: else those that wait would be failed by time. One task deals them out for all."""
+
 
 class PartitionedSpout(Component):
     """The base of a source of your own whose records can be read again, by partition and number: they are read in the executors.
@@ -182,12 +185,18 @@ class RangeReader(Bolt):
         self._of.close()
 
 
-def check_partitioned(name: str, given: PartitionedSpout | type[PartitionedSpout], line: str) -> PartitionedSpout:
-    """An instance of a user's class, or an error that says what is wrong with it."""
-    made = given() if isinstance(given, type) else given
+def as_partitioned(name: str, given: object, limit: int | None, line: str) -> PartitionedSpout | None:
+    """An instance of a user's class, or an error that says what is wrong with it; None where it is another kind of spout."""
+    kind = given if isinstance(given, type) else type(given)
+    if not issubclass(kind, PartitionedSpout):
+        return None
+    if limit is not None:
+        raise FlowError(f"spout {name!r} ({line}): a PartitionedSpout ends as ends() says, got limit={limit!r}")
+    made: Any = given() if isinstance(given, type) else given
     for method, arguments in (("ends", "self"), ("read", "self, partition, first, end")):
         if getattr(type(made), method) is getattr(PartitionedSpout, method):
             raise FlowError(f"spout {name!r} ({line}): {type(made).__qualname__} must define {method}({arguments})")
     if isinstance(made.most, bool) or not isinstance(made.most, int) or made.most < 1:
         raise FlowError(f"spout {name!r} ({line}): most: expected a number of records from 1 on, got {made.most!r}")
-    return made
+    found: PartitionedSpout = made
+    return found
