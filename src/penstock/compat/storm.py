@@ -7,7 +7,7 @@ that but code that knows the tasks of its keys.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.errors import FlowError
@@ -85,7 +85,7 @@ def deep_hash(values: Sequence[object]) -> int:
     return _signed(_folded(map(_hash, values)))
 
 
-def _folded(hashes: Any, start: int = 1) -> int:
+def _folded(hashes: Iterable[int], start: int = 1) -> int:
     for each in hashes:
         start = (31 * start + each) & _BITS
     return start

@@ -5,6 +5,8 @@ While a bounded run goes on, the first bolts hold cores and wait for the spout. 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -31,11 +33,16 @@ class SpoutJobs:
         self.group = f"penstock-spout-{step}-{id(self)}"
 
     def begin(self) -> None:
-        """Called in the thread of the spout: its jobs are known from now on."""
-        self.context.setJobGroup(self.group, f"spout {self.step}")
+        """Called in the thread of the spout: its jobs are known from now on, where threads of Python have threads of Java of their own."""
+        if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true":
+            self.context.setJobGroup(self.group, f"spout {self.step}")
 
     def watch(self, thread: threading.Thread, fail: Callable[[], None]) -> None:
-        """Ends each job that waits too long while the thread lives; `fail` is called before that."""
+        """Ends each job that waits too long while the thread and the session live; `fail` is called before that."""
+        with contextlib.suppress(Exception):  # a session that ends meanwhile raises anything
+            self._watch(thread, fail)
+
+    def _watch(self, thread: threading.Thread, fail: Callable[[], None]) -> None:
         since: float | None = None
         while thread.is_alive():
             thread.join(_LOOK)
