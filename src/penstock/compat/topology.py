@@ -118,9 +118,8 @@ def built(name: str, specs: Mapping[str, Spec], config: Mapping[str, Any]) -> Pe
             limit = spec.config.get(LIMIT, config.get(LIMIT))
             top.spout(key, SpoutAdapter(spec.component, spec.outputs), spec.par, limit=limit, config=spec.config)
         elif issubclass(spec.component, PortedBolt):
-            _subscribe(
-                top.bolt(key, BoltAdapter(spec.component, spec.outputs), spec.par, config=spec.config), spec, names
-            )
+            settings = {**spec.component.needed({**config, **spec.config}), **spec.config}
+            _subscribe(top.bolt(key, BoltAdapter(spec.component, spec.outputs), spec.par, config=settings), spec, names)
         else:
             raise FlowError(f"{key!r} of topology {name!r} is neither a Spout nor a Bolt: {spec.component!r}")
     return top
