@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.compat import heron, heron_windows, streamparse
+from penstock.compat import heron, heron_constants, heron_windows, streamparse
 from penstock.compat.topology import TopologyType, built
 from penstock.errors import FlowError
 from penstock.graph.logic.topology.task_context import TaskContext
@@ -344,3 +344,29 @@ def test_windowed_bolts_of_heronpy_need_their_duration() -> None:
         builder.add_bolt("windows", Sliding, par=1, inputs=[spout], config=config)
         with pytest.raises(FlowError, match=message):
             builder.topology  # noqa: B018 - it is made when it is asked for
+
+
+class Forgets(heron.Bolt):
+    def process(self, tup: Any) -> None:
+        """Acks nothing."""
+
+
+@pytest.mark.parametrize(
+    ("config", "pending", "failed"),
+    [
+        ({}, 3, 3),
+        ({heron_constants.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS: "false"}, 3, 0),
+        ({heron_constants.TOPOLOGY_RELIABILITY_MODE: heron_constants.TopologyReliabilityMode.ATMOST_ONCE}, 0, 0),
+        ({heron_constants.TOPOLOGY_RELIABILITY_MODE: heron_constants.TopologyReliabilityMode.ATLEAST_ONCE}, 3, 3),
+    ],
+)
+def test_settings_of_heron_say_what_is_acked_and_fails(config: dict[str, str], pending: int, failed: int) -> None:
+    builder = heron.TopologyBuilder("settings")
+    spout = builder.add_spout("timed", Timed, par=1)
+    builder.add_bolt("forgets", Forgets, par=1, inputs=[spout])
+    builder.set_config(config)
+    tracked = TrackedTopology(builder)
+    tracked.run()
+    assert tracked.pending("timed") == pending
+    tracked.advance(61)
+    assert len(tracked.failed("timed")) == failed

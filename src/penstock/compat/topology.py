@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.compat.components import BoltAdapter, PortedBolt, PortedSpout, SpoutAdapter
+from penstock.compat.heron_constants import settings_of
 from penstock.errors import FlowError
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology as PenstockTopology
@@ -111,7 +112,7 @@ def built(name: str, specs: Mapping[str, Spec], config: Mapping[str, Any]) -> Pe
     Raises:
         FlowError: there is no spout, or a component reads what is not among them.
     """
-    top = PenstockTopology(name, dict(config))
+    top = PenstockTopology(name, settings_of(config))
     names = {id(spec): key for key, spec in specs.items()}
     for key, spec in specs.items():
         if issubclass(spec.component, PortedSpout):
