@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
-from penstock.compat import heron, streamparse
+from penstock.compat import heron, heron_constants, heron_windows, streamparse
 from penstock.compat.topology import TopologyType, built
 from penstock.errors import FlowError
 from penstock.graph.logic.topology.task_context import TaskContext
@@ -278,3 +278,95 @@ def test_a_class_that_cannot_be_meant_is_refused(build: Any, text: str) -> None:
     with pytest.raises(FlowError) as caught:
         TopologyType("Wrong", (streamparse.Topology,), build()).graph  # noqa: B018 - it is made when it is asked for
     assert text in str(caught.value)
+
+
+class Timed(heron.Spout):
+    outputs = ["n"]
+
+    def initialize(self, config: Any, context: Any) -> None:
+        self.left = [1, 2, 3]
+
+    def next_tuple(self) -> None:
+        if self.left:
+            self.emit([self.left[0]], tup_id=self.left.pop(0))
+
+
+class Lengths:
+    outputs = ("many bigint",)
+
+    def processWindow(self, window_info: heron.WindowContext, tuples: list[Any]) -> None:  # noqa: N802 - heronpy's name
+        assert window_info.end - window_info.start == 10
+        self.emit([sum(tup.values[0] for tup in tuples)])  # type: ignore[attr-defined]  # the base has it
+
+
+class Tumbling(Lengths, heron.TumblingWindowBolt):
+    """What came in ten seconds."""
+
+
+class Sliding(Lengths, heron.SlidingWindowBolt):
+    """What came in the last ten seconds, every two."""
+
+
+@pytest.mark.parametrize(
+    ("bolt", "config", "sums"),
+    [
+        (Tumbling, {heron.TumblingWindowBolt.WINDOW_DURATION_SECS: 10}, [6, 0]),
+        (
+            Sliding,
+            {heron.SlidingWindowBolt.WINDOW_DURATION_SECS: 10, heron.SlidingWindowBolt.WINDOW_SLIDEINTERVAL_SECS: 2},
+            [6, 6, 6, 6, 6, 6, 0, 0, 0, 0],
+        ),
+    ],
+)
+def test_windowed_bolts_of_heronpy(
+    bolt: type[heron.Bolt], config: dict[str, Any], sums: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder = heron.TopologyBuilder("windows")
+    spout = builder.add_spout("timed", Timed, par=1)
+    builder.add_bolt("windows", bolt, par=1, inputs={spout: heron.Grouping.SHUFFLE}, config=config)
+    top = builder.topology
+    top.sink("out", ps.console(), from_="windows")
+    tracked = TrackedTopology(top)
+    monkeypatch.setattr(heron_windows, "clock", tracked.driver.clock)
+    tracked.run()
+    tracked.advance(1)
+    assert tracked.pending("timed") == 3
+    tracked.advance(20)
+    assert [row.many for row in tracked.driver.results()["out"]] == sums
+    assert sorted(tracked.acked("timed")) == [1, 2, 3]
+
+
+def test_windowed_bolts_of_heronpy_need_their_duration() -> None:
+    name = heron.SlidingWindowBolt.WINDOW_DURATION_SECS
+    for config, message in (({}, "expected seconds, 1 or more, as config"), ({name: 2, "slidingwindowbolt_slideinterval_secs": 3}, "a slide of at most the duration, 2 s, got 3 s")):  # fmt: skip
+        builder = heron.TopologyBuilder("windows")
+        spout = builder.add_spout("timed", Timed, par=1)
+        builder.add_bolt("windows", Sliding, par=1, inputs=[spout], config=config)
+        with pytest.raises(FlowError, match=message):
+            builder.topology  # noqa: B018 - it is made when it is asked for
+
+
+class Forgets(heron.Bolt):
+    def process(self, tup: Any) -> None:
+        """Acks nothing."""
+
+
+@pytest.mark.parametrize(
+    ("config", "pending", "failed"),
+    [
+        ({}, 3, 3),
+        ({heron_constants.TOPOLOGY_ENABLE_MESSAGE_TIMEOUTS: "false"}, 3, 0),
+        ({heron_constants.TOPOLOGY_RELIABILITY_MODE: heron_constants.TopologyReliabilityMode.ATMOST_ONCE}, 0, 0),
+        ({heron_constants.TOPOLOGY_RELIABILITY_MODE: heron_constants.TopologyReliabilityMode.ATLEAST_ONCE}, 3, 3),
+    ],
+)
+def test_settings_of_heron_say_what_is_acked_and_fails(config: dict[str, str], pending: int, failed: int) -> None:
+    builder = heron.TopologyBuilder("settings")
+    spout = builder.add_spout("timed", Timed, par=1)
+    builder.add_bolt("forgets", Forgets, par=1, inputs=[spout])
+    builder.set_config(config)
+    tracked = TrackedTopology(builder)
+    tracked.run()
+    assert tracked.pending("timed") == pending
+    tracked.advance(61)
+    assert len(tracked.failed("timed")) == failed

@@ -296,6 +296,11 @@ class PortedBolt(PortedComponent):
         """Called for each tuple."""
         raise NotImplementedError
 
+    @classmethod
+    def needed(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings that follow from those that are given."""
+        return {}
+
     def process_tick(self, tup: Any) -> None:
         """Called for each tick."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.compat.components import BoltAdapter, PortedBolt, PortedSpout, SpoutAdapter
+from penstock.compat.heron_constants import settings_of
 from penstock.errors import FlowError
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology as PenstockTopology
@@ -111,16 +112,15 @@ def built(name: str, specs: Mapping[str, Spec], config: Mapping[str, Any]) -> Pe
     Raises:
         FlowError: there is no spout, or a component reads what is not among them.
     """
-    top = PenstockTopology(name, dict(config))
+    top = PenstockTopology(name, settings_of(config))
     names = {id(spec): key for key, spec in specs.items()}
     for key, spec in specs.items():
         if issubclass(spec.component, PortedSpout):
             limit = spec.config.get(LIMIT, config.get(LIMIT))
             top.spout(key, SpoutAdapter(spec.component, spec.outputs), spec.par, limit=limit, config=spec.config)
         elif issubclass(spec.component, PortedBolt):
-            _subscribe(
-                top.bolt(key, BoltAdapter(spec.component, spec.outputs), spec.par, config=spec.config), spec, names
-            )
+            settings = {**spec.component.needed({**config, **spec.config}), **spec.config}
+            _subscribe(top.bolt(key, BoltAdapter(spec.component, spec.outputs), spec.par, config=settings), spec, names)
         else:
             raise FlowError(f"{key!r} of topology {name!r} is neither a Spout nor a Bolt: {spec.component!r}")
     return top

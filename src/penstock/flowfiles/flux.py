@@ -29,6 +29,7 @@ from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.caller import written_at
 from penstock.graph.logic.topology.components import Bolt, Spout
+from penstock.graph.logic.topology.partitioned import PartitionedSpout
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import Endpoint
 
@@ -141,7 +142,7 @@ class _FluxReader:
     def _spout(self, top: Topology, place: Place) -> None:
         entries = place.checked((*OBJECT, *_COMPONENT), ("id", "className"))
         made = self.objects.add(place, _COMPONENT)
-        if not isinstance(made, Spout | Endpoint):
+        if not isinstance(made, Spout | PartitionedSpout | Endpoint):
             raise entries["className"].error(f"expected a ps.Spout or an endpoint, got {type(made).__name__}")
         with place.naming(), written_at(place.line):
             top.spout(entries["id"].as_text(), made, _tasks(entries))

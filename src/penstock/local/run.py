@@ -50,6 +50,7 @@ from penstock.kernels.topology.bolts import unsaved
 from penstock.kernels.topology.pending import AckLedger, merged
 from penstock.kernels.topology.spout_records import SpoutRecord, completed
 from penstock.kernels.topology.task_chunks import TaskChunk
+from penstock.kernels.topology.task_reports import log_errors
 from penstock.kernels.watermarks import Timekeeper
 from penstock.local.clock import Clock
 from penstock.local.oracle import direct
@@ -392,6 +393,8 @@ class LocalRun:
         report, ledger = merged(self.reported.acks), self.committed.ledger.copy()
         ledger.add(self.batches, report)
         self.renewed = frozenset(report.renewed)
+        for (step, task), errors in self.reported.bolt_errors.items():
+            log_errors("bolt", step, task, errors)
         return ledger
 
     def _snapshot(self, step: str, state: MemoryState) -> bytes:

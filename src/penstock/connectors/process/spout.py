@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -23,6 +24,7 @@ from penstock.connectors.malformed import ARROW, MALFORMED, kept_schema, raw_row
 from penstock.connectors.process.fed import fed_frame
 from penstock.connectors.process.feed import Feed, FeedSource
 from penstock.connectors.process.followed import FollowedFiles
+from penstock.connectors.process.own_jobs import SpoutJobs
 from penstock.errors import PenstockError, RunError, StateError, StepError
 from penstock.graph.nodes import Output, Source
 from penstock.kernels.base import RecordFailed
@@ -48,6 +50,10 @@ _FILE = 50_000
 """So many records are put into a file of a bounded run, or a few more."""
 _PIECE = 10_000
 """So many are put together before bolts get them, or a few more."""
+_WAITS = (
+    "spout {!r} asks Spark in next_tuple, and its bolts hold all cores until it ends, so its job would wait for ever. Ask in open(self, context), "
+    "which is called before, give the run more cores than its first bolts have tasks, or run it live"
+)
 _RUNNING: dict[Path, SpoutSource] = {}
 
 
@@ -161,15 +167,21 @@ class SpoutSource(FeedSource):
         """Has a thread call the spout until it is done, or must wait for acks. Returns blocks that tasks read while it goes on."""
         files = FollowedFiles(context.folder / f"blocks-{self.rounds}", routes)
         self.rounds += 1
+        jobs = SpoutJobs(spark, context.step)
         self.thread = threading.Thread(
-            target=self._follow, args=(files, context, parts), daemon=True, name=f"feed-{context.step}"
+            target=self._follow, args=(files, context, parts, jobs), daemon=True, name=f"feed-{context.step}"
         )
         self.thread.start()
+        waits = partial(self._fail, RunError(_WAITS.format(context.step)))
+        threading.Thread(target=jobs.watch, args=(self.thread, waits), daemon=True).start()
         return spark.createDataFrame(files.references(), schema=FIELDS)
 
-    def _follow(self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns]) -> None:
+    def _follow(
+        self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns], jobs: SpoutJobs
+    ) -> None:
         is_whole = False
         try:
+            jobs.begin()
             is_whole = self._hand_over(files, context, parts)
         except RecordFailed as failed:
             self._fail(_blamed(failed))
@@ -228,7 +240,7 @@ class SpoutSource(FeedSource):
             self.caught_up.set()
 
     def _fail(self, error: PenstockError) -> None:
-        self.failure = error
+        self.failure = self.failure or error
 
     def _feed(self, feed: Feed, context: SourceContext) -> None:
         kept = _kept(feed, context)

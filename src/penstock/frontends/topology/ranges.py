@@ -8,14 +8,11 @@ from typing import Any
 
 from penstock.frontends.topology.declare import BoltDeclaration, Declared, SpoutDeclaration, Subscription
 from penstock.graph.ids import child
-from penstock.graph.logic.topology.config import PENDING
-from penstock.graph.logic.topology.partitioned import RANGES, PartitionedSpout, RangeReader, RangeSpout
+from penstock.graph.logic.topology.config import PENDING, TICK
+from penstock.graph.logic.topology.partitioned import OPEN_RANGES, RANGES, PartitionedSpout, RangeReader, RangeSpout
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import Grouping
 from penstock.graph.schema import schema_of
-
-_PENDING = 10
-"""So many ranges may be open for each task that reads, unless a setting says it: else those that wait would be failed by time."""
 
 
 def dealing(name: str) -> str:
@@ -33,19 +30,26 @@ def _expanded(found: Declared, config: Mapping[str, Any]) -> Iterator[Declared]:
         yield found
         return
     name, spout = found.name, found.spout
-    usual = {} if PENDING in config else {PENDING: _PENDING * found.tasks}
+    pending = {**config, **found.config}.get(PENDING) or OPEN_RANGES
     streams = {DEFAULT: schema_of(RANGES)}
     yield replace(
         found,
         name=dealing(name),
-        spout=RangeSpout(name, spout),
+        spout=RangeSpout(spout),
         tasks=1,
         streams=streams,
-        config={**usual, **found.config},
+        config={**found.config, PENDING: pending * found.tasks},
         on_error=None,
     )
-    reads = Subscription(dealing(name), DEFAULT, Grouping("direct"), line=found.line)
+    reads = Subscription(dealing(name), DEFAULT, Grouping("modulo", ("turn",)), line=found.line)
     reader = RangeReader(spout)
     yield BoltDeclaration(
-        name, reader, found.tasks, found.streams, found.line, [reads], found.config, on_error=found.on_error
+        name,
+        reader,
+        found.tasks,
+        found.streams,
+        found.line,
+        [reads],
+        {**found.config, TICK: None},
+        on_error=found.on_error,
     )

@@ -22,7 +22,7 @@ from penstock.graph.ids import checked_name, is_name
 from penstock.graph.logic.capture import check_function
 from penstock.graph.logic.topology.components import Bolt, Component, Spout, check_component, streams_of
 from penstock.graph.logic.topology.config import checked_config
-from penstock.graph.logic.topology.partitioned import PartitionedSpout, check_partitioned
+from penstock.graph.logic.topology.partitioned import PartitionedSpout, as_partitioned
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.nodes import Endpoint, Grouping, OnError, on_error_of
 from penstock.graph.nodes.policy import Policy
@@ -118,13 +118,10 @@ class Topology:
         limit: int | None,
         line: str,
     ) -> Spout | PartitionedSpout:
-        kind = given if isinstance(given, type) else type(given)
-        if not issubclass(kind, PartitionedSpout):
-            made: Spout = check_component(name, given, Spout, line)
-            return made
-        if limit is not None:
-            raise FlowError(f"spout {name!r} ({line}): a PartitionedSpout ends as ends() says, got limit={limit!r}")
-        return check_partitioned(name, given, line)  # type: ignore[arg-type]  # its class was looked at
+        made: Spout | PartitionedSpout = as_partitioned(name, given, limit, line) or check_component(
+            name, given, Spout, line
+        )
+        return made
 
     def bolt(
         self,

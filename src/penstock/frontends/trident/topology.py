@@ -19,12 +19,24 @@ from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
 from penstock.graph.logic.topology.components import Spout, check_component
+from penstock.graph.logic.topology.config import PENDING, TIMEOUT
+from penstock.graph.logic.topology.partitioned import (
+    OPEN_RANGES,
+    PartitionedSpout,
+    RangeReader,
+    RangeSpout,
+    as_partitioned,
+)
+from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.logic.trident.keyed import BatchJoin
 from penstock.graph.logic.trident.operations import Picked
 from penstock.graph.logic.trident.states import KINDS, TRANSACTIONAL, StateFactory
-from penstock.graph.nodes import Endpoint, Node, Port, Sink, Source, Union
+from penstock.graph.nodes import Bolt, Endpoint, Grouping, Node, Port, Sink, Source, Union
 from penstock.graph.nodes.policy import Policy
 from penstock.graph.nodes.topology import visible
+
+_NEVER = 1e9
+"""The message timeout of the ranges of a partitioned spout: one that was read twice because its batch took long would count twice."""
 
 
 @dataclass
@@ -102,7 +114,7 @@ class TridentTopology:
     def new_stream(
         self,
         name: str,
-        spout: Spout | type[Spout] | Endpoint,
+        spout: Spout | type[Spout] | PartitionedSpout | type[PartitionedSpout] | Endpoint,
         *,
         kind: str = TRANSACTIONAL,
         parallelism: int = 1,
@@ -112,7 +124,7 @@ class TridentTopology:
 
         Args:
             name: the name of the spout.
-            spout: an endpoint such as `ps.topic(...)`, or a Spout of yours, a class or an instance.
+            spout: an endpoint such as `ps.topic(...)`, or a Spout or PartitionedSpout of yours, a class or an instance.
             kind: what holds when a batch runs again: "transactional" (the same tuples, as all endpoints of Penstock and all spouts do, whose tuples are
                 put on disk first), "opaque" (other tuples, each in one batch that succeeds), or "non_transactional".
             parallelism: as how many tasks a Spout of yours runs.
@@ -133,8 +145,7 @@ class TridentTopology:
             raise FlowError(f"spout {name!r} ({line}): expected the kind of a spout ({', '.join(KINDS)}), got {kind!r}")
         if isinstance(spout, Endpoint):
             return TridentStream(self, self.builder.add(Source(name, (), spout, line=line)), spouts=frozenset({kind}))
-        made: Spout = check_component(name, spout, Spout, line)
-        for node in spout_nodes(name, made, parallelism, limit, line):
+        for node in _spout(name, spout, parallelism, limit, line):
             port = self.builder.add(node)
         plain = visible(self.builder.output(port).schema)
         picked = picked_fields(child(name, "fields"), port, {n: col(n) for n in plain.names}, line)
@@ -275,3 +286,20 @@ class TridentTopology:
 
 def _first(node: Node) -> Port:
     return Port(node.name, node.outputs[0].name)
+
+
+def _spout(
+    name: str,
+    given: Spout | type[Spout] | PartitionedSpout | type[PartitionedSpout],
+    tasks: int,
+    limit: int | None,
+    line: str,
+) -> list[Node]:
+    """The steps of a spout of the user's own; the last one has its tuples."""
+    of, ranges = as_partitioned(name, given, limit, line), child(name, "ranges")
+    if of is None:
+        return spout_nodes(name, check_component(name, given, Spout, line), tasks, limit, line)
+    turns = (Grouping("modulo", ("turn",)),)
+    reader = Bolt(name, (Port(ranges),), RangeReader(of), turns, ((ranges, DEFAULT),), line=line, parallelism=tasks)
+    config = {PENDING: OPEN_RANGES * tasks, TIMEOUT: _NEVER}
+    return [*spout_nodes(ranges, RangeSpout(of), 1, None, line, {"config": config}), reader]

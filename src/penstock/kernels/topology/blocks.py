@@ -79,6 +79,9 @@ class TupleRoute:
             return np.zeros(rows, np.int64)
         if kind == "fields":
             return self._hashed(batch)
+        if kind == "modulo":
+            numbers: I64 = batch.column(self.grouping.fields[0]).to_numpy()
+            return numbers % self.tasks
         if SEQUENCE.name in batch.schema.names:  # the tuples of a spout are numbered
             turns: I64 = batch.column(SEQUENCE.name).to_numpy()
         else:

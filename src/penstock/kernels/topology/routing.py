@@ -73,6 +73,18 @@ class Fields(Router):
         return (spark_hash(key, self.types) % self.tasks,)
 
 
+class Modulo(Router):
+    """A number that the tuple has, modulo the tasks."""
+
+    def __init__(self, tasks: int, schema: Schema, fields: Sequence[str]) -> None:
+        super().__init__(tasks)
+        self.at = schema.names.index(fields[0])
+
+    def targets(self, values: tuple[Any, ...], emitter: int, number: int | None = None) -> Targets:
+        """The task by the remainder."""
+        return (values[self.at] % self.tasks,)
+
+
 class PartialKey(Router):
     """Each key has two candidates; the one to which this emitter has sent fewer tuples gets it."""
 
@@ -193,6 +205,8 @@ def router_of(grouping: Grouping, tasks: int, schema: Schema, around: RouteConte
     """The router of a grouping."""
     if grouping.kind == "fields":
         return Fields(tasks, schema, grouping.fields)
+    if grouping.kind == "modulo":
+        return Modulo(tasks, schema, grouping.fields)
     if grouping.kind == "partial_key":
         return PartialKey(tasks, schema, grouping.fields)
     if grouping.kind == "custom":

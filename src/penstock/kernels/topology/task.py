@@ -42,7 +42,7 @@ from penstock.kernels.topology.task_tuples import (
     roots_of,
 )
 from penstock.kernels.topology.tuple_uses import only_reads_fields, records_given
-from penstock.kernels.topology.windows import TupleWindows
+from penstock.kernels.topology.windows import TupleWindows, late_record
 
 log = logging.getLogger("penstock")
 HELD, TICK_AT, WINDOWS = "__held", "__tick", "__windows"
@@ -397,7 +397,8 @@ class Task:
     def _late(self, tup: Any) -> None:
         """A tuple that is too late for its windows goes to the stream for such, if there is one, and is done."""
         if self.logic.late_stream is not None:
-            self.collector.add(tup.values, self.logic.late_stream, (tup,), None)
+            late = self.logic.late_stream
+            self.collector.add(late_record(tup, self.streams[late].fields), late, (tup,), None)
         self.logic.ack(tup)
 
     def _activate(self, windows: Iterable[Any]) -> None:

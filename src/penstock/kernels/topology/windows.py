@@ -13,7 +13,9 @@ from typing import Any
 from penstock.errors import FlowError
 from penstock.graph.duration import micros
 from penstock.graph.logic.topology.bolts import StatefulWindowedBolt, TupleSpan, TupleWindow, WindowedBolt
+from penstock.graph.schema import Schema
 from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.types import Struct
 from penstock.kernels.topology.task_state import TaskState
 from penstock.kernels.topology.window_tuples import (
     MemoryTuples,
@@ -25,6 +27,8 @@ from penstock.kernels.topology.window_tuples import (
 )
 
 SECOND = 1_000_000
+LATE = "late_tuple"
+"""The one field of a stream of late tuples that has each as a struct."""
 
 
 @dataclass
@@ -246,6 +250,12 @@ class TupleWindows:
         if self.length.count is not None:
             return max(0, inside - self.length.count)
         return bisect_right(self.kept.times, end - round((self.length.seconds or 0) * SECOND), hi=inside)
+
+
+def late_record(tup: Any, schema: Schema) -> tuple[Any, ...]:
+    """A tuple that is too late, as its stream has it: its fields, or the whole of it as the one field `late_tuple`, as in Storm."""
+    is_whole = [*schema.names] == [LATE] and isinstance(schema.fields[0].type, Struct)
+    return (dict(zip(tup.names, tup.values, strict=True)),) if is_whole else tup.values
 
 
 def _getter(held: dict[int, Any] | Pages, pages: dict[int, list[Any]]) -> Callable[[int], Any]:

@@ -164,6 +164,8 @@ def _task(grouping: Grouping, schema: Schema, tasks: int) -> str:
         return "0"
     if grouping.kind == "fields":
         return f"pmod(hash({', '.join(map(quote, grouping.fields))}), {tasks})"
+    if grouping.kind == "modulo":
+        return f"pmod({quote(grouping.fields[0])}, {tasks})"
     if grouping.kind == "none":
         return f"pmod(hash({_order(schema)}), {tasks})"
     return f"pmod({_turn(schema)}, {tasks})"

@@ -232,7 +232,7 @@ class WindowedBolt(Bolt):
     lag: ClassVar[str] = "0s"
     """How much later than the latest a tuple may come, by its time."""
     late_stream: ClassVar[str | None] = None
-    """The stream of tuples that are too late, one of `outputs`; they have the fields that the tuple had."""
+    """The stream of tuples that are too late, one of `outputs`. They have the fields that the tuple had; or the one field `late_tuple`, a struct of them, as in Storm."""
     auto_ack = False
 
     def check_windows(self) -> None:

@@ -35,6 +35,10 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "topology.tasks": (_from(1), "a number of tasks, 1 or more"),
     "topology.max.task.parallelism": (_from(1), "a number of tasks, 1 or more"),
     "topology.debug": (lambda value: isinstance(value, bool), "true or false"),
+    "topology.disable.loadaware.messaging": (
+        lambda value: value is True,
+        "true, as it always is here: a shuffle deals tuples out evenly and looks at no load, so that the same input goes to the same tasks; leave it out",
+    ),
     "topology.name": (lambda value: isinstance(value, str), "a text"),
 }
 """Settings of Storm whose values are checked; those that are not named above have no effect here, and reach the context."""

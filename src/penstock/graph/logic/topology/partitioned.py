@@ -9,8 +9,11 @@ from penstock.errors import FlowError
 from penstock.graph.logic.topology.components import Bolt, Component, Spout
 from penstock.graph.logic.topology.task_context import TaskContext
 
-RANGES = "partition string, first bigint, end bigint"
-"""What the driver deals out."""
+RANGES = "partition string, first bigint, end bigint, turn bigint"
+"""What the driver deals out. All ranges of a partition have one turn, whose remainder says which task reads them, however many there are."""
+
+OPEN_RANGES = 10
+"""So many ranges may be open for each task that reads, unless a setting says it: else those that wait would be failed by time. One task deals them out for all."""
 
 
 class PartitionedSpout(Component):
@@ -18,7 +21,7 @@ class PartitionedSpout(Component):
 
     `ends` says how far each partition goes just now, and `read` gives a part of one. Tasks read as Storm's spouts do: the tuples of a partition come in order,
     from one task. Each range of at most `most` records is a message: it is acked when all that stems from it is done and committed, and read again when a part of
-    it failed or took too long, also after a restart. Where the tasks stand is saved with their tuples. A bounded run reads what is there when it begins.
+    it failed or took too long, also after a restart. `read` may raise `ps.FailedException` itself. Where the tasks stand is saved with their tuples. A bounded run reads what is there when it begins.
 
     >>> import penstock as ps
     >>> from penstock.testing import run_local
@@ -76,8 +79,15 @@ class PartitionedSpout(Component):
         """
         raise NotImplementedError
 
+    def open(self, context: TaskContext) -> None:
+        """Called once in each task that reads, before its first range; `close` when the task ends. On Spark an instance lives for one batch.
+
+        Args:
+            context: the component, the number of the task, and how many there are.
+        """
+
     def acked(self, partition: str, first: int, end: int) -> None:
-        """Called in the driver when all that stems from a range is done and committed.
+        """Called in the driver when all that stems from a range is done and committed; after a crash the last ones may be told again.
 
         Args:
             partition: its name.
@@ -90,34 +100,37 @@ class RangeSpout(Spout):
     """Deals the ranges of a partitioned spout out, in the driver; what fails is dealt out again."""
 
     outputs = RANGES
-    direct = ("default",)
     reliable = True
     ends_when_silent = True
     _ends: Mapping[str, int] | None = None
 
-    def __init__(self, name: str, of: PartitionedSpout) -> None:
-        self._name, self._of = name, of
+    def __init__(self, of: PartitionedSpout) -> None:
+        self._of = of
         self.config = of.config
         self.at: dict[str, int] = {}
         self.again: list[tuple[str, int, int]] = []
+        self._due: list[tuple[str, int]] = []
 
     def __repr__(self) -> str:
         return f"{type(self._of).__module__}:{type(self._of).__qualname__}"
 
-    def open(self, context: TaskContext) -> None:
-        """Looks up how many tasks read."""
-        self._tasks = context.tasks_of(self._name)
-
     def next_tuple(self) -> Any:
-        """The next range of each partition that has one; first those that have failed."""
-        again, self.again = self.again, []
-        for part in again:
-            self._deal(part)
-        for partition, end in self._known_ends().items():
-            first = self.at.setdefault(partition, self._of.starts(partition))
-            if first < end:
-                self.at[partition] = until = min(end, first + self._of.most)
-                self._deal((partition, first, until))
+        """One range: one that has failed, or the next of a partition that has one, in turn."""
+        if self.again:
+            self._deal(self.again.pop(0))
+            return
+        self._due = self._due or [pair for pair in self._known_ends().items() if self._first(pair[0]) < pair[1]]
+        if self._due:
+            partition, end = self._due.pop(0)
+            first = self._first(partition)
+            self.at[partition] = min(end, first + self._of.most)
+            self._deal((partition, first, self.at[partition]))
+
+    def _first(self, partition: str) -> int:
+        """The number of the next record of a partition."""
+        if partition not in self.at:
+            self.at[partition] = self._of.starts(partition)
+        return self.at[partition]
 
     def _known_ends(self) -> Mapping[str, int]:
         """How far the partitions go: just now, or, in a bounded run, when it began."""
@@ -134,8 +147,7 @@ class RangeSpout(Spout):
 
     def _deal(self, part: tuple[str, int, int]) -> None:
         """A partition has one task, so that its tuples keep their order."""
-        task = list(self.at).index(part[0]) % self._tasks
-        self.emit(part, id=part, task=task)
+        self.emit((*part, list(self.at).index(part[0])), id=part)
 
     def ack(self, id: Any) -> None:
         """Tells the user's spout."""
@@ -158,17 +170,33 @@ class RangeReader(Bolt):
     def __repr__(self) -> str:
         return f"{type(self._of).__module__}:{type(self._of).__qualname__}"
 
+    def prepare(self, context: TaskContext) -> None:
+        """Lets the user's spout emit for this task."""
+        self._of._collector, self._of._context = self._collector, context
+        self._of.open(context)
+
     def process(self, tup: Any) -> Any:
-        """The records of a range; ticks of the topology are not for a spout."""
-        return None if tup.is_tick else self._of.read(tup.partition, tup.first, tup.end)
+        """The records of a range, all or none where reading fails."""
+        made = self._of.read(tup.partition, tup.first, tup.end)
+        return made if made is None else list(made)
+
+    def close(self) -> None:
+        """Tells the user's spout."""
+        self._of.close()
 
 
-def check_partitioned(name: str, given: PartitionedSpout | type[PartitionedSpout], line: str) -> PartitionedSpout:
-    """An instance of a user's class, or an error that says what is wrong with it."""
-    made = given() if isinstance(given, type) else given
+def as_partitioned(name: str, given: object, limit: int | None, line: str) -> PartitionedSpout | None:
+    """An instance of a user's class, or an error that says what is wrong with it; None where it is another kind of spout."""
+    kind = given if isinstance(given, type) else type(given)
+    if not issubclass(kind, PartitionedSpout):
+        return None
+    if limit is not None:
+        raise FlowError(f"spout {name!r} ({line}): a PartitionedSpout ends as ends() says, got limit={limit!r}")
+    made: Any = given() if isinstance(given, type) else given
     for method, arguments in (("ends", "self"), ("read", "self, partition, first, end")):
         if getattr(type(made), method) is getattr(PartitionedSpout, method):
             raise FlowError(f"spout {name!r} ({line}): {type(made).__qualname__} must define {method}({arguments})")
     if isinstance(made.most, bool) or not isinstance(made.most, int) or made.most < 1:
         raise FlowError(f"spout {name!r} ({line}): most: expected a number of records from 1 on, got {made.most!r}")
-    return made
+    found: PartitionedSpout = made
+    return found

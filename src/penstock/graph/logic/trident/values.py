@@ -62,11 +62,11 @@ class OpaqueValue:
     value: Any
     previous: Any = None
 
-    def get(self, txid: int) -> Any:
+    def get(self, txid: int | None) -> Any:
         """The value from which a transaction begins.
 
         Args:
-            txid: the transaction.
+            txid: the transaction; None for whoever asks outside of one, and gets the value.
 
         Returns:
             The previous value where this transaction has written before, else the value.
@@ -74,6 +74,8 @@ class OpaqueValue:
         Raises:
             StateError: a later transaction has written.
         """
+        if txid is None:
+            return self.value
         self._check(txid)
         return self.previous if txid == self.txid else self.value
 
