@@ -28,6 +28,8 @@ class TableWrite:
     sink: str
     ports: tuple[Port, ...]
     union: str = ""
+    layers: tuple[Port, ...] = ()
+    """The tables that are laid over each other, where rows are told apart by a key."""
 
 
 @dataclass
@@ -44,7 +46,9 @@ class Session:
     catalog: Catalog
     settings: dict[str, str] = field(default_factory=dict)
     relations: dict[Any, Relation] = field(default_factory=dict)
-    """What was planned already and may be read again: tables and views."""
+    """What was planned already and may be read again: tables."""
+    views: dict[int, tuple[Any, Relation]] = field(default_factory=dict)
+    """Views that were planned, by their identity; they are held, so that no other gets the identity of one that is gone."""
     used: set[str] = field(default_factory=set)
     shared: dict[Any, Port] = field(default_factory=dict)
     """Steps that another statement needs in the same way, by what they do."""
