@@ -14,6 +14,7 @@ from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleCo
 from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.hints import ttl_of
+from penstock.frontends.sql.plan.queries.empty_instants import at_empty_instants
 from penstock.frontends.sql.plan.queries.late_values import LateValues, shown_of
 from penstock.frontends.sql.plan.queries.projection import items_of, projected
 from penstock.frontends.sql.plan.queries.quantified import with_subqueries
@@ -183,7 +184,7 @@ class _Aggregate:
         for item, made in zip(items, over, strict=True):
             check_grouped(planning, grouping, made, item.tree)
         operands = late.operands(lambda each: self.checked_over(grouping, translator.expr(each), each))
-        port = self.added(grouping)
+        port = at_empty_instants(planning, tree, grouping.calls, self.added(grouping))
         port, values = late.joined(planning, self.relation, grouping.keys, port, operands)
         over = [rewritten(each, values) for each in over]
         if condition is not None and having is not None:

@@ -67,11 +67,12 @@ def aggregates_in(tree: exp.Expr, catalog: Catalog) -> list[exp.Expr]:
     return [each for part in tree.iter_expressions() for each in aggregates_in(part, catalog)]
 
 
-_COUNTS = ("count", "count_if", "approx_count_distinct")
+COUNTS = ("count", "count_if", "approx_count_distinct")
+"""The aggregates that are 0 over no rows; all others are null."""
 
 
 def over_none(call: exp.Expr, field: str, query: exp.Select) -> Expr:
     """An aggregate that a join has found: over no rows a count is 0, and all others are null."""
     inner = call.this if isinstance(call, exp.Filter) else call
-    counts = isinstance(inner, exp.Anonymous) and str(inner.this).lower() in _COUNTS and not query.args.get("having")
+    counts = isinstance(inner, exp.Anonymous) and str(inner.this).lower() in COUNTS and not query.args.get("having")
     return Call("coalesce", (Column(field), lit(0))) if counts else Column(field)
