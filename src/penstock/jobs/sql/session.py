@@ -11,6 +11,7 @@ from penstock.compiler.describe import describe
 from penstock.errors import PenstockError, SqlError
 from penstock.frontends.sql.catalog.catalog import Catalog, Table, View
 from penstock.frontends.sql.plan.context import Session
+from penstock.frontends.sql.plan.statements import every as _every  # noqa: F401 - each family says what its statements do
 from penstock.frontends.sql.plan.statements.settings import WITHOUT_EFFECT, checked_setting
 from penstock.frontends.sql.plan.statements.statements import RESULT, Script, planned
 from penstock.frontends.sql.text import statements as s
@@ -145,6 +146,8 @@ def _done(statement: s.Statement) -> str:
         return f"view {name} is defined"
     if isinstance(statement, s.CreateFunction):
         return f"function {name} is defined"
+    if isinstance(statement, s.AlterTable | s.AlterView):
+        return f"{'table' if isinstance(statement, s.AlterTable) else 'view'} {name} is altered"
     return f"{statement.kind.lower()} {name} is dropped" if isinstance(statement, s.Drop) else "done"
 
 
