@@ -135,3 +135,36 @@ def test_the_shell_alters_what_another_line_has_defined() -> None:
     with pytest.raises(SqlError) as caught:
         list(session.run("\n ALTER TABLE t DROP id"))
     assert (caught.value.line, caught.value.column) == (2, 21)
+
+
+def outcomes(*lines: str) -> list[object]:
+    session = SqlSession()
+    return [outcome for line in lines for outcome in session.run(line)]
+
+
+def test_what_made_a_table_is_shown_as_it_was_written() -> None:
+    *_, last = outcomes(BASE, "ALTER TABLE t ADD size INT", "ALTER TABLE t DROP name; SHOW CREATE TABLE t")
+    assert isinstance(last, Listed)
+    assert last.rows == [(f"{BASE.strip()[:-1]};\nALTER TABLE t ADD size INT;\nALTER TABLE t DROP name",)]
+
+
+def test_to_explain_carries_nothing_out() -> None:
+    explained = "EXPLAIN CREATE TABLE o WITH ('connector' = 'print') AS SELECT id FROM t"
+    *_, last = outcomes(BASE, explained, "SHOW TABLES")
+    assert isinstance(last, Listed)
+    assert last.rows == [("t", "table")]
+    for statement in ("ALTER TABLE t ADD x INT", "DROP TABLE t"):
+        with pytest.raises(SqlError, match="expected a query, INSERT or CREATE TABLE"):
+            outcomes(BASE, f"EXPLAIN {statement}")
+
+
+def test_a_table_as_a_query_has_the_columns_of_the_query() -> None:
+    made = "CREATE TABLE o WITH ('connector' = 'print') AS SELECT id, name AS who FROM t;"
+    assert outcomes(BASE + made + "DESCRIBE o")[-1] == Listed(("column", "type"), [("id", "bigint"), ("who", "string")])
+    flow = ps.sql_flow(BASE + made + "INSERT INTO o SELECT id + 1, 'x' FROM t")
+    assert sorted(run_local(flow, {"t": [(1, "a", None)]})["o"]) == [(1, "a"), (2, "x")]
+
+
+def test_a_standing_query_is_refused_where_nothing_runs() -> None:
+    with pytest.raises(SqlError, match="belongs to a flow that runs"):
+        outcomes(BASE, "CREATE STANDING QUERY q AS SELECT id FROM t INTO t")

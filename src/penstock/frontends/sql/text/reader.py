@@ -268,8 +268,8 @@ def _explain(reader: TokenReader, span: Span) -> s.Statement:
     while reader.word in ("PLAN", "FOR", "ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", ","):
         details.append(reader.word)
         reader.at += 1
-    if reader.next is None:
-        raise reader.error("a statement")
+    if reader.word not in (*_QUERY, "INSERT", "CREATE"):
+        raise reader.error("a query, INSERT or CREATE TABLE ... AS")
     return s.Explain(
         *span, read_statement(reader.text, reader.rest()), tuple(d for d in details if d not in ("FOR", ","))
     )

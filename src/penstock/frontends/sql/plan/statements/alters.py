@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.errors import nearest
-from penstock.frontends.sql.catalog.catalog import Table, View
+from penstock.frontends.sql.catalog.catalog import Table, View, statements_of
 from penstock.frontends.sql.plan.statements.statements import ACTIONS, Script
 from penstock.frontends.sql.text import alter as _alter  # noqa: F401 - ALTER is a statement
 from penstock.frontends.sql.text import statements as s
@@ -28,7 +28,12 @@ def alter_table(script: Script, statement: s.AlterTable) -> None:
     _check_unused(script, table.name, statement.at)
     before = _brought_here(script.text, table, statement.at)
     made = _altered(script.text, before, statement)
-    _put(script, table.name, replace(table, name=made.name, definition=made, text=script.text), statement.at)
+    _put(
+        script,
+        table.name,
+        replace(table, name=made.name, definition=made, text=script.text, statements=_said(script, table, statement)),
+        statement.at,
+    )
 
 
 def alter_view(script: Script, statement: s.AlterView) -> None:
@@ -50,7 +55,12 @@ def alter_view(script: Script, statement: s.AlterView) -> None:
             view.definition, at=statement.at, end=statement.end, query=statement.query
         )
         made = replace(view, query=statement.query, text=script.text, definition=definition)
-    _put(script, view.name, made, statement.at)
+    _put(script, view.name, replace(made, statements=_said(script, view, statement)), statement.at)
+
+
+def _said(script: Script, item: Table | View, statement: s.Statement) -> tuple[str, ...]:
+    """The statements that have made a table or view, this one the last."""
+    return (*statements_of(item), script.text.text[statement.at : statement.end])
 
 
 def _check_unused(script: Script, name: str, at: int) -> None:
