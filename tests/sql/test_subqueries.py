@@ -57,6 +57,8 @@ SELECT customer, n FROM (SELECT customer, count(*) AS n FROM orders GROUP BY cus
 SELECT customer, n, n > ALL (SELECT count(*) FROM payments GROUP BY order_id) AS a, n = ANY (SELECT count(*) FROM payments GROUP BY order_id) AS b FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t
 SELECT customer, n, EXISTS (SELECT 1 FROM payments y WHERE y.order_id > t.n) AS a FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t
 SELECT o.id, p.name FROM orders o JOIN people p ON o.customer = p.name WHERE o.amount IN (SELECT paid FROM payments) OR p.age IN (SELECT amount FROM orders)
+SELECT o.id, p.name FROM orders o JOIN people p ON o.customer = p.name AND o.amount IN (SELECT paid FROM payments)
+SELECT o.id, p.name FROM orders o JOIN people p ON o.customer = p.name AND (p.age > 30 OR EXISTS (SELECT 1 FROM payments y WHERE y.order_id = o.id)) LEFT JOIN payments z ON z.order_id = o.id
 SELECT id, coalesce(amount, 0) + 10 IN (SELECT paid + 10 FROM payments) AS a FROM orders
 SELECT id, (SELECT max(paid) FROM payments) IN (SELECT amount FROM orders) AS a FROM orders
 """
