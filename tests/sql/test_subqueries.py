@@ -87,3 +87,17 @@ def _cut(rows: list[tuple[object, ...]], chance: random.Random) -> list[object]:
     for row in chance.sample(rows, len(rows)):
         made += [row, BARRIER] if chance.random() < 0.4 else [row]
     return made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM orders WHERE amount IN (SELECT m FROM (SELECT max(paid) AS m FROM payments GROUP BY order_id) q WHERE m > 1) OR id = 1",
+        "SELECT name, (SELECT max(n) FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) q WHERE q.customer = p.name) AS n FROM people p",
+    ],
+)
+def test_no_step_of_a_subquery_is_left_unread(text: str) -> None:
+    flow = ps.sql_flow(text, tables())
+    read = {port.step for node in flow.graph.nodes for port in node.inputs}
+    steps = [node for node in flow.graph.nodes if node.name.startswith("result.")]
+    assert [node.name for node in steps if node.name not in read] == []

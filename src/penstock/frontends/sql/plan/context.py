@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -58,6 +59,18 @@ class Session:
     def __post_init__(self) -> None:
         self._policy = self.builder.on_error
         self.follow_settings()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Planning of which nothing stays: neither steps, nor what is known of them."""
+        nodes, used = self.builder.nodes, set(self.used)
+        known = dict(self.relations), dict(self.views), dict(self.shared)
+        try:
+            yield
+        finally:
+            self.builder.restore(nodes)
+            self.used = used
+            self.relations, self.views, self.shared = known
 
     def follow_settings(self) -> None:
         """Has the graph do what SET says of records that a step fails on."""

@@ -174,9 +174,10 @@ def _tables(planning: Planning, query: exp.Select) -> Relation:
     given = query.args.get("from_")
     if given is None:
         raise planning.text.error(query, "expected FROM in a subquery")
-    first = plan_relation(planning, given.this)
-    columns: tuple[VisibleColumn, ...] = first.columns
-    for join in query.args.get("joins") or ():
-        if isinstance(join.this, exp.Table | exp.Subquery):
-            columns += plan_relation(planning, join.this).columns
+    with planning.session.trial():
+        first = plan_relation(planning, given.this)
+        columns: tuple[VisibleColumn, ...] = first.columns
+        for join in query.args.get("joins") or ():
+            if isinstance(join.this, exp.Table | exp.Subquery):
+                columns += plan_relation(planning, join.this).columns
     return replace(first, columns=columns)
