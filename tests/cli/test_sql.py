@@ -135,6 +135,30 @@ def test_a_flow_is_asked_by_its_checkpoint(kept: Path) -> None:
     ]
 
 
+def test_a_flow_is_asked_as_any_table_is(kept: Path) -> None:
+    def asked(query: str) -> list[dict[str, Any]]:
+        return rows(penstock("--flow", kept, "--json", query))
+
+    assert asked("select word from counts order by n desc") == [{"word": "a"}, {"word": "c"}, {"word": "b"}]
+    assert asked("select word from counts order by n limit 1 offset 1") == [{"word": "c"}]
+    assert asked("select word from counts limit 0") == []
+    assert asked("select word from counts where n > all (select 5) or word in (select 'c') order by word") == [
+        {"word": "a"},
+        {"word": "c"},
+    ]
+    assert asked("select word from counts where n < (select max(sum) from totals) and word <> 'a' order by word") == [
+        {"word": "b"},
+        {"word": "c"},
+    ]
+
+
+def test_a_number_that_no_key_can_be_finds_nothing(tmp_path: Path) -> None:
+    ids = KeptStep("ids", ("id int",), ("n bigint count(*)",))
+    keep(tmp_path / "kept", 0, {ids: {(1,): (7,), (-2,): (8,)}})
+    for value, wanted in (("99999999999999999999", []), ("3000000000", []), ("1.0", [{"n": 7}]), ("-2", [{"n": 8}])):
+        assert rows(penstock("--flow", tmp_path / "kept", "--json", f"select n from ids where id = {value}")) == wanted
+
+
 def test_the_tables_of_a_flow_are_listed(kept: Path) -> None:
     assert rows(penstock("--flow", kept, "--json")) == [{"table": "counts"}, {"table": "totals"}]
 

@@ -19,7 +19,6 @@ def test_an_executor_that_is_killed_loses_and_repeats_nothing(cluster: Cluster, 
     assert killed == results(tmp_path / "whole", "", cluster.url)
 
 
-@pytest.mark.slow
 def test_executors_that_read_partitions_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     """Every range is acked, and the sink has what an uninterrupted run has."""
     kills = ("read@a2", "once@b5")

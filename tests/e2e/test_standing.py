@@ -30,7 +30,7 @@ TOTALS = "CREATE STANDING QUERY {0}s AS SELECT who, sum(amount) AS total FROM or
 class Running:
     """The flow, and what a test does to it."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *queries: str) -> None:
         self.folder, self.log = folder, folder / "log"
         monkeypatch.chdir(folder)
         monkeypatch.setenv("PENSTOCK_LOG", str(self.log))
@@ -39,7 +39,18 @@ class Running:
         with Log(self.log) as log:
             log.create_topic("orders")
             log.create_topic("changes")
-        self.process = start(PENSTOCK, "run", *LOCAL, "shop.sql", cwd=folder)
+        for query in queries:
+            self.queries("add", "changes", query)
+        self.run()
+
+    def run(self) -> None:
+        """Starts the flow, anew or again."""
+        self.process = start(PENSTOCK, "run", *LOCAL, "shop.sql", cwd=self.folder)
+
+    def kill(self) -> None:
+        """Ends its process with no word."""
+        self.process.kill()
+        self.process.wait(timeout=60)
 
     def order(self, who: str, amount: int) -> None:
         with Log(self.log) as log, log.producer() as producer:
@@ -110,3 +121,38 @@ def test_queries_come_go_and_end_while_a_file_of_sql_runs(tmp_path: Path, monkey
     assert not {("anns", "ann", 508), ("some", "ann", 8)} & {
         tuple(row.values()) for row in [*rows(tmp_path / "totals"), *rows(tmp_path / "alerts")]
     }
+
+
+OFTEN = "CREATE STANDING QUERY often AS SELECT who, sum(amount) AS total FROM orders WHERE who = 'bob' GROUP BY who EVERY 1 SECOND BY PROCTIME() INTO totals"
+
+
+@pytest.mark.timeout(1200)
+def test_queries_with_triggers_outlive_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query fires once for each turn of its condition, and after each span what has changed, whatever ends the process between."""
+    shop = Running(tmp_path, monkeypatch, TOTALS.format("ann", "WHEN total > 100"), OFTEN)
+    try:
+        shop.order("ann", 90)
+        shop.order("bob", 5)
+        shop.until("totals", ("often", "bob", 5))
+        shop.order("ann", 20)
+        shop.until("totals", ("anns", "ann", 110))
+        shop.kill()
+        shop.order("ann", 5)
+        shop.order("bob", 2)
+        shop.queries("drop", "changes", "large", "--written")
+        shop.run()
+        shop.until("totals", ("often", "bob", 7))
+        shop.order("ann", -50)
+        shop.order("bob", 1)
+        shop.until("totals", ("often", "bob", 8))
+        shop.order("ann", 60)
+        shop.until("totals", ("anns", "ann", 125))
+        shop.process.send_signal(signal.SIGINT)
+        assert shop.process.wait(timeout=120) == 0
+    finally:
+        shop.kill()
+    totals = [tuple(row.values()) for row in rows(tmp_path / "totals")]
+    assert sorted(row for row in totals if row[0] == "anns") == [("anns", "ann", 110), ("anns", "ann", 125)]
+    assert sorted(row for row in totals if row[0] == "often") == [("often", "bob", n) for n in (5, 7, 8)]
+    alerts = sorted(tuple(row.values()) for row in rows(tmp_path / "alerts"))
+    assert alerts == [("large", "ann", 20), ("large", "ann", 90)]

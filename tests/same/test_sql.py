@@ -150,3 +150,23 @@ def test_grouping_sets_of_a_window(same: Case) -> None:
     same.check(
         flow_of(text), given(text), {"result": [*first, (at(10), "a", 30), (at(10), "b", 30), (at(10), None, 60)]}
     )
+
+
+@pytest.mark.live
+def test_a_subquery_in_a_condition_that_may_be_unknown(same: Case) -> None:
+    text = """
+        SELECT auction, top, auction IN (SELECT id FROM auctions) AS known,
+            CASE WHEN EXISTS (SELECT 1 FROM auctions a WHERE a.category > t.top) THEN 'low'
+                 WHEN top >= ALL (SELECT category FROM auctions) THEN 'high' END AS size
+        FROM (SELECT auction, max(price) AS top FROM bids GROUP BY auction) t"""
+    expected = [("a", 30, True, "high"), ("b", 30, True, "high"), ("c", 1, False, "low")]
+    same.check(flow_of(text), given(text), {"result": expected})
+
+
+@pytest.mark.live
+def test_two_inserts_of_tables_into_one(same: Case) -> None:
+    text = """
+        CREATE TABLE result (name STRING, n BIGINT, PRIMARY KEY (name) NOT ENFORCED) WITH ('connector' = 'print');
+        INSERT INTO result SELECT auction, count(*) FROM bids GROUP BY auction;
+        INSERT INTO result SELECT id, max(category) FROM auctions WHERE id <> 'a' GROUP BY id;"""
+    same.check(flow_of(text), given(text), {"result": [("a", 2), ("b", 11), ("c", 1), ("d", 10)]})

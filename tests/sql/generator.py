@@ -225,6 +225,33 @@ def _semi(g: Generator) -> str:
     return f"SELECT b.id, b.channel FROM bids AS b WHERE {how.format(inner)}"
 
 
+def _tested(g: Generator) -> str:
+    """Subqueries as values: IN, EXISTS, ANY and ALL under AND, OR and NOT, of rows and of groups."""
+    tests = [_test(g) for _ in range(g.chance.randint(1, 2))]
+    own = g.expr("bool", [(f"b.{n}", k) for n, k in SCHEMAS["bids"]], 1)
+    whole = f"({tests[0]}) {g.chance.choice(('AND', 'OR'))} {g.chance.choice(('', 'NOT '))}({own})"
+    source = "bids AS b"
+    if g.chance.random() < 0.3:
+        source = "(SELECT auction, max(id) AS id, min(channel) AS channel, max(price) AS price, max(open) AS open FROM bids GROUP BY auction) AS b"
+    items = f"b.id, {tests[-1]} AS x, CASE WHEN {tests[0]} THEN 'yes' WHEN NOT ({tests[0]}) THEN 'no' END AS y"
+    return f"SELECT {items} FROM {source}" + (f" WHERE {whole}" if g.chance.random() < 0.6 else "")
+
+
+def _test(g: Generator) -> str:
+    """A condition over the rows of a subquery, which may read the row around it."""
+    value, member = g.chance.choice((("b.auction", "p.age"), ("b.id", "p.pid"), ("b.channel", "p.name")))
+    shared = g.chance.choice(("", "", "p.age = b.auction", "p.name = b.channel", "p.pid < b.id", "p.city <> b.channel"))
+    own = g.expr("bool", [(f"p.{n}", k) for n, k in SCHEMAS["people"]], 1)
+    conditions = [c for c in (shared, own if g.chance.random() < 0.5 else "") if c]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    if g.chance.random() < 0.3:
+        return f"EXISTS (SELECT * FROM people AS p{where})"
+    how = g.chance.choice(
+        ("IN", "NOT IN", *(f"{o} {q}" for o in ("=", "<>", "<", "<=", ">", ">=") for q in ("ANY", "ALL")))
+    )
+    return f"{value} {how} (SELECT {member} FROM people AS p{where})"
+
+
 def _top(g: Generator) -> str:
     direction = g.chance.choice(("DESC", "ASC"))
     many = g.chance.randint(1, 3)
@@ -246,6 +273,7 @@ SHAPES: dict[str, Callable[[Generator], str]] = {
     "join": _joined,
     "semi join": _semi,
     "top": _top,
+    "subquery tests": _tested,
 }
 """The shapes of queries; `subquery` among the features also puts queries into FROM."""
 

@@ -205,3 +205,50 @@ def test_errors_have_a_position(query: str, message: str) -> None:
     with pytest.raises(SqlError, match=r"^sql:1:") as found:
         streamed(query)
     assert message in str(found.value)
+
+
+SPARSE = [("a", 1, 5), ("b", 2, 10), ("a", 3, 62), ("a", 0, 64), ("b", 4, 131)]
+
+
+def totals(span: int, slide: int, having: Any = lambda total: True) -> dict[int, tuple[Any, ...]]:
+    """The total of (instant - span, instant] at every multiple of the slide, where it is one that is wanted."""
+    made = {}
+    for t in range(-20, 200, slide):
+        values = [n for _, n, s in SPARSE if t - span < s <= t]
+        total = (len(values), sum(values) if values else None)
+        if having(total):
+            made[t] = total
+    return made
+
+
+def sparse(query: str) -> list[Any]:
+    rows = [(k, n, at(s)) for k, n, s in SPARSE]
+    return sorted((tuple(r) for r in run_local(streamed(query), {"s": rows})["out"]), key=repr)
+
+
+@pytest.mark.parametrize(("span", "slide"), [(10, 10), (15, 5), (20, 10)])
+@pytest.mark.parametrize(("clause", "having"), [("", lambda t: True), ("HAVING COUNT(*) < 2", lambda t: t[0] < 2)])
+def test_a_total_is_there_at_instants_without_rows(span: int, slide: int, clause: str, having: Any) -> None:
+    query = f"SELECT COUNT(*) AS many, SUM(n) AS total FROM S [RANGE {span} SECONDS SLIDE {slide} SECONDS] {clause}"
+    every = totals(span, slide)
+    filled = [t for t, total in every.items() if total[0]]
+    wanted = [x for t, x in totals(span, slide, having).items() if filled[0] <= t <= filled[-1]]
+    assert sparse(query) == sorted(wanted, key=repr)
+    assert sparse(f"SELECT * FROM RSTREAM({query})") == sorted(wanted, key=repr)
+
+
+@pytest.mark.parametrize(("span", "slide"), [(10, 10), (15, 5), (20, 10)])
+@pytest.mark.parametrize(("clause", "having"), [("", lambda t: True), ("HAVING COUNT(*) < 2", lambda t: t[0] < 2)])
+def test_what_comes_and_goes_of_a_total_knows_instants_without_rows(
+    span: int, slide: int, clause: str, having: Any
+) -> None:
+    query = f"SELECT COUNT(*) AS many, SUM(n) AS total FROM S [RANGE {span} SECONDS SLIDE {slide} SECONDS] {clause}"
+    held = totals(span, slide, having)
+    comes: list[Any] = []
+    goes: list[Any] = []
+    for t in range(-20 + slide, 200, slide):
+        before, now = (Counter([held[x]] if x in held else []) for x in (t - slide, t))
+        comes += (now - before).elements()
+        goes += (before - now).elements()
+    assert sparse(f"SELECT * FROM ISTREAM({query})") == sorted(comes, key=repr)
+    assert sparse(f"SELECT * FROM DSTREAM({query})") == sorted(goes, key=repr)

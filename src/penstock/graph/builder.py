@@ -110,6 +110,10 @@ class GraphBuilder:
         first = next(iter(self._nodes[located.name].outputs), None)
         return Port(located.name, first.name if first else OUT)
 
+    def restore(self, nodes: Iterable[Node]) -> None:
+        """Takes the graph back to steps that it had: those that were added since are gone, and their names are free."""
+        self._nodes = {node.name: node for node in nodes}
+
     def replace(self, node: Node) -> None:
         """Puts a step in the place of one of the same name, of which others may know: it reads or emits more than that.
 

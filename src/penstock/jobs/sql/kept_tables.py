@@ -90,7 +90,10 @@ class KeptTables:
         if combined is None or not all(map(_fits, combined, [kinds] * len(combined))):
             return None
         columns = list(zip(*combined, strict=True)) or [()] * len(names)
-        arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(columns, kinds, strict=True)]
+        try:
+            arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(columns, kinds, strict=True)]
+        except (OverflowError, pa.ArrowInvalid):  # a number that no key can be
+            return None
         return pa.RecordBatch.from_arrays(arrays, list(names))
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from penstock.compiler.describe import describe
 from penstock.errors import PenstockError, SqlError
-from penstock.frontends.sql.catalog.catalog import Catalog, Table, View
+from penstock.frontends.sql.catalog.catalog import Catalog, Table, View, statements_of
 from penstock.frontends.sql.plan.context import Session
+from penstock.frontends.sql.plan.statements import every as _every  # noqa: F401 - each family says what its statements do
 from penstock.frontends.sql.plan.statements.settings import WITHOUT_EFFECT, checked_setting
 from penstock.frontends.sql.plan.statements.statements import RESULT, Script, planned
 from penstock.frontends.sql.text import statements as s
@@ -113,8 +114,9 @@ class SqlSession:
         return Script(Session(flow.builder, self.catalog, self.settings), source, flow=flow)
 
     def graph_of(self, source: SqlText, statement: s.Statement) -> Graph:
-        """The graph of a query or an INSERT alone."""
+        """The graph of a query or an INSERT alone; what the statement defines is forgotten."""
         script = self._script(source)
+        script.session.catalog = self.catalog.child()
         script.run_one(statement)
         graph: Graph = script.flow.graph
         return graph
@@ -145,6 +147,8 @@ def _done(statement: s.Statement) -> str:
         return f"view {name} is defined"
     if isinstance(statement, s.CreateFunction):
         return f"function {name} is defined"
+    if isinstance(statement, s.AlterTable | s.AlterView):
+        return f"{'table' if isinstance(statement, s.AlterTable) else 'view'} {name} is altered"
     return f"{statement.kind.lower()} {name} is dropped" if isinstance(statement, s.Drop) else "done"
 
 
@@ -154,6 +158,13 @@ def _ask(session: SqlSession, source: SqlText, statement: s.Select) -> Outcome:
 
 def _explain(session: SqlSession, source: SqlText, statement: s.Explain) -> Outcome:
     return Explained(describe(session.graph_of(source, statement.statement)))
+
+
+def _refuse_standing(session: SqlSession, source: SqlText, statement: s.CreateStandingQuery) -> Outcome:
+    raise source.error(
+        statement.at,
+        "a standing query belongs to a flow that runs: write it into a file for penstock run, or say penstock queries add TOPIC 'CREATE STANDING QUERY ...'",
+    )
 
 
 def _describe(session: SqlSession, source: SqlText, statement: s.Describe) -> Outcome:
@@ -189,10 +200,8 @@ def _kind(found: object) -> str:
 
 def _text_of(found: object) -> str:
     """The statement that defines a table, without its passwords."""
-    text, definition = getattr(found, "text", None), getattr(found, "definition", None)
-    if text is None or definition is None:
-        return "given from Python"
-    return without_secrets(text.text[definition.at : definition.end])
+    said = statements_of(found) if isinstance(found, Table | View) else ()
+    return without_secrets(";\n".join(said)) if said else "given from Python"
 
 
 def _set_option(session: SqlSession, source: SqlText, statement: s.SetOption) -> Outcome:
@@ -231,6 +240,7 @@ def _end(session: SqlSession, source: SqlText, statement: s.EndSet) -> Outcome:
 _ACTIONS: dict[type, Callable[[SqlSession, SqlText, Any], Outcome]] = {
     s.Select: _ask,
     s.Explain: _explain,
+    s.CreateStandingQuery: _refuse_standing,
     s.Describe: _describe,
     s.Show: _show,
     s.SetOption: _set_option,

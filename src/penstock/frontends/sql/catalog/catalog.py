@@ -25,6 +25,7 @@ class Table:
         endpoint: the endpoint that Python gave, for reading or writing.
         text: the text of the definition, which errors point into.
         hints: options that a query gives in a hint.
+        statements: the statements that have made it so far, where there are several.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Table:
     endpoint: Endpoint | None = None
     text: SqlText | None = None
     hints: Options = ()
+    statements: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def options(self) -> Options:
@@ -66,9 +68,20 @@ class View:
     """The names that were there before it, for views inside of a query (WITH)."""
     definition: CreateView | None = field(default=None, compare=False)
     """The statement that defines it; None inside of a query."""
+    statements: tuple[str, ...] = field(default=(), compare=False)
+    """The statements that have made it so far, where there are several."""
 
 
 Named = Table | StreamTable | View
+
+
+def statements_of(item: Table | View) -> tuple[str, ...]:
+    """The statements that define a table or view: CREATE, and each ALTER since; none where Python gave it."""
+    if item.statements or item.definition is None or item.text is None:
+        return item.statements
+    return (item.text.text[item.definition.at : item.definition.end],)
+
+
 Function: TypeAlias = ScalarFunction | AggregateFunction | OwnFunction
 """A function of the user's: scalar, aggregate or table."""
 

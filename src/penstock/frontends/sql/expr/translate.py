@@ -176,7 +176,7 @@ class Translator:
     def in_(self, tree: exp.In) -> Expr:
         """IN (values); subqueries are planned before expressions are."""
         if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
-            raise self.text.error(tree, "a subquery in IN may stand in WHERE alone, joined with AND")
+            raise self.text.error(tree, "a subquery may stand in FROM, in the select list, in WHERE and in HAVING")
         return Call("in", (self.expr(tree.this), *map(self.expr, tree.expressions)))
 
     def case(self, tree: exp.Case) -> Expr:
@@ -244,7 +244,15 @@ class Translator:
 
     def subquery(self, tree: Tree) -> Expr:
         """A subquery that was not planned before."""
-        raise self.text.error(tree, "a subquery may stand in FROM, in the select list, and in WHERE joined with AND")
+        raise self.text.error(tree, "a subquery may stand in FROM, in the select list, in WHERE and in HAVING")
+
+    def quantified(self, tree: exp.Any | exp.All) -> Expr:
+        """ANY or ALL that no comparison with a subquery has before it."""
+        name = type(tree).__name__.upper()
+        raise self.text.error(
+            tree,
+            f"expected a comparison with {name} (SELECT ...), such as x > {name} (SELECT y FROM t)",  # noqa: S608 - a message
+        )
 
 
 def _fields(start: Expr, names: list[str]) -> Expr:
@@ -333,6 +341,8 @@ _HANDLERS: dict[type, Callable[[Translator, Any], Expr]] = {
     exp.Window: Translator.window,
     exp.Subquery: Translator.subquery,
     exp.Exists: Translator.subquery,
+    exp.Any: Translator.quantified,
+    exp.All: Translator.quantified,
     exp.Alias: lambda self, tree: self.expr(tree.this),
     exp.Extract: extracted,
     exp.Substring: substring,

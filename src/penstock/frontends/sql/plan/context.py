@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -28,6 +29,8 @@ class TableWrite:
     sink: str
     ports: tuple[Port, ...]
     union: str = ""
+    layers: tuple[Port, ...] = ()
+    """The tables that are laid over each other, where rows are told apart by a key."""
 
 
 @dataclass
@@ -44,7 +47,9 @@ class Session:
     catalog: Catalog
     settings: dict[str, str] = field(default_factory=dict)
     relations: dict[Any, Relation] = field(default_factory=dict)
-    """What was planned already and may be read again: tables and views."""
+    """What was planned already and may be read again: tables."""
+    views: dict[int, tuple[Any, Relation]] = field(default_factory=dict)
+    """Views that were planned, by their identity; they are held, so that no other gets the identity of one that is gone."""
     used: set[str] = field(default_factory=set)
     shared: dict[Any, Port] = field(default_factory=dict)
     """Steps that another statement needs in the same way, by what they do."""
@@ -54,6 +59,18 @@ class Session:
     def __post_init__(self) -> None:
         self._policy = self.builder.on_error
         self.follow_settings()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Planning of which nothing stays: neither steps, nor what is known of them."""
+        nodes, used = self.builder.nodes, set(self.used)
+        known = dict(self.relations), dict(self.views), dict(self.shared)
+        try:
+            yield
+        finally:
+            self.builder.restore(nodes)
+            self.used = used
+            self.relations, self.views, self.shared = known
 
     def follow_settings(self) -> None:
         """Has the graph do what SET says of records that a step fails on."""

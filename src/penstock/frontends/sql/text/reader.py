@@ -125,13 +125,14 @@ def _comment(reader: TokenReader) -> None:
 
 
 def _stops_column(word: str) -> bool:
-    return word in (",", "COMMENT", "METADATA", "NOT", "NULL", "PRIMARY")
+    return word in (",", "COMMENT", "METADATA", "NOT", "NULL", "PRIMARY", "FIRST", "AFTER")
 
 
-class _TableParts:
-    """What stands between the parentheses of CREATE TABLE."""
+class TableParts:
+    """What stands between the parentheses of CREATE TABLE; in ALTER TABLE a column `has_places`, FIRST or AFTER another."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_places: bool = False) -> None:
+        self.stops = (",", "COMMENT", "FIRST", "AFTER") if has_places else (",", "COMMENT")
         self.columns: list[s.ColumnDefinition] = []
         self.watermark: s.WatermarkDefinition | None = None
         self.key: tuple[str, ...] = ()
@@ -179,7 +180,7 @@ class _TableParts:
         """A column of a type, computed, or of metadata."""
         at, name = reader.offset, reader.name("the name of a column")
         if reader.found("AS"):
-            computed = reader.expression(lambda word: word in (",", "COMMENT"))
+            computed = reader.expression(lambda word: word in self.stops)
             _comment(reader)
             return s.ColumnDefinition(name, at, computed=computed)
         kind = reader.type(_stops_column)
@@ -201,12 +202,12 @@ class _TableParts:
 def _table(reader: TokenReader, span: Span) -> s.Statement:
     exists = _if_not_exists(reader)
     name = reader.path("the name of a table")
-    parts = _TableParts()
+    parts = TableParts()
     if reader.word == "(":
         parts.read(reader)
     _comment(reader)
     partitioned = reader.names() if reader.found("PARTITIONED", "BY") else ()
-    options = _options(reader) if reader.found("WITH") else ()
+    options = read_options(reader) if reader.found("WITH") else ()
     like = reader.path("the name of a table") if reader.found("LIKE") else ""
     takes = _like_options(reader) if like and reader.word == "(" else ()
     query = reader.query() if reader.found("AS") else None
@@ -236,7 +237,8 @@ def _like_options(reader: TokenReader) -> tuple[tuple[str, str, int], ...]:
     return tuple(made)
 
 
-def _options(reader: TokenReader) -> s.Options:
+def read_options(reader: TokenReader) -> s.Options:
+    """Options in parentheses."""
     reader.expect("(")
     made = []
     while reader.word != ")":
@@ -266,8 +268,8 @@ def _explain(reader: TokenReader, span: Span) -> s.Statement:
     while reader.word in ("PLAN", "FOR", "ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE", ","):
         details.append(reader.word)
         reader.at += 1
-    if reader.next is None:
-        raise reader.error("a statement")
+    if reader.word not in (*_QUERY, "INSERT", "CREATE"):
+        raise reader.error("a query, INSERT or CREATE TABLE ... AS")
     return s.Explain(
         *span, read_statement(reader.text, reader.rest()), tuple(d for d in details if d not in ("FOR", ","))
     )

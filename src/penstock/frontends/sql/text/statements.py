@@ -141,6 +141,50 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
+class Alteration:
+    """One change of a table.
+
+    Args:
+        verb: RENAME, RENAME COLUMN, ADD, MODIFY, DROP, SET or RESET.
+        rename: the new name of the table or the column.
+        names: columns or options that are meant, and where they stand.
+        columns: columns that are added or modified, each with the column after which it comes: empty for the first, None where nothing is said.
+        watermark: the watermark that is added or modified.
+        key: the primary key that is added or modified.
+        options: options that are set.
+        parts: what else is dropped: PRIMARY KEY or WATERMARK.
+    """
+
+    verb: str
+    rename: str = ""
+    names: tuple[tuple[str, int], ...] = ()
+    columns: tuple[tuple[ColumnDefinition, tuple[str, int] | None], ...] = ()
+    watermark: WatermarkDefinition | None = None
+    key: tuple[str, ...] = ()
+    options: Options = ()
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AlterTable(Statement):
+    """ALTER TABLE name change."""
+
+    name: str
+    if_exists: bool
+    change: Alteration
+
+
+@dataclass(frozen=True)
+class AlterView(Statement):
+    """ALTER VIEW name RENAME TO other, or AS query."""
+
+    name: str
+    if_exists: bool
+    rename: str = ""
+    query: Query | None = None
+
+
+@dataclass(frozen=True)
 class InsertInto(Statement):
     """INSERT INTO table [/*+ OPTIONS(...) */] [(columns)] query."""
 

@@ -14,9 +14,11 @@ from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleCo
 from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.hints import ttl_of
+from penstock.frontends.sql.plan.queries.empty_instants import at_empty_instants
 from penstock.frontends.sql.plan.queries.late_values import LateValues, shown_of
 from penstock.frontends.sql.plan.queries.projection import items_of, projected
-from penstock.frontends.sql.plan.queries.subqueries import aggregates_in, with_scalars
+from penstock.frontends.sql.plan.queries.quantified import with_subqueries
+from penstock.frontends.sql.plan.queries.scalars import aggregates_in
 from penstock.frontends.sql.plan.windows.windows import AUXILIARY, group_window, is_group_window, settled
 from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import RECIPES
@@ -116,7 +118,7 @@ def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> 
     for window in windows:
         relation = group_window(planning, relation, window)
     inside = [call for each in shown_of(tree) for call in aggregates_in(each, planning.catalog)]
-    relation, scalars = with_scalars(planning, relation, inside)
+    relation, scalars = with_subqueries(planning, relation, inside)
     swap = _window_parts(planning, windows, scalars)
     if relation.window is not None and not windows and not _groups_by_window(planning, relation, groups):
         relation = settled(planning, relation, tree)
@@ -181,8 +183,9 @@ class _Aggregate:
         condition = None if having is None else grouping.over(translator.expr(having.this))
         for item, made in zip(items, over, strict=True):
             check_grouped(planning, grouping, made, item.tree)
-        port = self.added(grouping)
-        port, values = late.joined(planning, self.relation, grouping.keys, port)
+        operands = late.operands(lambda each: self.checked_over(grouping, translator.expr(each), each))
+        port = at_empty_instants(planning, tree, grouping.calls, self.added(grouping))
+        port, values = late.joined(planning, self.relation, grouping.keys, port, operands)
         over = [rewritten(each, values) for each in over]
         if condition is not None and having is not None:
             check_grouped(planning, grouping, condition, having)
@@ -196,6 +199,12 @@ class _Aggregate:
             for item, made in zip(items, over, strict=True)
         ]
         return projected(planning, grouped, made_items, tree)
+
+    def checked_over(self, grouping: Grouping, made: Expr, place: exp.Expr) -> Expr:
+        """An expression over the input as one over the groups, which it may read."""
+        over = grouping.over(made)
+        check_grouped(self.planning, grouping, over, place)
+        return over
 
     def _with_grouping(self, grouping: Grouping) -> Swap:
         """GROUPING(a, b) and GROUPING_ID(a, b): a bit for each key that a row is not grouped by."""

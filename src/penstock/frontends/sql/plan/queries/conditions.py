@@ -38,7 +38,7 @@ def columns_in(tree: exp.Expr) -> Iterator[exp.Column]:
 
 def holds_query(tree: exp.Expr) -> bool:
     """Whether a subquery stands in an expression."""
-    return next(iter(tree.find_all(exp.Query)), None) is not None
+    return next(iter(tree.find_all(exp.Query, exp.Values)), None) is not None
 
 
 def holds_over(tree: exp.Expr) -> bool:

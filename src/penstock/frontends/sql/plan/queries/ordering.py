@@ -118,8 +118,10 @@ def _limited(
         relation, terms = _terms(planning, relation, order)
     else:
         terms = tuple(Term(f.name) for f in planning.schema(relation.port).fields if not _has_parts(f))
-    if not terms or most < 1:
-        raise planning.text.error(place, "expected LIMIT of at least 1 row, and a column by which rows have an order")
+    if most == 0:
+        return relation.at(planning.add(Where(planning.step("limit"), (relation.port,), lit(False)), place))
+    if not terms:
+        raise planning.text.error(place, "expected a column by which rows have an order beside LIMIT")
     names = planning.schema(relation.port).names
     key, rank = fresh("all_rows", names), fresh("row_rank", names)
     columns = (*((n, Column(n)) for n in names), (key, lit(0)))

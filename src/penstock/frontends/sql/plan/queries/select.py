@@ -13,8 +13,9 @@ from penstock.frontends.sql.plan.queries.clocks import asked_in, with_clock
 from penstock.frontends.sql.plan.queries.conditions import conjuncts, holds_over, holds_query
 from penstock.frontends.sql.plan.queries.ordering import plan_tail
 from penstock.frontends.sql.plan.queries.projection import items_of, projected, with_order
+from penstock.frontends.sql.plan.queries.quantified import with_subqueries
 from penstock.frontends.sql.plan.queries.query import QUERIES
-from penstock.frontends.sql.plan.queries.subqueries import plan_condition, with_scalars
+from penstock.frontends.sql.plan.queries.subqueries import plan_condition
 from penstock.frontends.sql.plan.relations.sources import plan_from
 from penstock.frontends.sql.plan.windows.ranking import plan_over, ranked
 from penstock.frontends.sql.plan.windows.windows import settled
@@ -79,7 +80,7 @@ def plan_projection(planning: Planning, tree: exp.Select, relation: Relation) ->
     """The select list without aggregates."""
     if relation.window is not None:
         relation = settled(planning, relation, tree)
-    relation, swap = with_scalars(planning, relation, tree.expressions)
+    relation, swap = with_subqueries(planning, relation, tree.expressions)
     qualify = tree.args.get("qualify")
     if qualify is not None or any(holds_over(each) for each in tree.expressions):
         return plan_over(planning, tree, relation, swap, conjuncts(qualify.this) if qualify is not None else [])

@@ -71,7 +71,7 @@ def plan_table(planning: Planning, name: str, place: exp.Expr, hint: Hint | None
 
 def plan_view(planning: Planning, view: View, place: exp.Expr) -> Relation:
     """A view, which is planned once however often it is read."""
-    known = planning.session.relations.get(id(view))
+    _, known = planning.session.views.get(id(view), (view, None))
     if known is None:
         if view.name.lower() in _ACTIVE:
             raise planning.text.error(place, f"view {view.name!r} reads itself")
@@ -87,7 +87,7 @@ def plan_view(planning: Planning, view: View, place: exp.Expr) -> Relation:
                 place, f"view {view.name!r} names {len(view.columns)} columns, and its query has {len(known.columns)}"
             )
         known = known.named(view.name, view.columns)
-        planning.session.relations[id(view)] = known
+        planning.session.views[id(view)] = (view, known)
     return known
 
 

@@ -73,6 +73,9 @@ class _Joins:
             right = self._early(right, known, may_push and how == "inner")
         left, right, more = using(self.planning, left, self._pruned(right), join)
         conditions = [*conjuncts(join.args.get("on")), *more]
+        if how == "inner" and may_push:
+            self.conditions += [each for each in conditions if holds_query(each)]
+            conditions = [each for each in conditions if not holds_query(each)]
         if how == "inner":
             conditions += self._taken(left, right, known)
         return joined(self.planning, left, JoinPart(join, right, how, tuple(conditions)), self.ttl)

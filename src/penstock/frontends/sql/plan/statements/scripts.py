@@ -10,9 +10,8 @@ from penstock.frontends.sql.catalog.catalog import Catalog, StreamTable, Table
 from penstock.frontends.sql.plan.context import Session
 from penstock.frontends.sql.plan.queries.projection import exact
 from penstock.frontends.sql.plan.queries.query import plan_query
-from penstock.frontends.sql.plan.statements import functions as _functions  # noqa: F401 - it says what CREATE FUNCTION does
+from penstock.frontends.sql.plan.statements import every as _every  # noqa: F401 - each family says what its statements do
 from penstock.frontends.sql.plan.statements.statements import Script, planned
-from penstock.frontends.sql.standing import groups as _groups  # noqa: F401 - standing queries add themselves to the statements
 from penstock.frontends.sql.text import statements as s
 from penstock.frontends.sql.text.reader import read_statements
 from penstock.frontends.sql.text.source import SqlText

@@ -12,9 +12,12 @@ from penstock.frontends.sql.plan.relations.tables import hinted, physical
 from penstock.frontends.sql.text.source import Place
 from penstock.frontends.sql.text.statements import Options
 from penstock.graph import types as t
+from penstock.graph.compose import second_reader
 from penstock.graph.expr import Cast, Column, Expr, lit
 from penstock.graph.expr.coerce import TypedExpr, implicit
+from penstock.graph.ids import child
 from penstock.graph.nodes import Endpoint, OnError, Port, Select, Sink, Union
+from penstock.graph.relational.overlays import add_layer, add_overlay
 from penstock.graph.schema import Schema
 
 
@@ -37,10 +40,10 @@ def write_table(
     fitted = _fitted(planning, relation, schema, columns, name, place)
     key = (table.name.lower(), *((option, value) for option, value, _ in table.hints))
     known = None if step else planning.session.writes.get(key)
-    if known is not None and _unites(planning, known, fitted.port):
-        planning.session.writes[key] = _united(planning, known, fitted.port, place)
-        return
     endpoint = _endpoint(planning, table, planning.schema(fitted.port), place)
+    if known is not None and (made := _together(planning, known, fitted.port, table, place)) is not None:
+        planning.session.writes[key] = made
+        return
     sink = planning.session.step(step or table.name)
     policy = _policy(planning, table, endpoint)
     planning.add(Sink(sink, (fitted.port,), endpoint, on_error=policy), place)
@@ -48,22 +51,57 @@ def write_table(
         planning.session.writes.setdefault(key, TableWrite(sink, (fitted.port,)))
 
 
-def _unites(planning: Planning, known: TableWrite, port: Port) -> bool:
-    """Whether one sink can write both: records of the same fields. Rows that replace those of their key have a sink for each statement."""
+def _together(planning: Planning, known: TableWrite, port: Port, table: Table, place: Place) -> TableWrite | None:
+    """What is written by several statements, in one sink; None where each has a sink of its own."""
     outputs = [planning.output(each) for each in (*known.ports, port)]
-    same = all(each.schema.types_equal(outputs[0].schema) for each in outputs)
-    return same and all(each.changes is None for each in outputs)
+    if not all(each.schema.types_equal(outputs[0].schema) for each in outputs):
+        return None
+    if all(each.changes is None for each in outputs) and not known.layers:
+        return _united(planning, known, port, place)
+    sink = planning.builder.node(Port(known.sink))
+    assert isinstance(sink, Sink)
+    keys = sink.endpoint.key or (table.definition.key if table.definition is not None else ())
+    if sink.endpoint.capabilities.table_rows == "added":
+        return None
+    if not keys:
+        return _united(planning, known, port, place)
+    return _overlaid(planning, known, port, tuple(keys), place)
+
+
+def _overlaid(planning: Planning, known: TableWrite, port: Port, keys: tuple[str, ...], place: Place) -> TableWrite:
+    """Tables by a key, laid over each other: of a key the row of the last statement that has one."""
+    sink = planning.builder.node(Port(known.sink))
+    alone = replace(sink, inputs=(port,), outputs=())
+    planning.adding(lambda: alone.bound((planning.output(port),)), place)
+
+    def layer(of: Port, number: int) -> Port:
+        name = planning.step(f"layer{number}")
+        return planning.adding(lambda: add_layer(planning.builder, name, of, keys, number), place)
+
+    layers = known.layers or (layer(sink.inputs[0], 1),)
+    layers = (*layers, layer(port, len(layers) + 1))
+    ports = (*known.ports, port)
+    if known.layers:
+        planning.builder.replace(Union(known.union, layers))
+        return replace(known, ports=ports, layers=layers)
+    name = planning.step("rows")
+    whole = planning.adding(lambda: add_overlay(planning.builder, name, layers, keys), place)
+    planning.builder.replace(replace(sink, inputs=(whole,)))
+    return TableWrite(known.sink, ports, child(name, "layers"), layers)
 
 
 def _united(planning: Planning, known: TableWrite, port: Port, place: Place) -> TableWrite:
+    """Streams of the same fields as one; a stream that is written twice is read a second way."""
+    if port in known.ports:
+        port = planning.add(second_reader(planning.step("again"), port, planning.output(port)), place)
     ports = (*known.ports, port)
     if known.union:
         planning.builder.replace(Union(known.union, ports))
         return replace(known, ports=ports)
     union = planning.step("all")
-    port = planning.add(Union(union, ports), place)
+    whole = planning.add(Union(union, ports), place)
     sink = planning.builder.node(Port(known.sink))
-    planning.builder.replace(replace(sink, inputs=(port,)))
+    planning.builder.replace(replace(sink, inputs=(whole,)))
     return TableWrite(known.sink, ports, union)
 
 

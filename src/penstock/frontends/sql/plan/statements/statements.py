@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.errors import PenstockError, SqlError, nearest
 from penstock.frontends.sql.catalog.catalog import StreamTable, Table, View
+from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan import families as _families  # noqa: F401 - each family says how it is planned
 from penstock.frontends.sql.plan.context import Planning, Session
 from penstock.frontends.sql.plan.queries.projection import exact
@@ -121,7 +122,18 @@ def create_table(script: Script, statement: s.CreateTable) -> None:
     script.session.catalog.define(Table(statement.name, statement, given, script.text))
     if statement.query is not None:
         relation = plan_query(script.planning(statement.name), statement.query)
+        if not statement.columns:
+            relation = exact(script.planning(statement.name), relation, statement.query)
+            defined = replace(statement, columns=_columns_of(script, relation))
+            script.session.catalog.define(Table(statement.name, defined, given, script.text))
         write_table(script.planning(statement.name), statement.name, (), relation, statement.query)
+
+
+def _columns_of(script: Script, relation: Relation) -> tuple[s.ColumnDefinition, ...]:
+    """The columns of a query as those of the table that it makes."""
+    schema = script.session.builder.output(relation.port).schema
+    fields = ((c.name, schema.field(c.field)) for c in relation.columns)
+    return tuple(s.ColumnDefinition(name, 0, f.type, nullable=f.nullable) for name, f in fields)
 
 
 def _like(script: Script, statement: s.CreateTable) -> s.CreateTable:

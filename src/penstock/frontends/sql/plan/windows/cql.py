@@ -10,12 +10,13 @@ from penstock.frontends.sql.expr.intervals import micros_of
 from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
+from penstock.frontends.sql.plan.queries.empty_instants import EMPTY_INSTANTS, EmptyInstants
 from penstock.frontends.sql.plan.queries.projection import exact
 from penstock.frontends.sql.plan.queries.query import QUERIES, plan_query
 from penstock.frontends.sql.plan.queries.select import plan_select
 from penstock.frontends.sql.plan.relations.from_clause import RELATIONS, TABLE_FUNCTIONS, aliased, plan_relation
 from penstock.frontends.sql.text.cql import STREAMS
-from penstock.graph.expr import Column, col, lit
+from penstock.graph.expr import Column, Expr, col, lit
 from penstock.graph.nodes import Changelog, Recent, Select, Top, Trigger, Where, WithColumns
 from penstock.graph.nodes.ordering import OP
 from penstock.graph.order import Term
@@ -24,6 +25,8 @@ from penstock.graph.windows import TimeWindow
 
 COMES, GOES = ("insert", "update_after"), ("delete", "update_before")
 BOUNDS = ("window_start", "window_end")
+_COMPARED = "cql_compared"
+"""Where a query is noted, in `meta`, of which one instant is compared with the next."""
 
 
 def plan_window(planning: Planning, tree: exp.Bracket) -> Relation:
@@ -105,6 +108,8 @@ def plan_cql_select(planning: Planning, tree: exp.Select) -> Relation:
     columns = [exp.column(name, table=_alias(first)) for name in BOUNDS]
     if group is None:
         tree.set("group", exp.Group(expressions=columns))
+        slide = micros_of(planning.text, first.args["slide"], "the slide of a window")
+        tree.meta[EMPTY_INSTANTS] = EmptyInstants(slide, bool(tree.meta.get(_COMPARED)))
     elif not {c.name for c in group.expressions if isinstance(c, exp.Column)} & set(BOUNDS):
         group.set("expressions", [*group.expressions, *columns])
     return plan_select(planning, tree)
@@ -177,13 +182,19 @@ def _between_instants(planning: Planning, query: exp.Expr, slide: int, *, comes:
         raise planning.text.error(query, "expected a window with SLIDE in the FROM of this query")
     instant = [exp.alias_(exp.column(n, table=_alias(first)), f"cql_{n}") for n in BOUNDS]
     inner.set("expressions", [*inner.expressions, *instant])
+    inner.meta[_COMPARED] = True
+    is_total = is_aggregated(inner, planning.catalog) and inner.args.get("group") is None
     relation = exact(planning, plan_query(planning, inner), query)
     names = tuple(c.name for c in relation.columns if c.name not in (f"cql_{n}" for n in BOUNDS))
-    kept = tuple((n, Column(n)) for n in (*names, "cql_window_end"))
+    kept: tuple[tuple[str, Expr], ...] = tuple((n, Column(n)) for n in (*names, "cql_window_end"))
+    image = "cql_image" if is_total else ""
+    if is_total:
+        kept = (*kept, (image, col("cql_window_start") == col("cql_window_end")))
     port = planning.add(Select(planning.step("instants"), (relation.port,), kept), query)
     step = planning.step("comes" if comes else "goes")
     made = planning.adding(
-        lambda: add_instant_changes(planning.builder, step, port, "cql_window_end", slide, comes=comes), query
+        lambda: add_instant_changes(planning.builder, step, port, "cql_window_end", slide, comes=comes, image=image),
+        query,
     )
     shown = planning.add(Select(planning.step("rows"), (made,), tuple((n, Column(n)) for n in names)), query)
     return planning.relation(shown)
