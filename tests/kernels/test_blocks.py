@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.graph.logic.topology.collector import RootRuns
 from penstock.graph.logic.topology.tuples import pack_roots, tuple_class
 from penstock.graph.nodes import Grouping
 from penstock.graph.nodes.topology import ROOTS, TASK, with_hidden
@@ -15,7 +16,8 @@ from penstock.kernels.records.arrow import arrow_schema, to_batch
 from penstock.kernels.topology import blocks
 from penstock.kernels.topology.blocks import BlockWriter, TupleRoute, kept_fields, read_block
 from penstock.kernels.topology.routing import router_of
-from penstock.kernels.topology.task_tuples import Tuples
+from penstock.kernels.topology.task_chunks import TaskChunk
+from penstock.kernels.topology.task_tuples import RootsColumn, Tuples, roots_column
 
 WORDS = schema_of("word string, n bigint, parts array<int>")
 
@@ -134,3 +136,45 @@ def test_each_reader_gets_its_own_blocks() -> None:
     list(writer.add(batch_of([(1,), (2,)], schema)))
     made = [(r["__reader"], r["__to"]) for block in writer.flush() for r in block.to_pylist()]
     assert made == [(0, 0), (0, 1), (1, 0)]
+
+
+ROOTED = with_hidden(schema_of("word string"), ROOTS)
+
+
+def rooted(many: int, each: int, *, by_number: bool) -> pa.RecordBatch:
+    """Tuples of which so many stem from each message, but for every fourth, which is none."""
+    roots = [None if at % 4 == 3 else pack_roots([at]) for at in range(many)]
+    numbers = [at for at in range(many) for _ in range(each)]
+    column = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(roots, pa.binary()))
+    words = pa.array([f"{at}" for at in range(many * each)])
+    return pa.RecordBatch.from_arrays([words, column if by_number else column.dictionary_decode()], ROOTED.names)
+
+
+@pytest.mark.parametrize(("tasks", "move_by_number"), [(1, True), (3, True), (9, False)])
+def test_roots_that_come_by_number_are_those_of_the_same_tuples(tasks: int, move_by_number: bool) -> None:
+    """Also where others of the block come without, and where roots by number would be more than roots without, since each task gets all."""
+    route = TupleRoute(Grouping("shuffle"), tasks, ROOTED)
+    plain = [rooted(20, 5, by_number=False), rooted(6, 5, by_number=False), rooted(2, 1, by_number=False)]
+    numbered = [rooted(20, 5, by_number=True), plain[1].slice(0, 10), rooted(6, 5, by_number=True).slice(10), plain[2]]
+    assert sent(route, numbered) == sent(route, plain)
+    writer = BlockWriter((route,), 3)
+    assert not [*writer.add(numbered[0])]
+    (block,) = writer.flush()
+    moved = pa.ipc.open_stream(block.column("__data")[0].as_py()).schema.field(ROOTS.name).type
+    assert pa.types.is_dictionary(moved) == move_by_number
+
+
+def test_the_roots_of_tuples_that_stem_from_others_come_once_each() -> None:
+    given = RootsColumn(pa.array([b"8 bytes!", None, b"or eight"]))
+    column = roots_column(RootRuns(given, [2, 2, 5]), in_arrow=True)
+    assert column.to_pylist() == [b"8 bytes!"] * 2 + [b"or eight"] * 3 == list(RootRuns(given, [2, 2, 5]))
+    assert len(column.dictionary) == 3
+    again = roots_column(RootRuns(RootsColumn(column), [1, 2, 3, 4, 5]), in_arrow=True)
+    assert again.type == pa.binary()
+    assert again.to_pylist() == column.to_pylist()
+
+
+def test_a_task_chunk_has_all_roots_where_somebody_needs_an_arrow_batch() -> None:
+    chunk = TaskChunk(ROOTED, 0, batch=rooted(2, 3, by_number=True))
+    assert chunk.batch().schema == arrow_schema(ROOTED)
+    assert list(chunk.values()) == [tuple(row.values()) for row in chunk.batch().to_pylist()]

@@ -6,7 +6,7 @@ import logging
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,15 +193,14 @@ class _BoundedRun:
         for number in range(1, most):
             if not self.goes_round:
                 return
-            again = self._emitted_again()
-            frames = {p: self._next(p, frame, number) for p, frame in frames.items()} | again
-            if not again and not any(frames[Port(n.name)].head(1) for n in self.plan.graph.loops):
-                if ended:
-                    return
-                ended = True
-                yield self._round(number, frames, ended=True)
-            else:
-                yield self._round(number, frames)
+            again, fed = self._emitted_again(), self._fed_back(frames, number)
+            is_over = not again and not any(frame.head(1) for frame in fed.values())
+            if is_over and ended:
+                return
+            ended = ended or is_over
+            rest = {p: self._empty(frame) for p, frame in frames.items() if p not in fed and p not in again}
+            frames = {**rest, **fed, **again}
+            yield self._round(number, frames, ended=is_over)
         raise Impossible(
             f"flow {self.plan.graph.name!r}: its loop or its spouts went round {most} times and did not come to rest"
         )
@@ -228,10 +227,12 @@ class _BoundedRun:
         """No rows, in a form that Spark does not see through: the tasks of keyed steps must run and report."""
         return self.spark.createDataFrame(self.spark.sparkContext.emptyRDD(), frame.schema)
 
-    def _next(self, port: Port, frame: DataFrame, number: int) -> DataFrame:
-        """What a source emits in a later round: a loop what was fed back, any other nothing."""
-        if port.step not in {n.name for n in self.plan.graph.loops}:
-            return self._empty(frame)
+    def _fed_back(self, frames: Mapping[Port, DataFrame], number: int) -> dict[Port, DataFrame]:
+        """What the round before has fed back, for each loop."""
+        ports = [Port(n.name) for n in self.plan.graph.loops]
+        return {port: self._looped(port, frames[port], number) for port in ports}
+
+    def _looped(self, port: Port, frame: DataFrame, number: int) -> DataFrame:
         folder = self.folder / "loops" / port.step
         names = names_under(open_storage(folder), f"{port.step}-{number - 1:08d}-")
         schema = self.plan.graph.output(port).schema

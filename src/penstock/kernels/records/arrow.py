@@ -114,10 +114,21 @@ def to_columns(batch: pa.RecordBatch) -> list[list[Any]]:
 
 
 def with_columns(batch: pa.RecordBatch, columns: Sequence[list[Any] | pa.Array], schema: Schema) -> pa.RecordBatch:
-    """A batch with further columns after its own; `schema` is that of all."""
+    """A batch with further columns after its own; `schema` is that of all, but for the values of a column that has them by number."""
     whole = arrow_schema(schema)
     new = [
         column if isinstance(column, pa.Array) else pa.array(column, whole.field(at).type)
         for at, column in enumerate(columns, batch.num_columns)
     ]
+    if any(pa.types.is_dictionary(column.type) for column in new):
+        return pa.RecordBatch.from_arrays([*batch.columns, *new], schema.names)
     return pa.RecordBatch.from_arrays([*batch.columns, *new], schema=whole)
+
+
+def decoded(column: pa.Array) -> pa.Array:
+    """A column with its values in place of their numbers.
+
+    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'b', 'a']
+    """
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -112,6 +112,10 @@ class Chunk:
             self._batch = arrow.to_batch(self.columns(), self.shape.schema)
         return self._batch
 
+    def by_number(self) -> pa.RecordBatch:
+        """The same, where a column may have its values by number."""
+        return self.batch()
+
     def keep(self, flags: list[bool]) -> Chunk:
         """The records whose flag is true."""
         if all(flags):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from penstock.graph.nodes import Output
 from penstock.graph.nodes.topology import visible
 from penstock.graph.schema import Schema
-from penstock.kernels.records.arrow import with_columns
+from penstock.kernels.records.arrow import arrow_schema, decoded, with_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.readers import Choices
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class TaskChunk(Chunk):
@@ -26,6 +25,18 @@ class TaskChunk(Chunk):
         super().__init__(schema, columns=columns, batch=batch)
         self.emitter = emitter
         self.choices: Choices = {}
+
+    def batch(self) -> pa.RecordBatch:
+        """The tuples with all their texts and roots."""
+        made = super().batch()
+        if any(isinstance(kind, pa.DictionaryType) for kind in made.schema.types):
+            columns = [decoded(column) for column in made.columns]
+            return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(self.shape.schema))
+        return made
+
+    def by_number(self) -> pa.RecordBatch:
+        """The tuples as they are at hand."""
+        return super().batch()
 
 
 class EmittedStream(NamedTuple):

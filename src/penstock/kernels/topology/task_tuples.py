@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.graph.logic.topology.collector import RootRuns
 from penstock.graph.logic.topology.tuples import Tuple, tuple_class
+from penstock.kernels.records.arrow import decoded
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.topology.blocks import BlockChunk
 
@@ -33,14 +35,18 @@ class RootsColumn(Sequence[Any]):
 
 
 def roots_column(roots: list[bytes | None] | RootRuns, *, in_arrow: bool) -> Any:
-    """The roots of records as a list, or where they leave Python next as an Arrow column."""
+    """The roots of records as a list, or where they leave Python next as an Arrow column: each root once, where several records stem from it."""
     if not isinstance(roots, RootRuns):
         return roots
     if not in_arrow or not isinstance(roots.given, RootsColumn):
         return list(roots)
-    if max(roots.counts) == min(roots.counts) == 1:
-        return roots.given.column
-    return roots.given.column.take(pa.array(np.repeat(np.arange(len(roots.counts)), roots.counts)))
+    many, given = len(roots.ends), decoded(roots.given.column)
+    if len(roots) == many and roots.ends == list(range(1, many + 1)):
+        return given.slice(0, many)
+    counts: NDArray[np.int64] = np.fromiter(roots.ends, np.int64, many)
+    counts[1:] -= counts[:-1].copy()
+    numbers = np.repeat(np.arange(many, dtype=np.int32), counts)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers), given.slice(0, many))
 
 
 class Tuples:

@@ -371,7 +371,7 @@ class _Task:
             if port in self.stage.unread:
                 continue
             writer = self.writers.get(port)
-            made = [chunk.batch()] if writer is None else self._placed(writer.add(chunk.batch()))
+            made = [chunk.batch()] if writer is None else self._placed(writer.add(chunk.by_number()))
             yield from self._tagged(port, made)
 
     def _placed(self, blocks: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:

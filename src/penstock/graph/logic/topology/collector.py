@@ -27,17 +27,16 @@ Sizes = dict[str, Size]
 
 @dataclass(frozen=True)
 class RootRuns:
-    """The roots of records, as those of the tuples that they were emitted for, and how many were emitted for each."""
+    """The roots of records, as those of the tuples that they were emitted for, and how many records there were after each of these."""
 
     given: Sequence[bytes | None]
-    counts: list[int]
-    total: int
+    ends: list[int]
 
     def __iter__(self) -> Iterator[bytes | None]:
-        return chain.from_iterable(map(repeat, self.given, self.counts))
+        return chain.from_iterable(map(repeat, self.given, map(sub, self.ends, chain((0,), self.ends))))
 
     def __len__(self) -> int:
-        return self.total
+        return self.ends[-1]
 
 
 class Collector:
@@ -80,7 +79,7 @@ class Collector:
         if self._filled or self.roots[DEFAULT]:
             self._fill(given)
         elif ends:
-            self._run = RootRuns(given, list(map(sub, ends, chain((0,), ends))), ends[-1])
+            self._run = RootRuns(given, ends.copy())
         self._given, self.current = None, None
 
     def _fill(self, given: Sequence[bytes | None]) -> None:
