@@ -10,15 +10,18 @@ import penstock as ps
 from penstock.connectors.process import own_jobs
 from penstock.errors import RunError
 from penstock.testing import run_spark
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
 
 class Asks(ps.Spout):
+    """Asks Spark when so many tasks run."""
+
     outputs = "n bigint"
 
-    def __init__(self, many: int) -> None:
-        self.many = many
+    def __init__(self, many: int, running: int) -> None:
+        self.many, self.running = many, running
 
     def next_tuple(self) -> Any:
         from pyspark.sql import SparkSession
@@ -27,7 +30,14 @@ class Asks(ps.Spout):
             return ps.END
         self.many -= 1
         spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        wait_until(lambda: running_tasks(spark) >= self.running)
         return [spark.range(5).count()]
+
+
+def running_tasks(spark: Any) -> int:
+    tracker = spark.sparkContext.statusTracker()
+    stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+    return sum(stage.numActiveTasks for stage in stages if stage is not None)
 
 
 class Same(ps.Bolt):
@@ -40,7 +50,7 @@ class Same(ps.Bolt):
 
 def asking(tasks: int) -> ps.Topology:
     top = ps.Topology("asks")
-    top.spout("asks", Asks(2))
+    top.spout("asks", Asks(2, min(tasks, 2)))
     top.bolt("same", Same(), parallelism=tasks).shuffle("asks")
     top.sink("out", ps.console(), from_="same")
     return top
