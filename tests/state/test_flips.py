@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,6 +36,15 @@ def test_every_bit_of_a_manifest_counts() -> None:
             pytest.fail(f"bit {bit} is not found: {read_note(storage, 'versions/1.json')}")
         many += 1
     assert many == len(content) * 8 > 500
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"3", b"{", b"[" * 100_000, b"\xff"])
+def test_a_manifest_whose_checksum_fits_and_which_is_no_object_is_damaged(body: bytes) -> None:
+    storage = MemoryStorage()
+    for content in (b"%b\n%08x" % (body, zlib.crc32(body)), b"%08x" % zlib.crc32(b"")):
+        storage.write("versions/1.json", content)
+        with pytest.raises(StateError, match="damaged"):
+            read_note(storage, "versions/1.json")
 
 
 @pytest.mark.parametrize(("step", "first"), some_now([(13, 0), (1, 0)], 1))
