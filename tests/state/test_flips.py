@@ -64,6 +64,20 @@ def test_every_bit_of_a_state_file_counts(step: int, first: int) -> None:
         storage.delete(name)
 
 
+@pytest.mark.parametrize(("start", "times"), [(64, 0), (64, 2), (8, 0)])
+def test_a_state_file_with_a_part_too_few_or_too_many_is_damaged_whatever_its_manifest_says(
+    start: int, times: int
+) -> None:
+    storage, rows = MemoryStorage(), 40
+    size, crc = write_file(storage, "whole", pa.record_batch({"__key_hash": pa.array(range(rows), pa.int64())}))
+    content = storage.read("whole")
+    changed = content[:start] + content[start : start + 8] * times + content[start + 8 :]
+    storage.write("changed", changed)
+    assert len(changed) != size
+    with pytest.raises(StateError, match="damaged: a part of it"):
+        map_file(storage, StateFile("changed", len(changed), crc, rows, KeyRanges(((0, 1),))))
+
+
 @pytest.mark.parametrize(("step", "first"), some_now([(11, 0), (1, 0)], 1))
 def test_every_bit_of_the_list_of_a_savepoint_counts(tmp_path: Path, step: int, first: int) -> None:
     folder = begin(tmp_path / "shop")

@@ -497,4 +497,7 @@ def _footer(name: str, file: StateFile, view: memoryview) -> Any:
         raise StateError(
             f"state file {name} is damaged: its end does not carry the checksum {file.crc:08x} of the manifest"
         )
-    return json.loads(text)
+    found = json.loads(text)
+    if found["data"] + length + _TAIL.size != file.size:
+        raise StateError(f"state file {name} is damaged: a part of it is missing, or there twice")
+    return found
