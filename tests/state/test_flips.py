@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def test_every_bit_of_a_manifest_counts() -> None:
     assert many == len(content) * 8 > 500
 
 
+@pytest.mark.parametrize("body", [b"", b"null", b"[1]", b"3", b"{", b"[" * 100_000, b"\xff"])
+def test_a_manifest_whose_checksum_fits_and_which_is_no_object_is_damaged(body: bytes) -> None:
+    storage = MemoryStorage()
+    for content in (b"%b\n%08x" % (body, zlib.crc32(body)), b"%08x" % zlib.crc32(b"")):
+        storage.write("versions/1.json", content)
+        with pytest.raises(StateError, match="damaged"):
+            read_note(storage, "versions/1.json")
+
+
 @pytest.mark.parametrize(("step", "first"), some_now([(13, 0), (1, 0)], 1))
 def test_every_bit_of_a_state_file_counts(step: int, first: int) -> None:
     storage, rows = MemoryStorage(), 40
@@ -52,6 +62,20 @@ def test_every_bit_of_a_state_file_counts(step: int, first: int) -> None:
                 f"bit {bit} is not found: {map_file(storage, StateFile(name, size, crc, rows, KeyRanges(((0, 1),)))).whole()}"
             )
         storage.delete(name)
+
+
+@pytest.mark.parametrize(("start", "times"), [(64, 0), (64, 2), (8, 0)])
+def test_a_state_file_with_a_part_too_few_or_too_many_is_damaged_whatever_its_manifest_says(
+    start: int, times: int
+) -> None:
+    storage, rows = MemoryStorage(), 40
+    size, crc = write_file(storage, "whole", pa.record_batch({"__key_hash": pa.array(range(rows), pa.int64())}))
+    content = storage.read("whole")
+    changed = content[:start] + content[start : start + 8] * times + content[start + 8 :]
+    storage.write("changed", changed)
+    assert len(changed) != size
+    with pytest.raises(StateError, match="damaged: a part of it"):
+        map_file(storage, StateFile("changed", len(changed), crc, rows, KeyRanges(((0, 1),))))
 
 
 @pytest.mark.parametrize(("step", "first"), some_now([(11, 0), (1, 0)], 1))

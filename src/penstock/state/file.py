@@ -490,11 +490,11 @@ def _mapped(path: Path) -> mmap.mmap | bytes:
 
 
 def _footer(name: str, file: StateFile, view: memoryview) -> Any:
-    is_long = len(view) >= _TAIL.size
-    length, crc, magic = _TAIL.unpack(view[-_TAIL.size :]) if is_long else (0, 0, b"")
+    length, crc, magic = _TAIL.unpack(view[-_TAIL.size :]) if len(view) >= _TAIL.size else (0, 0, b"")
     text = bytes(view[-_TAIL.size - length : -_TAIL.size]) if length < len(view) else b""
-    if magic != _MAGIC or crc != file.crc or zlib.crc32(text) != crc:
-        raise StateError(
-            f"state file {name} is damaged: its end does not carry the checksum {file.crc:08x} of the manifest"
-        )
-    return json.loads(text)
+    why = f"its end does not carry the checksum {file.crc:08x} of the manifest"
+    if magic == _MAGIC and crc == file.crc and zlib.crc32(text) == crc:
+        made, why = json.loads(text), "a part of it is missing, or there twice"
+        if made["data"] + length + _TAIL.size == file.size:
+            return made
+    raise StateError(f"state file {name} is damaged: {why}")

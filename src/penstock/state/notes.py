@@ -81,12 +81,21 @@ def read_note(storage: Storage, name: str, what: str = "note") -> dict[str, Any]
         raise
     except StorageError as error:
         raise StateError(f"the {what} {_where(storage, name)} cannot be read ({error}); restore it") from None
-    if b"%08x" % zlib.crc32(body) != crc:
+    found = _object(body) if b"%08x" % zlib.crc32(body) == crc else None
+    if found is None:
         raise StateError(
             f"the {what} {_where(storage, name)} is damaged; restore it, go back to a savepoint, or start afresh with --fresh"
         )
-    found: dict[str, Any] = json.loads(body)
     return found
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    """The object that a body says; None for what is none: the checksum of nothing is that of an empty note, too."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _where(storage: Storage, name: str) -> str:
