@@ -138,11 +138,18 @@ def processes_at(pid: int) -> bool:
 
 
 def end_all(root: Path, names: Iterable[str]) -> None:
-    """Ends what a verification has left that was broken off."""
+    """Ends what a verification has left that was broken off; a supervisor that is killed may have started a driver just before."""
+    directories = [root / "jobs" / name for name in names]
+    while left := _left(root, directories):
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _left(root: Path, directories: Iterable[Path]) -> list[int]:
+    """The processes of a verification that still run."""
     found = processes(SERVES, root)
-    for name in names:
-        directory = root / "jobs" / name
+    for directory in directories:
         found += [*processes_of(directory, "supervisor"), *processes_of(directory, "driver")]
-    for pid in found:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    return [pid for pid in found if processes_at(pid)]
