@@ -63,9 +63,10 @@ def half_a_batch(room: Room) -> None:
     test(room.spark, room.path)
 
 
-def first_task_only(right: Any, at: Any, frame: Any, function: Any, inside: Any, schema: Any) -> Any:
+def first_task_only(right: Any, at: Any, frame: Any, function: Any, inside: Any, schema: Any, profile: Any) -> Any:
     """Dead letters are left to the first task, which a stage may not have."""
-    return frame.mapInArrow(replace(function, replays=inside, routed=True) if inside else function, schema)
+    changed = replace(function, replays=inside, routed=True) if inside else function
+    return frame.mapInArrow(changed, schema, profile=profile)
 
 
 BUGS = [
