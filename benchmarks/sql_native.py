@@ -161,7 +161,7 @@ def run(quick: bool) -> Result:
     """Measures both ways in turns."""
     from penstock.spark.run import run_bounded
 
-    many, rounds = (300_000, 3) if quick else (3_000_000, 7)
+    many, rounds = (300_000, 3) if quick else (20_000_000, 7)
     spark, bars, figures = spark_session(), list[Bar](), dict[str, float]()
     planned, anew = min(planning_seconds() for _ in range(3)), min(planning_in_a_new_process() for _ in range(3))
     with folder() as directory:
