@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from typer.testing import CliRunner
 
 import penstock as ps
@@ -92,44 +93,42 @@ def test_describe_shows_a_file_of_sql(tmp_path: Path) -> None:
     assert [s["keeps"] for s in described["steps"] if s["keeps"]] == ["one row per word, for ever"]
 
 
-def test_cells_in_ipython_itself() -> None:
-    """Where IPython is installed; it is no requirement of the tests."""
-    shells = pytest.importorskip("IPython.core.interactiveshell")
-    shell = shells.InteractiveShell()
+@pytest.fixture
+def notebook() -> Any:
+    """A shell of IPython with `%%penstock`, and `words` to ask."""
+    shell = InteractiveShell()  # type: ignore[no-untyped-call]  # IPython is typed in part
     shell.run_line_magic("load_ext", "penstock")
     shell.user_ns["words"] = ps.items(["a", "b", "a"], "word string")
-    found = shell.run_cell("%%penstock\nSELECT word, count(*) AS n FROM words GROUP BY word").result
-    assert sorted(map(tuple, found)) == [("a", 2), ("b", 1)]
-    assert "1  source" in repr(shell.run_cell("%%penstock\nEXPLAIN SELECT word FROM words").result).splitlines()[2]
-    wrong = shell.run_cell("%%penstock\nSELECT wrod FROM words").error_in_exec
-    assert wrong._render_traceback_()[0].startswith("SqlError: cell:1:8: no column 'wrod'")
+    return shell
 
 
-class FakeNotebook:
-    """What is used of IPython's shell, which is no package that Penstock is tested with."""
-
-    def __init__(self) -> None:
-        self.user_ns: dict[str, Any] = {}
-        self.magics: dict[str, Any] = {}
-
-    def register_magic_function(self, func: Any, magic_kind: str = "line", magic_name: str | None = None) -> None:
-        assert magic_kind == "line_cell"
-        self.magics[magic_name or ""] = func
+def ran(notebook: Any, cell: str) -> Any:
+    done = notebook.run_cell(cell)
+    done.raise_error()
+    return done.result
 
 
-def test_a_cell_answers_from_endpoints_of_the_notebook() -> None:
-    notebook = FakeNotebook()
-    ps.load_ipython_extension(notebook)
-    notebook.user_ns["words"] = ps.items(["a", "b", "a"], "word string")
-    magic = notebook.magics["penstock"]
-    found = magic("", "SELECT word, count(*) AS n FROM words GROUP BY word")
+def test_a_cell_answers_from_endpoints_of_the_notebook(notebook: Any) -> None:
+    found = ran(notebook, "%%penstock\nSELECT word, count(*) AS n FROM words GROUP BY word")
     assert isinstance(found, CellRows)
-    assert sorted(found) == [("a", 2), ("b", 1)]
+    assert sorted(map(tuple, found)) == [("a", 2), ("b", 1)]
     assert "<th>word</th>" in found._repr_html_()
     assert list(found.frame().columns) == ["word", "n"]
-    assert "defined" in magic("", "CREATE VIEW twice AS SELECT concat(word, word) AS w FROM words")
-    assert sorted(magic("SELECT w FROM twice")) == [("aa",), ("aa",), ("bb",)]
-    assert "append-only" in magic("", "EXPLAIN SELECT w FROM twice")
+
+
+def test_cells_share_what_they_define(notebook: Any) -> None:
+    assert "defined" in repr(
+        ran(notebook, "%%penstock\nCREATE VIEW twice AS SELECT concat(word, word) AS w FROM words")
+    )
+    assert sorted(map(tuple, ran(notebook, "%penstock SELECT w FROM twice"))) == [("aa",), ("aa",), ("bb",)]
+    explained = repr(ran(notebook, "%%penstock\nEXPLAIN SELECT w FROM twice"))
+    assert "append-only" in explained
+    assert "1  source" in explained.splitlines()[2]
+
+
+def test_a_cell_with_a_wrong_name_says_where(notebook: Any) -> None:
+    wrong = notebook.run_cell("%%penstock\nSELECT wrod FROM words").error_in_exec
+    assert wrong._render_traceback_()[0].startswith("SqlError: cell:1:8: no column 'wrod'")
 
 
 def test_what_a_cell_shows_is_escaped() -> None:
