@@ -34,6 +34,7 @@ def test_a_command_imports_no_other() -> None:
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "penstock.cli.tools.version" in out
     assert "penstock.cli.flows" not in out
+    assert "penstock.cli.jobs" not in out
 
 
 def test_a_misspelt_command_is_refused_beside_all_the_others() -> None:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from penstock.cli.tools.doctor import doctor
 from penstock.jobs.cluster import CHECKS, Cluster, StoreAnswer, _Trial
-from penstock.spark.jvm.cluster import WorkerAnswer
-from penstock.spark.jvm.worker_probe import about
+from penstock.spark.workers.cluster import WorkerAnswer
+from penstock.spark.workers.probe import about
 from penstock.storage import LocalStorage
 
 WORKER = WorkerAnswer(

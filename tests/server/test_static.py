@@ -82,7 +82,7 @@ UNPICKLED = {
     "kernels/keyed/keyed.py": "a partial result, from another task of this run",
     "kernels/topology/batches.py": "a partial result, from another task of this run",
     "kernels/topology/task_state.py": "keys of state, of the flow's own checkpoint",
-    "spark/jvm/worker_probe.py": "the storage to try, from the driver",
+    "spark/workers/probe.py": "the storage to try, from the driver",
     "spark/tasks/worker.py": "the plan of a stage, from the driver",
     "state/columns.py": "values of state, of the flow's own checkpoint",
     "state/file_list.py": "names of state files, from the driver",

@@ -13,8 +13,8 @@ from penstock.graph.endpoints.basic import files, write_files
 from penstock.graph.graph import Graph
 from penstock.graph.state.key_groups import HASH_BITS, SLOTS
 from penstock.live.dead_letters.replay import Replays
+from penstock.live.timekeeper import RunTime
 from penstock.spark.checkpoint.mirror import LogMirror
-from penstock.spark.live.timekeeper import RunTime
 from penstock.state.store import StateStore, is_state_file
 from penstock.state.values import FileState
 from penstock.storage import CachedStorage, mounted, open_storage

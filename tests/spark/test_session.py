@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import SetupError
 from penstock.spark.jvm.gateway import KEEP, _new_log, not_started
 from penstock.spark.jvm.session import _read, _settings, _submitted, read_properties
-from penstock.spark.jvm.stand_in import in_user_directory, make_stand_in
+from penstock.spark.workers.stand_in import in_user_directory, make_stand_in
 
 PENSTOCK = str(Path(sys.executable).with_name("penstock"))
 

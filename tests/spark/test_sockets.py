@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.jvm.sockets import LONGEST, socket_settings
+from penstock.spark.workers.sockets import LONGEST, socket_settings
 
 DIRECTORY = "spark.python.unix.domain.socket.dir"
 
@@ -36,7 +36,7 @@ def test_where_no_directory_can_be_made_spark_goes_on_with_tcp(monkeypatch: pyte
 
 
 def test_the_directory_goes_with_the_process() -> None:
-    program = f"from penstock.spark.jvm.sockets import socket_settings; print(socket_settings()[{DIRECTORY!r}])"
+    program = f"from penstock.spark.workers.sockets import socket_settings; print(socket_settings()[{DIRECTORY!r}])"
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
     assert made
     assert not Path(made).exists()

@@ -13,12 +13,12 @@ from penstock.version import __version__
 
 COMMANDS = {
     "run": "flows.run",
-    "submit": "flows.submit",
-    "jobs": "flows.jobs",
-    "pools": "flows.pools",
-    "alerts": "flows.alerts",
-    "tokens": "flows.tokens",
-    "audit": "flows.audit",
+    "submit": "jobs.submit",
+    "jobs": "jobs.jobs",
+    "pools": "jobs.pools",
+    "alerts": "jobs.alerts",
+    "tokens": "jobs.tokens",
+    "audit": "jobs.audit",
     "server": "tools.server",
     "console": "tools.console",
     "pack": "flows.pack",

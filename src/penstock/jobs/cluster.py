@@ -22,8 +22,8 @@ from penstock.jobs.machine import MODULES
 from penstock.jobs.ship import penstock_itself, ship
 from penstock.location import Address
 from penstock.spark.failures import headline, start_failure
-from penstock.spark.jvm.cluster import WorkerAnswer, ask_workers, wait_for_executors
 from penstock.spark.jvm.session import session
+from penstock.spark.workers.cluster import WorkerAnswer, ask_workers, wait_for_executors
 from penstock.storage import LocalStorage, Storage, open_storage
 from penstock.storage.clock import written_at
 

@@ -28,10 +28,12 @@ from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
 from penstock.kernels.topology.pending import Settlement
 from penstock.kernels.topology.spout import reliable_spouts
+from penstock.live.ack_log import AckLog
 from penstock.live.answering import SinkWatch
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.hold import Hold
 from penstock.live.report import BatchReport, Observer
+from penstock.live.timekeeper import RunTime
 from penstock.live.until import StopTest
 from penstock.location import Location
 from penstock.spark.batch import bootstrap
@@ -41,7 +43,6 @@ from penstock.spark.batch.result import BatchInput
 from penstock.spark.batch.settings import batch_settings, set_for
 from penstock.spark.batch.sinks import Sinks, reconcile
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.checkpoint.changes import flow_layout_of, key_groups_of, note_of
 from penstock.spark.checkpoint.directory import Checkpoint, removed_if_failed
 from penstock.spark.checkpoint.mirror import shared_while_used
@@ -54,7 +55,6 @@ from penstock.spark.jvm.reach import check_reach, runs_here
 from penstock.spark.live.live import LiveRun
 from penstock.spark.live.status import tasks_of
 from penstock.spark.live.ticks import Ticks, has_ticks
-from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.placing import check_cores
 from penstock.spark.lower.topology import spout_routes
 from penstock.spark.tasks.pack import Packer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from penstock.cli.flows.connection import asking
+from penstock.cli.jobs.connection import asking
 from penstock.client import Client
 
 

@@ -28,19 +28,19 @@ from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.joins.refresh import Freshness
 from penstock.kernels.topology.pending import merged
 from penstock.kernels.topology.task_reports import log_errors
+from penstock.live.ack_log import AckLog
 from penstock.live.dead_letters.replay import Replayed, Replays
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.report import BatchReport, by_component
 from penstock.live.sampling import SAMPLER
+from penstock.live.timekeeper import RunTime
 from penstock.location import Address
 from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.samples import native_samples
 from penstock.spark.batch.sinks import Sinks
-from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
 from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
 from penstock.spark.jvm.reach import runs_here
-from penstock.spark.live.timekeeper import RunTime
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.lower import lower
 from penstock.spark.lower.time import observed

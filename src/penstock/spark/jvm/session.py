@@ -22,8 +22,8 @@ from penstock.spark.jvm.hardening import EVERYWHERE, LOCAL_SECURITY, check_encry
 from penstock.spark.jvm.heap import gc_options
 from penstock.spark.jvm.jars import get_jars, has_jars
 from penstock.spark.jvm.java import use_java
-from penstock.spark.jvm.sockets import socket_settings
-from penstock.spark.jvm.stand_in import in_user_directory, make_stand_in
+from penstock.spark.workers.sockets import socket_settings
+from penstock.spark.workers.stand_in import in_user_directory, make_stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

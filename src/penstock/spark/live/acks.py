@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.connectors.process.spout import SpoutSource
 from penstock.kernels.topology.pending import Settlement
+from penstock.live.ack_log import AckLog
 from penstock.spark.batch.sources import Sources
-from penstock.spark.checkpoint.acks import AckLog
 from penstock.spark.checkpoint.entries import paths_read
 from penstock.spark.checkpoint.sparklog import SparkLog, log_offset
 from penstock.storage import NotFound

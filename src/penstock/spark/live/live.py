@@ -23,6 +23,7 @@ from penstock.live import machine as m
 from penstock.live.activation import Activation
 from penstock.live.pace import FIRST, FIRST_NATIVE, Pace
 from penstock.live.report import BatchReport, Observer
+from penstock.live.timekeeper import processing_time
 from penstock.live.until import StopTest, check_stop_test
 from penstock.live.watchdog import Finding, Watchdog
 from penstock.location import file_url
@@ -36,14 +37,13 @@ from penstock.spark.checkpoint.sparklog import SparkLog
 from penstock.spark.checkpoint.sweep import Sweeper, fed_by
 from penstock.spark.dead_letters.search import searches, without_breakers
 from penstock.spark.failures import as_run_error, is_passing
-from penstock.spark.jvm.workers import dump_stacks, kill, python_workers
 from penstock.spark.live.acks import AckDelivery
 from penstock.spark.live.backlog import Backlog
 from penstock.spark.live.fed import FedInput
 from penstock.spark.live.progress import Progress, completed
 from penstock.spark.live.status import RunStatus, rows_of, tasks_of
 from penstock.spark.live.task_time import TaskTime
-from penstock.spark.live.timekeeper import processing_time
+from penstock.spark.workers.processes import dump_stacks, kill, python_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

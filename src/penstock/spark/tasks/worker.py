@@ -42,12 +42,12 @@ from penstock.kernels.pipeline import Pipeline
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.arrow import arrow_schema, declared, to_columns
 from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.gather import gathered
 from penstock.kernels.sampling import SampledPipeline
 from penstock.kernels.stacks import StackSampler
 from penstock.kernels.topology.blocks import BLOCK, BlockWriter, TupleRoute, kept_fields, read_block
 from penstock.kernels.topology.bolts import unsaved
 from penstock.kernels.tracing import Tracer
-from penstock.spark.tasks.gather import gathered
 from penstock.spark.tasks.lazy_pandas import put_off_pandas
 from penstock.state.chain import StepFiles, TaskNote
 from penstock.state.memory import MemoryState, MemoryTable

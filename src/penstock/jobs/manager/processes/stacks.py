@@ -10,8 +10,8 @@ from pathlib import Path
 
 from penstock.errors import OptionError
 from penstock.jobs.manager.processes.directory import JobDirectory
-from penstock.spark.jvm.workers import answering_below
-from penstock.spark.jvm.workers import dump_stacks as dump_workers
+from penstock.spark.workers.processes import answering_below
+from penstock.spark.workers.processes import dump_stacks as dump_workers
 
 PATIENCE = 5.0
 """How many seconds a driver may take to answer."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.flows.connection import Json, asking, removing
-from penstock.cli.flows.needs import mebibytes
+from penstock.cli.jobs.connection import Json, asking, removing
+from penstock.cli.jobs.needs import mebibytes
 from penstock.cli.options import option
 from penstock.cli.output.listing import show, show_json
 from penstock.client import Client

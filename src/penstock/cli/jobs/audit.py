@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.flows.connection import Json, asking
+from penstock.cli.jobs.connection import Json, asking
 from penstock.cli.options import option
 from penstock.cli.output.listing import count, show, show_json
 from penstock.client import Client

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.flows.code import SentFlow, given_options
-from penstock.cli.flows.connection import Json, Server, TokenFile, client_of, row_of
-from penstock.cli.flows.needs import needs_of
+from penstock.cli.jobs.code import SentFlow, given_options
+from penstock.cli.jobs.connection import Json, Server, TokenFile, client_of, row_of
+from penstock.cli.jobs.needs import needs_of
 from penstock.cli.options import option, run_options
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import show

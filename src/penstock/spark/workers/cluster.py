@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.errors import SetupError
-from penstock.spark.jvm import worker_probe
+from penstock.spark.workers import probe
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -67,7 +67,7 @@ def ask_workers(
 ) -> list[WorkerAnswer]:
     """The answers of all executors, by address."""
     with _by_value():
-        ask = functools.partial(worker_probe.answer, modules=modules, storage=storage, prefix=prefix)
+        ask = functools.partial(probe.answer, modules=modules, storage=storage, prefix=prefix)
         answers = [json.loads(text) for text in _tasks(spark, slots, ask).collect()]
         skews = _skews(spark, slots)
     made = [_answer(each, skews.get(each["address"], (0.0, 0.0))) for each in answers]
@@ -95,7 +95,7 @@ def _tasks(spark: SparkSession, slots: int, function: Callable[[Iterable[int]], 
 
 def _skews(spark: SparkSession, slots: int) -> dict[str, tuple[float, float]]:
     """What the clocks of executors say, against when they were asked and when the answer was there."""
-    rdd = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(worker_probe.clock)
+    rdd = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(probe.clock)
     asked = time.time()
     answers = rdd.collect()
     answered = time.time()
@@ -125,8 +125,8 @@ def _by_value() -> Iterator[None]:
     """Sends the functions with their code: workers may lack Penstock."""
     from pyspark import cloudpickle
 
-    cloudpickle.register_pickle_by_value(worker_probe)
+    cloudpickle.register_pickle_by_value(probe)
     try:
         yield
     finally:
-        cloudpickle.unregister_pickle_by_value(worker_probe)
+        cloudpickle.unregister_pickle_by_value(probe)

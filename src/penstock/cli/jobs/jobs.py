@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 
 from penstock.cli.duration import seconds
-from penstock.cli.flows.connection import Json, Name, asking, removing, row_of, tell
-from penstock.cli.flows.upgrade import upgrade
+from penstock.cli.jobs.connection import Json, Name, asking, removing, row_of, tell
+from penstock.cli.jobs.upgrade import upgrade
 from penstock.cli.options import option
 from penstock.cli.output.listing import show, show_json
 from penstock.client import Client

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.tasks.gather import BYTES, ROWS, SECONDS, gathered
+from penstock.kernels.records.gather import BYTES, ROWS, SECONDS, gathered
 
 SIZES = st.lists(st.sampled_from([0, 1, 999, ROWS // 3, ROWS - 1, ROWS, 2 * ROWS]), max_size=8)
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.duration import seconds
-from penstock.cli.flows.connection import Json, asking
+from penstock.cli.jobs.connection import Json, asking
 from penstock.cli.options import one_of, option
 from penstock.cli.output.listing import show, show_json
 from penstock.client import Client

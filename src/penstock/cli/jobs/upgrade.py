@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from penstock.cli.duration import seconds
-from penstock.cli.flows.code import SentFlow, given_options
-from penstock.cli.flows.connection import Json, Name, Server, TokenFile, asked, tell
+from penstock.cli.jobs.code import SentFlow, given_options
+from penstock.cli.jobs.connection import Json, Name, Server, TokenFile, asked, tell
 from penstock.cli.options import option, run_options
 from penstock.cli.tools.server import Data
 from penstock.graph.run import RunSpec

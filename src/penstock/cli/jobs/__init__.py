@@ -1,0 +1,1 @@
+"""Commands that speak to the server of jobs."""

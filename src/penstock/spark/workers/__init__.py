@@ -1,0 +1,1 @@
+"""The Python workers and executors of Spark: found, asked, and given their Python."""
