@@ -41,6 +41,8 @@ words = lines.flat_map("split", words_of, "word string")
 words.key_by("word").process("number", Numbered, "word string, nth bigint").sink("numbered", ps.write_files(HERE / "numbered", "json"))
 words.key_by("word").count("n").sink("counts", ps.write_files(HERE / "counts", "json"))
 words.repartition("spread", 2).map("look", who, "word string, where string, penstock string").sink("who", ps.write_files(HERE / "who", "json"))
+records = flow.source("records", ps.files(HERE / "records", "json", schema="id bigint, name string, at timestamp"))
+records.sink("read", ps.write_files(HERE / "read", "json"))
 lines.map("cut", Splitter(" "), "first string").sink("firsts", ps.write_files(HERE / "firsts", "json"))
 """
 PACKAGE = """
@@ -51,6 +53,14 @@ class Splitter:
 def words_of(row):
     return row.value.split()
 """
+RECORDS = (
+    *(f'{{"id":{n},"name":"n{n}","at":"2026-05-01 12:30:0{n}.5"}}' for n in range(8)),
+    *(
+        r'{"id":8,"name":"\u00fc","at":"2026-05-01T12:30:08.5Z"}',
+        r' { "at" : null , "other" : [1] , "name" : "a\"b" } ',
+    ),
+)
+"""Most of them plain, the last two not."""
 TEXTS = [" ".join("abcdefgh"[(i * j) % 8] for j in range(40)) for i in range(1, 9)]
 
 
@@ -60,6 +70,9 @@ def prepare(folder: Path) -> None:
     (folder / "texts" / "__init__.py").touch()
     (folder / "texts" / "split.py").write_text(PACKAGE)
     (folder / "flow.py").write_text(FLOW)
+    (folder / "records").mkdir()
+    for half in (0, 1):
+        (folder / "records" / f"{half}.json").write_text("\n".join(RECORDS[half::2]) + "\n")
     (folder / "in").mkdir()
     for at, text in enumerate(TEXTS):
         (folder / "in" / f"{at}.txt").write_text(text + "\n")
@@ -85,16 +98,25 @@ def check(folder: Path) -> None:
     assert {r["word"]: r["n"] for r in rows(folder / "counts")} == expected
     numbered = Counter((r["word"], r["nth"]) for r in rows(folder / "numbered"))
     assert numbered == Counter((w, i) for w, n in expected.items() for i in range(1, n + 1))
+    read = {(r.get("id"), r.get("name"), (r.get("at") or "")[:21]) for r in rows(folder / "read")}
+    plain = {(n, f"n{n}", f"2026-05-01T12:30:0{n}.5") for n in range(8)}
+    assert read == {*plain, (8, "ü", "2026-05-01T12:30:08.5"), (None, 'a"b', "")}
     assert Counter(r["first"] for r in rows(folder / "firsts")) == Counter(t.split()[0] for t in TEXTS)
 
 
 def test_bounded_on_two_workers_with_the_users_own_modules(cluster: Cluster, tmp_path: Path) -> None:
     folder = tmp_path / "job"
     prepare(folder)
-    run = start(folder, cluster, "--batch")
+    (tmp_path / "events").mkdir()
+    events = (f"spark.eventLog.dir=file:{tmp_path / 'events'}", "spark.eventLog.enabled=true")
+    plain = ("spark.eventLog.compress=false", "spark.eventLog.rolling.enabled=false")
+    run = start(folder, cluster, "--batch", *(word for each in (*events, *plain) for word in ("--conf", each)))
     output, _ = run.communicate(timeout=300)
     assert run.returncode == 0, output
     check(folder)
+    (log,) = (tmp_path / "events").iterdir()
+    assert "AS __plain#" in log.read_text(), "executors read JSON from its bytes"
+    assert "from_json alone" not in output
     seen = rows(folder / "who")
     assert len({r["where"] for r in seen}) == 2, "both workers took part"
     assert all(".zip" in r["penstock"] for r in seen), "workers ran the penstock that was sent to them"

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.connectors.parsing import PLAIN_JSON, PLAIN_SETTING, json_reading, literal
+from penstock.connectors.parsing import PLAIN_JSON, PLAIN_SETTING, json_reading, literal, reads_plainly
 from penstock.graph.schema import schema_of
+from penstock.spark.jvm import plain_json
 from penstock.spark.jvm.plain_json import offer_plain_json
 from tests.same import hostile
 
@@ -137,6 +138,19 @@ def test_what_is_read_plainly_is_what_spark_reads(penstock_spark: Any) -> None:
     wrong = read.where("plain is not null and (bad or not to_json(plain) <=> to_json(slow))").collect()
     assert wrong == []
     assert read.where("plain is not null").count() > 500
+
+
+def test_where_the_classes_cannot_be_made_json_is_read_as_before(
+    penstock_spark: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(plain_json, "_FILES", ("PlainMissing",))
+    session = penstock_spark.newSession()
+    offer_plain_json(session)
+    offer_plain_json(session)
+    assert not reads_plainly(session)
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "JSON is read by from_json alone, which is slower"
+    ]
 
 
 def test_most_records_are_plain(penstock_spark: Any) -> None:

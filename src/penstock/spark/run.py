@@ -23,7 +23,7 @@ from penstock.errors import Impossible, PenstockError
 from penstock.faults import passing
 from penstock.graph.graph import Graph
 from penstock.graph.ids import owner_of
-from penstock.graph.nodes import Keyed, Port
+from penstock.graph.nodes import Endpoint, Keyed, Port, Sink
 from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
 from penstock.kernels.topology.pending import Settlement
@@ -247,7 +247,7 @@ def _runner(
     plan: Plan, spark: SparkSession, spec: RunSpec, at: RunFolders, lineage: str, *, live: bool = True
 ) -> BatchRunner:
     use_jars(spark, jars_of(endpoints_of(plan.graph)))
-    if any(e.options.get("format") == "json" for e in endpoints_of(plan.graph)):
+    if _reads_json(plan.graph):
         offer_plain_json(spark)
     note = note_of(at.kept)
     groups = SLOTS if note is None else key_groups_of(note)
@@ -264,6 +264,13 @@ def _runner(
     packer = Packer(spec.by_value)
     acks = AckLog(open_storage(at.kept / "acks")) if reliable_spouts(plan.graph) else None
     return BatchRunner(plan, packer, tasks, live, at, lineage, time_, sinks, store, loops, groups, acks)
+
+
+def _reads_json(graph: Graph) -> bool:
+    """Whether a source, or a table of a join, has its records as JSON."""
+    readers = (node for node in graph.nodes if not isinstance(node, Sink))
+    read = (getattr(node, name, None) for node in readers for name in ("endpoint", "table"))
+    return any(isinstance(each, Endpoint) and each.options.get("format") == "json" for each in read)
 
 
 def _check_tasks(plan: Plan, tasks: int, groups: int) -> None:
