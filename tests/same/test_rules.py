@@ -230,7 +230,14 @@ def test_a_change_that_does_not_fit_is_a_dead_letter(flow_driver: Any) -> None:
     results = driver.barrier()
     assert [row.text for row in results["alerts"]] == ["a paid 600"]
     causes = [row.cause for row in results["dead"]]
-    wanted = ("no column 'amout'", "nowhere", "cannot read rule 'c'", "'nobody' is not there", "got 'replace'", "got None")
+    wanted = (
+        "no column 'amout'",
+        "nowhere",
+        "cannot read rule 'c'",
+        "'nobody' is not there",
+        "got 'replace'",
+        "got None",
+    )
     assert len(causes) == len(bad)
     assert all(any(part in cause for cause in causes) for part in wanted), causes
 

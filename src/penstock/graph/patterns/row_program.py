@@ -128,7 +128,9 @@ class RowProgram:
             seen.add(at)
             instruction = self.instructions[at]
             if isinstance(instruction, Split):
-                left += instruction.targets if instruction.way_out is None else (*instruction.targets, instruction.way_out)
+                left += (
+                    instruction.targets if instruction.way_out is None else (*instruction.targets, instruction.way_out)
+                )
             elif isinstance(instruction, At):
                 left.append(at + 1)
         return {at for at in seen if isinstance(self.instructions[at], Take)}
