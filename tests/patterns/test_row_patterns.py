@@ -177,10 +177,17 @@ def test_where_the_search_goes_on(skip: Any) -> None:
     assert shown("90 80 70 80 70 80", "A B+ C+ D?", after_match=skip, **SKIPPING) == SKIPS[skip]
 
 
-@pytest.mark.parametrize(("to", "why"), [("A", "the first row of the match itself"), ("D", "no row of the match is D")])
-def test_a_skip_to_the_first_row_or_to_no_row_stops_the_flow(to: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "to", "why"),
+    [
+        ("D? A B+ C+", ("to first", "A"), "the first row of the match itself"),
+        ("(A B)+? C+ D?", ("to last", "A"), "the first row of the match itself"),
+        ("A B+ C+ D?", ("to first", "D"), "no row of the match is D"),
+    ],
+)
+def test_a_skip_to_the_first_row_or_to_no_row_stops_the_flow(text: str, to: tuple[str, str], why: str) -> None:
     with pytest.raises(StepError, match=why):
-        shown("90 80 70 80 70 80", "A B+ C+ D?", after_match=("to first", to), **SKIPPING)
+        shown("90 80 70 80 70 80", text, after_match=to, **SKIPPING)
 
 
 def test_rows_of_an_earlier_match_are_not_unmatched() -> None:
@@ -397,6 +404,9 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"subsets": {"A": ("B",)}}, FlowError, "has the name of another variable"),
     ({"subsets": {"U": ()}}, FlowError, "stands for no variable"),
     ({"after_match": ("to first", "Q")}, UnknownName, "after_match: no variable 'Q'"),
+    ({"after_match": ("to first", "A")}, FlowError, "the first row of A, which is the first row of every match"),
+    ({"after_match": ("to last", "A")}, FlowError, "the last row of A, which is the first row of every match"),
+    ({"after_match": ("to first", "U"), "subsets": {"U": ("B", "A")}}, FlowError, "the first row of U, which is"),
     ({"after_match": "somewhere"}, FlowError, "after_match is 'past last row'"),
     ({"rows": "some"}, FlowError, "rows is one of 'one'"),
     ({"within": "0s"}, FlowError, "within"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -70,6 +71,22 @@ def expected(case: RowCase) -> dict[str, list[tuple[Any, ...]]] | None:
     return found
 
 
+def flow_if_it_can_go_on(case: RowCase) -> ps.Flow | None:
+    """The flow; None where after_match never has a later row to skip to."""
+    try:
+        return flow_of(case)
+    except FlowError as error:
+        if "search would never end" in str(error):
+            return None
+        raise
+
+
+def takes_rows(case: RowCase) -> bool:
+    """Whether there is a match that is not empty."""
+    found = expected(replace(case, rows="all omit empty", after=("past last row", "")))
+    return found is None or bool(found["out"])
+
+
 def moment(seconds: int) -> datetime.datetime:
     return to_moment(seconds * SECOND)
 
@@ -83,7 +100,11 @@ def records(case: RowCase) -> list[Record]:
 
 def check(case: RowCase, seed: int) -> None:
     wanted = expected(case)
-    flow, given_records = flow_of(case), records(case)
+    flow = flow_if_it_can_go_on(case)
+    if flow is None:
+        assert wanted is None or not takes_rows(case)
+        return
+    given_records = records(case)
     end = (max((t for _, _, t in given_records), default=0) + 1) * SECOND
     if wanted is None:
         with pytest.raises(RecordFailed, match="after_match skips"):

@@ -10,6 +10,7 @@ import penstock as ps
 from penstock.errors import FlowError, PatternError
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.patterns.tree import Contiguity, Preference, Repeat, Sequence, stages_of
+from penstock.testing import run_local
 from tests.patterns.mutation import mutated
 
 FULL = (
@@ -59,6 +60,51 @@ def test_what_looks_back_in_a_loop_holds_for_its_first_event() -> None:
     )
     assert "(count(b) < 1) OR (b.x > b[-1].x)" in found["b"]
     assert "(count(b) < 1) OR (b.x > avg(b.x))" in found["b"]
+
+
+def matches(text: str, events: str) -> list[str]:
+    """The matches in events such as `a1 b2`, each of a kind and a number."""
+    flow = ps.Flow("sase")
+    stream = flow.source("events", ps.items([], "kind string, n int, id string"))
+    stream.match("hits", ps.sase_text(text, types="kind")).sink("out", ps.console())
+    found = run_local(flow, {"events": [(each[0], int(each[1:]), each) for each in events.split()]})["out"]
+    return sorted(" ".join(event["id"] for taken in row if isinstance(taken, list) for event in taken) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("condition", "events", "expected"),
+    [
+        ("b[1].n = a.n", "a2 b1 b2 b5", ["a2 b2 b5"]),
+        ("b[1].n = a.n and b[i].n > b[i-1].n", "a2 b1 b2 b1 b5", ["a2 b2 b5"]),
+        ("b[i].n > b[1].n", "a0 b2 b1 b3 b2", ["a0 b2 b3"]),
+        ("b[2].n = a.n", "a5 b1 b2 b5 b3", ["a5 b1 b5 b3"]),
+        ("b[b.LEN].n = 3", "a1 b3 b1", []),
+        ("b[b.LEN].n = 3", "a1 b1 b3", ["a1 b1 b3"]),
+        ("avg(b[].n) > 2", "a1 b1 b2 b5", ["a1 b1 b2 b5"]),
+        ("count(b[]) >= 3", "a1 b1 b2", []),
+        ("count(b[..i-1].n) < 2", "a1 b1 b2 b3", ["a1 b1 b2"]),
+    ],
+)
+def test_a_condition_on_a_loop_is_of_the_event_that_it_names(condition: str, events: str, expected: list[str]) -> None:
+    text = f"PATTERN SEQ(a a, b+ b[], c c) WHERE skip_till_next_match(a, b[], c) {{ {condition} }}"
+    assert matches(text, f"{events} c0") == [f"{each} c0" for each in expected]
+
+
+@pytest.mark.parametrize("condition", ["b[b.LEN].n > 2", "avg(b[].n) > 2"])
+def test_the_end_of_a_loop_is_known_with_the_event_after_it(condition: str) -> None:
+    with pytest.raises(PatternError, match="expected a variable after 'b'"):
+        ps.sase_text(f"PATTERN SEQ(a a, b+ b[], !(x c), d* d[]) WHERE {condition} WITHIN 1 hour", types="kind")
+
+
+@pytest.mark.parametrize("condition", ["no.n = a.n", "a.n = no.n and [n]", "[n]"])
+def test_what_must_not_happen_is_named_in_its_condition(condition: str) -> None:
+    text = f"PATTERN SEQ(a a, !(x no), b b) WHERE skip_till_any_match(a, no, b) {{ {condition} }}"
+    assert matches(text, "a1 x2 b1") == ["a1 b1"]
+    assert matches(text, "a1 x1 b1") == []
+
+
+def test_a_strategy_needs_no_conditions() -> None:
+    assert matches("PATTERN SEQ(a a, b+ b[]) WHERE strict_contiguity(a, b[ ])", "a1 x1 b1 a2 b2") == ["a2 b2"]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_sase_text(same: Case) -> None:
     flow, stream = events("sase")
     text = """
         PATTERN SEQ(Bad a, !(Off b), Good+ c[])
-        WHERE skip_till_next_match(a, b, c) { [user] and c[i].n > a.n and c[i].n < c[i-1].n } WITHIN 30 sec
+        WHERE skip_till_next_match(a, b, c) { [user] and b.n < a.n + 9 and c[i].n > a.n and c[i].n < c[i-1].n } WITHIN 30 sec
         RETURN a.user, a.n, count(c[]) as many, least = c[c.LEN].n
     """
     given: list[Row] = [*LOGINS[:-1], ("ada", "good", 8, at(12)), ("ada", "good", 9, at(13)), ("ada", "off", 0, at(60))]

@@ -223,6 +223,8 @@ BAD = {
     "unreadable JSON": ("p", None, "{", None),
     "no such op": ("written", "replace", None, None),
     "not there": ("p", "disable", None, None),
+    "no name": (None, None, A_B, None),
+    "an empty name": ("", None, A_B, None),
     "no such word for runs": ("p", None, A_B, "forget"),
     "other stages": ("written", None, A_B_C, "keep"),
     "nothing to keep": ("written", "remove", None, "keep"),

@@ -223,13 +223,21 @@ def test_a_change_that_does_not_fit_is_a_dead_letter(flow_driver: Any) -> None:
         ("c", "add", "if amount > do stop", "ann"),
         ("nobody", "enable", None, "ann"),
         ("big", "replace", None, "ann"),
+        (None, "add", "if amount > 3 do alert('top', '{card}')", "ann"),
     ]
     driver.push("changes", *bad)
     driver.push("payments", ("a", 600, "CH"))
     results = driver.barrier()
     assert [row.text for row in results["alerts"]] == ["a paid 600"]
     causes = [row.cause for row in results["dead"]]
-    wanted = ("no column 'amout'", "nowhere", "cannot read rule 'c'", "'nobody' is not there", "got 'replace'")
+    wanted = (
+        "no column 'amout'",
+        "nowhere",
+        "cannot read rule 'c'",
+        "'nobody' is not there",
+        "got 'replace'",
+        "got None",
+    )
     assert len(causes) == len(bad)
     assert all(any(part in cause for cause in causes) for part in wanted), causes
 

@@ -2,7 +2,8 @@
 
 from penstock.testing.driver import BARRIER, CRASH, Driver, Results, run_local
 from penstock.testing.drpc import LocalDRPC
-from penstock.testing.patterns import Explanation, explain_match
+from penstock.testing.explanation import Explanation
+from penstock.testing.patterns import explain_match
 from penstock.testing.row_patterns import RowExplanation, explain_rows
 from penstock.testing.spark import run_spark
 from penstock.testing.topologies import TrackedTopology, complete_topology

@@ -4,65 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypeAlias
 
+from penstock.errors import FlowError, StepError
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.patterns import PatternBuilder
 from penstock.graph.duration import shown
 from penstock.graph.endpoints.basic import items, nothing
-from penstock.graph.nodes import Match
+from penstock.graph.nodes import Match, OperatorMatch
+from penstock.graph.nodes.patterns.operator_match import event_schema
 from penstock.graph.patterns.automaton import Action, Kind
+from penstock.graph.patterns.operators import OperatorPattern
 from penstock.graph.patterns.pattern import Pattern, Skip
+from penstock.graph.patterns.row_pattern import MatchClause
+from penstock.graph.patterns.selected import SelectedPattern
 from penstock.graph.schema import Form
 from penstock.graph.times import FOREVER, to_micros
+from penstock.kernels.base import RecordFailed
 from penstock.kernels.patterns.masks import Masks, RunTests
 from penstock.kernels.patterns.queue import Last, Run, RunQueue
 from penstock.kernels.patterns.transitions import Transitions
 from penstock.kernels.patterns.walk import RunEvents, Walk, events_of, first_run
 from penstock.kernels.records.chunk import Chunk
+from penstock.testing.driver import run_local
+from penstock.testing.explanation import Events, Explanation, shown_events, shown_fields
+from penstock.testing.operator_patterns import OperatorExplainer
 
-Events: TypeAlias = dict[str, list[int]]
-"""The numbers of the events that each stage has taken, from 1."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What became of a list of events; as text, line by line.
-
-    Args:
-        matches: the events of each match, by stage, numbered from 1 in the order in which they are looked at.
-        timed_out: the events of each run whose time was up.
-        open: the events of each run that still waits when the events end, and what it waits for.
-        lines: what each event did.
-
-    >>> import penstock as ps
-    >>> from penstock.testing import explain_match
-    >>> paid = ps.pattern("paid").begin("order", "kind = 'order'").next("paid", "kind = 'paid'")
-    >>> explain_match(paid, ["order", "paid"], "kind string").matches
-    [{'order': [1], 'paid': [2]}]
-    """
-
-    matches: list[Events] = field(default_factory=list)
-    timed_out: list[Events] = field(default_factory=list)
-    open: list[tuple[Events, str]] = field(default_factory=list)
-    lines: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines)
+AnyPattern: TypeAlias = "PatternBuilder | Pattern | SelectedPattern | OperatorPattern"
 
 
-def explain_match(
-    pattern: PatternBuilder | Pattern, events: Iterable[Any], schema: Form, *, event_time: str = ""
-) -> Explanation:
+def explain_match(pattern: AnyPattern, events: Iterable[Any], schema: Form, *, event_time: str = "") -> Explanation:
     """Says why events of one key did or did not match a pattern. The events are looked at one by one, as the step would.
 
     Args:
-        pattern: the pattern.
+        pattern: the pattern: of stages, SASE's, a vendor's JSON, or pattern text.
         events: the events of a key, as `ps.items` takes them.
         schema: their fields.
-        event_time: the field with the time of an event, by which they are put in order; needed for patterns with `within`.
+        event_time: the field with the time of an event, by which they are put in order; needed for patterns with `within` or timers.
 
     Returns:
         What each event satisfied, which runs it began, carried on and ended, and the matches; print it.
@@ -70,6 +48,7 @@ def explain_match(
     Raises:
         FlowError: the pattern is not sound, or does not fit the fields.
         ExpressionError: a condition cannot be read or typed.
+        StepError: a condition fails on an event.
 
     >>> import penstock as ps
     >>> from penstock.testing import explain_match
@@ -84,24 +63,38 @@ def explain_match(
     no match
     """
     node, chunk = _given(pattern, events, schema, event_time)
-    return _Explainer(node, chunk, event_time).explain()
+    try:
+        if isinstance(node, OperatorMatch):
+            return OperatorExplainer(node, chunk, event_time).explain()
+        return _Explainer(node, chunk, event_time).explain()
+    except RecordFailed as failed:
+        raise StepError(failed.failure("an event that is explained")) from failed.error
 
 
 def _given(
-    pattern: PatternBuilder | Pattern, events: Iterable[Any], schema: Form, event_time: str
-) -> tuple[Match, Chunk]:
+    pattern: AnyPattern, events: Iterable[Any], schema: Form, event_time: str
+) -> tuple[Match | OperatorMatch, Chunk]:
+    if isinstance(pattern, MatchClause):
+        raise FlowError("explain_match takes a pattern, got a row pattern; use explain_rows for it")
     flow = Flow("explain")
     source = flow.source("events", items([], schema), event_time=event_time or None)
     source.match("explained", pattern).sink("out", nothing())
     node = flow.graph.node("explained")
-    assert isinstance(node, Match)
-    event = node.event_schema(flow.graph.output(node.inputs[0]).schema)
-    made = Chunk.of(event, list(events))
-    if not event_time:
-        return node, made
-    at = event.names.index(event_time)
-    rows = sorted(made.values(), key=lambda row: row[at])
-    return node, Chunk(event, columns=[list(column) for column in zip(*rows, strict=True)])
+    assert isinstance(node, Match | OperatorMatch)
+    given = flow.graph.output(node.inputs[0]).schema
+    event = node.event_schema(given) if isinstance(node, Match) else event_schema(given)
+    rows = _read(events, schema, event_time)
+    if event_time:
+        at = event.names.index(event_time)
+        rows.sort(key=lambda row: row[at])
+    return node, Chunk.of(event, rows)
+
+
+def _read(events: Iterable[Any], schema: Form, event_time: str) -> list[tuple[Any, ...]]:
+    """Events as a source reads them."""
+    flow = Flow("read")
+    flow.source("events", items([], schema), event_time=event_time or None).sink("out", nothing())
+    return [tuple(row) for row in run_local(flow, {"events": list(events)})["out"]]
 
 
 class _Explainer:
@@ -117,7 +110,8 @@ class _Explainer:
         if event_time:
             times = [to_micros(row[self.names.index(event_time)]) for row in self.values]
         seen = masks.of(chunk.batch()).tolist() if self.values else []
-        self.walk = Walk(Transitions(self.automaton, masks.plain), node.pattern.after_match, times, seen, self.asked)
+        after, limit = node.pattern.after_match, node.pattern.limit
+        self.walk = Walk(Transitions(self.automaton, masks.plain), after, times, seen, self.asked, limit=limit)
         self.plain = masks.plain
         self.lines: list[str] = []
 
@@ -161,12 +155,13 @@ class _Explainer:
     def _event(self, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
         self.lines.append(f"{at + 1} ({self._fields(at)}): satisfies {self._satisfied(at, runs)}")
         over = [run for run in runs if self.walk.deadline(run) <= self.walk.times[at]]
-        before, found = [run for run in runs if run not in over], len(self.walk.matches)
+        before = [run for run in runs if run not in over]
+        found, dropped = len(self.walk.matches), len(self.walk.dropped)
         after = self.walk.key(0, at, at + 1, runs, done)
         happened = [
             *self._over(over),
             *self._taken(at, before, after),
-            *self._ended(at, before, after, self.walk.matches[found:]),
+            *self._ended(at, before, after, self.walk.matches[found:], self.walk.dropped[dropped:]),
             *(f"is the last event of a match: {self._shown(each.taken)}" for each in self.walk.matches[found:]),
         ]
         self.lines += [f"  {line}" for line in happened] or ["  changes nothing"]
@@ -184,7 +179,10 @@ class _Explainer:
             what = "begins a run" if run[2][2] is None else f"is taken as {self.automaton.stages[run[2][0]]}"
             yield f"{what}: {self._shown(run[2])}; it waits for {self._state(run)}"
 
-    def _ended(self, at: int, before: list[Run], after: RunQueue, found: list[RunEvents]) -> Iterator[str]:
+    def _ended(
+        self, at: int, before: list[Run], after: RunQueue, found: list[RunEvents], dropped: list[RunEvents]
+    ) -> Iterator[str]:
+        too_many = [tuple(events_of(each.taken)) for each in dropped]
         kept = Counter(map(_links, after))
         for run in before:
             links = _links(run)
@@ -192,7 +190,12 @@ class _Explainer:
                 continue
             if any(tuple(events_of(each.taken))[: len(links)] == links for each in found):
                 continue
-            yield f"ends the run {self._shown(run[2])}: {self._reason(at, run, bool(found))}"
+            why = self._limited() if links in too_many else self._reason(at, run, bool(found))
+            yield f"ends the run {self._shown(run[2])}: {why}"
+
+    def _limited(self) -> str:
+        limit = self.node.pattern.limit
+        return "" if limit is None else f"a key may have {limit.runs:,} at a time, and it is the oldest"
 
     def _reason(self, at: int, run: Run, matched: bool) -> str:
         """Why a run ended at an event."""
@@ -201,7 +204,16 @@ class _Explainer:
             return f"the event is {stopped[0]}, which must not happen"
         if matched and self.node.pattern.after_match.skip is not Skip.NONE:
             return f"after_match {self.node.pattern.after_match} drops it"
+        ended = [str(self.automaton.tests[test]) for test in self._untils(run) if self._holds(test, at, run[2])]
+        if ended:
+            return f"the event satisfies {' and '.join(ended)}, which ends the loop, and nothing else may come next"
         return f"the very next event had to satisfy {self._state(run)}"
+
+    def _untils(self, run: Run) -> set[int]:
+        """The conditions that end the loop in which a run is."""
+        guards = (way.guard for way in self.automaton.states[run[0]].transitions)
+        asked = {test for guard in guards for clause in guard for test, _ in clause}
+        return {test for test in asked if self.automaton.tests[test].until}
 
     def _open(self, at: int, run: Run) -> Iterator[Any]:
         """The ways out of the state of a run, those of states to which it proceeds too, that the event may take."""
@@ -224,12 +236,19 @@ class _Explainer:
         named = [
             str(test)
             for number, test in enumerate(self.automaton.tests)
-            if any(self._holds(number, at, each) for each in taken)
+            if any(self._would_hold(number, at, each) for each in taken)
         ]
         return ", ".join(named) or "no condition"
 
+    def _would_hold(self, test: int, at: int, taken: Last) -> bool:
+        """Whether a condition holds for a run, which need not be one that asks for it: where it fails then, it does not."""
+        try:
+            return self._holds(test, at, taken)
+        except RecordFailed:
+            return False
+
     def _fields(self, at: int) -> str:
-        return ", ".join(f"{name}={_text(value)}" for name, value in zip(self.names, self.values[at], strict=True))
+        return shown_fields(self.names, self.values[at])
 
     def _events(self, taken: Last) -> Events:
         found: Events = {}
@@ -238,7 +257,7 @@ class _Explainer:
         return found
 
     def _shown(self, taken: Last) -> str:
-        return " ".join(f"{stage}={','.join(map(str, numbers))}" for stage, numbers in self._events(taken).items())
+        return shown_events(self._events(taken))
 
     def _state(self, run: Run) -> str:
         return self.automaton.waits_for(run[0])
@@ -256,7 +275,3 @@ class _Explainer:
 
 def _links(run: Run) -> tuple[tuple[int, int], ...]:
     return tuple(events_of(run[2]))
-
-
-def _text(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else repr(value)

@@ -13,8 +13,9 @@ from penstock.errors import FlowError, nearest
 from penstock.frontends.patterns.events import Types, type_conditions
 from penstock.frontends.patterns.reading import Piece, Rules, Text, parts_of, read
 from penstock.frontends.patterns.times import read_fixed_span
-from penstock.graph.expr import Alias, Call, Column, Expr, GetField, lit, name_of
-from penstock.graph.expr.rewrite import each_of
+from penstock.graph.aggregates.calls import is_aggregate
+from penstock.graph.expr import Alias, Call, Column, Expr, GetField, GetItem, lit, name_of
+from penstock.graph.expr.rewrite import each_of, rewritten
 from penstock.graph.patterns.operator_conditions import together
 from penstock.graph.patterns.pattern import Pattern
 from penstock.graph.patterns.selected import SelectedPattern
@@ -126,6 +127,10 @@ class _Sase(Rules):
         """WHERE without one."""
         return "where", (Contiguity.ANY, parts[1])
 
+    def variable(self, parts: list[object]) -> object:
+        """A variable that a strategy names: all that SEQ has are meant."""
+        return parts[0]
+
     def within(self, parts: list[object]) -> tuple[str, object]:
         """WITHIN 10 minutes"""
         return "within", parts[1]
@@ -141,6 +146,17 @@ class _Sase(Rules):
             part.at + len(part.text) if isinstance(part, Piece) else _end(part) for part in parts if part is not None
         )
         return Piece(self.text.text[begin:end], begin)
+
+
+@dataclass
+class _Indexes:
+    """The indexes that an expression has, by variable: `i`, `i-1`, `..i-1`, `1`, `len`, and nothing for all."""
+
+    by_name: dict[str, list[str]] = field(default_factory=dict)
+
+    def of(self, name: str) -> list[str]:
+        """Those of a variable."""
+        return self.by_name.setdefault(name, [])
 
 
 class _Compiler:
@@ -192,12 +208,10 @@ class _Compiler:
         if whole.text.startswith("[") and whole.text.endswith("]"):
             self._equivalence(Piece(whole.text[1:-1], whole.at + 1))
             return
-        made, back = self._expression(whole)
+        made, indexes = self._expression(whole)
         own = self._owner(whole, made)
-        if own in back:
-            first = Call("<", (Call("count", (Column(own),)), lit(back[own])))
-            made = Call("or", (first, made))
-        self.conditions[own].append(made)
+        made, of_all = _of_loop(made, own, indexes.of(own))
+        self.conditions[self._after(whole, own) if of_all else own].append(made)
 
     def _owner(self, piece: Piece, made: Expr) -> str:
         named = [each.name for each in each_of(made) if isinstance(each, Column) and each.name in self.components]
@@ -214,6 +228,17 @@ class _Compiler:
             )
         return absent[0] if absent else last
 
+    def _after(self, piece: Piece, loop: str) -> str:
+        """The variable with whose event it is known what a loop has taken in all."""
+        for each in self.query.components[self.names.index(loop) + 1 :]:
+            if not each.is_absent and each.loop in ("", "+"):
+                return each.name
+        raise self.text.error(
+            piece.at,
+            f"expected a variable after {loop!r}, for only then it is known which event of {loop!r} is the last; "
+            f"{loop}[..i-1] are those before the event at hand",
+        )
+
     def _equivalence(self, piece: Piece) -> None:
         """The same value of a field in all events."""
         first = self.names[0]
@@ -223,29 +248,27 @@ class _Compiler:
             for name in self.names[1:]:
                 self.conditions[name].append(Call("=", (Column(each.text), GetField(Column(first), each.text))))
 
-    def _expression(self, piece: Piece) -> tuple[Expr, dict[str, int]]:
-        """An expression without SASE's indexes, and how far each variable looks back in its own loop."""
-        back: dict[str, int] = {}
-        text = _INDEX.sub(lambda found: self._index(found, back), piece.text)
-        return self.text.expression(Piece(text, piece.at)), back
+    def _expression(self, piece: Piece) -> tuple[Expr, _Indexes]:
+        """An expression without SASE's indexes, and those that it had."""
+        indexes = _Indexes()
+        text = _INDEX.sub(lambda found: self._index(found, indexes), piece.text)
+        return self.text.expression(Piece(text, piece.at)), indexes
 
-    def _index(self, found: re.Match[str], back: dict[str, int]) -> str:
+    def _index(self, found: re.Match[str], indexes: _Indexes) -> str:
         """An index of a variable as expressions have it, as long as it was, so that positions stay."""
         name, inner = found.group(1), re.sub(r"\s+", "", found.group(2)).lower()
         if name not in self.components:
             return found.group()
         made = name
         if step := re.fullmatch(r"i-(\d{1,4})", inner):
-            back[name] = max(back.get(name, 0), int(step.group(1)))
             made = f"{name}[-{step.group(1)}]"
         elif inner.isdecimal() and inner != "0":
             made = f"{name}[{int(inner) - 1}]"
         elif inner == f"{name.lower()}.len":
-            made = f"{name}[-1]"
-        elif inner == "..i-1":
-            back[name] = max(back.get(name, 0), 1)
-        elif inner not in ("", "i", "..i"):
+            made, inner = f"{name}[-1]", "len"
+        elif inner not in ("", "i", "..i", "..i-1"):
             return found.group()
+        indexes.of(name).append(inner)
         return made.ljust(len(found.group()))
 
     def _root(self) -> Part:
@@ -282,6 +305,34 @@ class _Compiler:
             return made.name, made.expr
         name = named.group(1) if named else name_of(made)
         return name or f"field{piece.at}", made
+
+
+def _of_loop(made: Expr, own: str, indexes: list[str]) -> tuple[Expr, bool]:
+    """What a condition says of one event of its own loop, and whether it speaks of the loop as a whole instead.
+
+    `c[1].x > 3` is of the first event, `c[i].x > c[i-1].x` of each that has one before it, `c[c.LEN]` and `avg(c[].x)` of the whole.
+    """
+    looks_back = [_back(each) for each in indexes if each not in ("", "i", "..i", "len")]
+    numbered = {each for each in indexes if each.isdecimal()}
+    if "len" in indexes or ("" in indexes and any(map(is_aggregate, each_of(made)))):
+        return made, True
+    if not looks_back:
+        return made, False
+    count = Call("count", (Column(own),))
+    if len(numbered) == 1 and set(indexes) == numbered:
+        here = rewritten(made, lambda each: _at_hand(each, own))
+        return Call("or", (Call("not", (Call("=", (count, lit(int(*numbered) - 1))),)), here)), False
+    return Call("or", (Call("<", (count, lit(max(looks_back)))), made)), False
+
+
+def _back(index: str) -> int:
+    """How many events of the loop there must be before one that the index is looked up for."""
+    return int(index.rsplit("-", 1)[-1])
+
+
+def _at_hand(node: Expr, own: str) -> Expr | None:
+    """A numbered event of a loop as the one at hand."""
+    return node.expr if isinstance(node, GetItem) and isinstance(node.expr, Column) and node.expr.name == own else None
 
 
 _INDEX = re.compile(r"\b([^\W\d]\w*)\s*\[([^\[\]]*)\]")

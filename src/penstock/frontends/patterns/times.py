@@ -189,10 +189,16 @@ def read_schedule(text: Text, whole: Piece) -> ScheduleTimes:
         return _iso(text, given["iso"])
     begin = _moment(text, given["date"], _quoted(given["date"])) if "date" in given else None
     period = read_fixed_span(text, given["period"]) if "period" in given else None
-    usual = 1 if period is None else None
-    return _sound(
-        text, whole, begin, period, _repetitions(text, given["repetitions"]) if "repetitions" in given else usual
-    )
+    if "repetitions" not in given:
+        return _sound(text, whole, *_once(begin, period))
+    return _sound(text, whole, begin, period, _repetitions(text, given["repetitions"]))
+
+
+def _once(begin: int | None, period: int | None) -> tuple[int | None, int | None, int]:
+    """A schedule without repetitions: one moment, a period after its date where it has both."""
+    if begin is None or period is None:
+        return begin, period, 1
+    return begin + period, None, 1
 
 
 def _sound(text: Text, piece: Piece, begin: int | None, period: int | None, repetitions: int | None) -> ScheduleTimes:
@@ -229,15 +235,15 @@ def _moment(text: Text, piece: Piece, written: str) -> int:
 def _iso(text: Text, piece: Piece) -> ScheduleTimes:
     """The parts of an ISO 8601 schedule: repetitions, begin and period, of which some may be missing."""
     parts = [each for each in _quoted(piece).split("/") if each]
-    repetitions: int | None = 1
+    repetitions, recurs = None, False
     if parts and re.fullmatch(r"R\d{0,9}", parts[0]):
         written = parts.pop(0)[1:]
-        repetitions = int(written) if written else None
+        repetitions, recurs = int(written) if written else None, True
     period = _period(text, piece, parts.pop()) if parts and parts[-1].startswith("P") else None
     if len(parts) > 1:
         raise text.error(piece.at, f"expected R3/2026-01-01T00:00:00Z/PT1M, got {piece.text!r}")
     begin = _moment(text, piece, parts[0]) if parts else None
-    return _sound(text, piece, begin, period, repetitions)
+    return _sound(text, piece, *((begin, period, repetitions) if recurs else _once(begin, period)))
 
 
 def _period(text: Text, piece: Piece, written: str) -> int:

@@ -177,10 +177,10 @@ class ScheduleTimes:
         if self.begin is None:
             return start + (self.period or 0), self.repetitions
         passed = 0
-        if self.begin < start:
+        if self.begin <= start:
             if self.period is None:
                 return FOREVER, 0
-            passed = -((self.begin - start) // self.period)
+            passed = (start - self.begin) // self.period + 1
         left = None if self.repetitions is None else self.repetitions - passed
         if left is not None and left <= 0:
             return FOREVER, 0

@@ -167,7 +167,7 @@ class _Reader:
 
     def check_owner(self, name: str) -> None:
         """What a field is taken of is a stage, or a field of the event."""
-        if name not in self.variables and name not in self.schema:
+        if name != self.own and name not in self.variables and name not in self.schema:
             raise ExpressionError(f"no stage or field {name!r}; {nearest(name, [*self.variables, *self.schema.names])}")
 
     def swap(self, node: Expr) -> Expr | None:
@@ -178,8 +178,8 @@ class _Reader:
         return None if look is None else self.input(node, look)
 
     def is_own(self, node: Expr) -> bool:
-        """Whether a node is the stage whose condition this is."""
-        return isinstance(node, Column) and node.name == self.own and self.is_variable(node)
+        """Whether a node is the stage whose condition this is, which need not be one whose events are taken."""
+        return isinstance(node, Column) and bool(self.own) and node.name == self.own
 
     def is_variable(self, node: Expr) -> bool:
         """Whether a node names a stage."""

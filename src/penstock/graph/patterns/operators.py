@@ -6,8 +6,9 @@ it has tagged. It ends when it has turned true for the last time, or when it has
 | Operator | Turns true | Ends |
 |---|---|---|
 | `Filter` | at the first event that fits | then |
-| `Interval`, `Crontab`, `Schedule` | at its times | after the last of them |
+| `Interval`, `Crontab`, `Schedule` | at its time; of a schedule at the first that is to come | then |
 | `Every` | whenever a copy of its part does, and starts another copy then; a copy that becomes false is started again | never |
+| `Every` of a `Schedule` | at all of its times that are to come | after the last of them |
 | `EveryDistinct` | as `Every`, once for each value of its keys | never |
 | `Not` | at its start | becomes false when its part turns true for the last time |
 | `Repeat` | when its part has turned true often enough, or at `until` | then |
@@ -87,7 +88,7 @@ class Crontab:
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """The moments of a schedule that are still to come."""
+    """The next moment of a schedule; under `Every` all that are still to come."""
 
     times: ScheduleTimes
 
@@ -300,7 +301,7 @@ def has_recurring_timer(root: Operator) -> bool:
     >>> has_recurring_timer(Every(Interval(5))), has_recurring_timer(FollowedBy((Filter("A"), Interval(5))))
     (True, False)
     """
-    again = (each for each in walk(root) if isinstance(each, Every | EveryDistinct | Repeat | Schedule))
+    again = (each for each in walk(root) if isinstance(each, Every | EveryDistinct | Repeat))
     return any(isinstance(below, Timer) for each in again for below in walk(each))
 
 

@@ -144,6 +144,17 @@ class RowPattern:
             )
         if after.skip in (Skip.TO_FIRST, Skip.TO_LAST):
             need_name("after_match", after.stage, self.names)
+            self._check_progress()
+
+    def _check_progress(self) -> None:
+        """Refuses a skip that has no later row to go to, whatever rows are matched."""
+        first, program, to = self.after_match.skip is Skip.TO_FIRST, compile_rows(self.root), self.after_match.stage
+        at_start, members = program.first_variables(), self.members(to)
+        if at_start and (at_start <= members if first else not members & program.later_variables()):
+            raise FlowError(
+                f"after_match skips to the {'first' if first else 'last'} row of {to}, which is the first row of every match, so the "
+                f"search would never end; skip to a later row"
+            )
 
     def settings(self) -> dict[str, str]:
         """The pattern as people read it."""

@@ -101,6 +101,40 @@ class RowProgram:
         """Whether it asks for the first row of a key."""
         return At(Edge.START) in self.instructions
 
+    def first_variables(self) -> frozenset[str]:
+        """What the first row of a match may be."""
+        return frozenset(self._variable(at) for at in self._takes([0]))
+
+    def later_variables(self) -> frozenset[str]:
+        """What a row of a match after its first may be."""
+        found: set[int] = set()
+        left = self._takes([0])
+        while left := self._takes([at + 1 for at in left]) - found:
+            found |= left
+        return frozenset(map(self._variable, found))
+
+    def _variable(self, at: int) -> str:
+        take = self.instructions[at]
+        return take.variable if isinstance(take, Take) else ""
+
+    def _takes(self, starts: list[int]) -> set[int]:
+        """The instructions that may take the next row."""
+        seen: set[int] = set()
+        left = list(starts)
+        while left:
+            at = left.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = self.instructions[at]
+            if isinstance(instruction, Split):
+                left += (
+                    instruction.targets if instruction.way_out is None else (*instruction.targets, instruction.way_out)
+                )
+            elif isinstance(instruction, At):
+                left.append(at + 1)
+        return {at for at in seen if isinstance(self.instructions[at], Take)}
+
 
 @lru_cache(maxsize=256)
 def compile_rows(root: Part) -> RowProgram:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
+from penstock.errors import FlowError
 from penstock.graph.nodes.patterns.rules import RuleTable
 from penstock.graph.rules import bind_rules
 from penstock.graph.rules.changes import CHANGES, KEPT, ChangedRule, RuleSource
@@ -43,6 +44,8 @@ class RuleTableKernel(KeyedKernel):
         return ()
 
     def _change(self, key: Any, change: dict[str, object]) -> None:
+        if not key[0]:
+            raise FlowError(f"a change names what it changes in its field 'rule', got {key[0]!r}")
         kept = self.state.get(key)
         made = self.node.source.changed(str(key[0]), None if kept is None else ChangedRule(*kept), change)
         if made is not None:

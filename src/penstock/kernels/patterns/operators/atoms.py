@@ -123,8 +123,8 @@ class RunningCrontab(RunningTimer):
         return Outcome(Waiting(self.times.after(tick.time), match))
 
 
-class RunningSchedule(RunningTimer):
-    """True at every moment of a schedule."""
+class RunningMoment(RunningTimer):
+    """True once, at the next moment of a schedule."""
 
     def __init__(self, times: ScheduleTimes) -> None:
         self.times = times
@@ -133,6 +133,10 @@ class RunningSchedule(RunningTimer):
         """False when all moments have passed."""
         moment, left = self.times.first(tick.time)
         return FALSE if left == 0 else Outcome(Waiting(moment, match, left))
+
+
+class RunningSchedule(RunningMoment):
+    """True at every moment of a schedule that is to come."""
 
     def following(self, state: Waiting, tick: Tick) -> Waiting | None:
         """The next moment, while there are any; at the end of the input one is enough."""

@@ -89,6 +89,12 @@ class _Builder:
         holds = self.over(each.condition)
         return guards.RunningWhile(self.made(each.part), lambda match: holds(match) is True)
 
+    def every(self, each: o.Every) -> AnyRunning:
+        """What starts its part again; a schedule goes on by itself, so that it counts its moments from its start."""
+        if isinstance(each.part, o.Schedule):
+            return atoms.RunningSchedule(each.part.times)
+        return repeating.RunningEvery(self.made(each.part))
+
     def repeat(self, each: o.Repeat) -> AnyRunning:
         """A repetition; its part is made before its end, as filters are numbered from the left."""
         part = self.made(each.part)
@@ -104,8 +110,8 @@ _MAKERS: dict[type, Callable[..., AnyRunning]] = {
     o.Filter: _Builder.filter,
     o.Interval: lambda b, each: atoms.RunningInterval(b.span(each.span)),
     o.Crontab: lambda b, each: atoms.RunningCrontab(each.times),
-    o.Schedule: lambda b, each: atoms.RunningSchedule(each.times),
-    o.Every: lambda b, each: repeating.RunningEvery(b.made(each.part)),
+    o.Schedule: lambda b, each: atoms.RunningMoment(each.times),
+    o.Every: _Builder.every,
     o.EveryDistinct: lambda b, each: repeating.RunningEveryDistinct(b.made(each.part), b.keys(each.keys), each.expiry),
     o.Not: lambda b, each: logic.RunningNot(b.made(each.part)),
     o.Repeat: _Builder.repeat,
