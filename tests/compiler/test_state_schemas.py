@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import penstock as ps
+from penstock import trident
 from penstock.compiler.compile import compile_graph
 from penstock.compiler.state_schemas import schemas_of
 from penstock.graph.state.schema import StateSchema, schemas_from_json, schemas_to_json
@@ -270,6 +271,41 @@ def test_another_grouping_of_a_bolt_is_refused() -> None:
         "its grouping of in was fields(k), and is now fields(k, n)"
     ]
     assert bolt(2).compatible_with(bolt(2, "shuffle")) == ["its grouping of in was shuffle, and is now fields(k)"]
+
+
+class Longest(trident.CombinerAggregator):
+    def init(self, tup: Any) -> Any:
+        return tup[0]
+
+    def combine(self, one: Any, other: Any) -> Any:
+        return max(one, other)
+
+    def zero(self) -> Any:
+        return None
+
+
+def trident_state(aggregator: Any, fields: str = "n", made: str = "m bigint", *group: str) -> StateSchema:
+    """The schema of a state of Trident that Penstock keeps."""
+    top = ps.TridentTopology("t")
+    rows = top.new_stream("in", ps.items([], "k string, n bigint, o bigint"))
+    (rows.group_by(*group) if group else rows).persistent_aggregate(None, fields, aggregator, made, name="s")
+    return schemas_of(compile_graph(top.graph, live=True).graph)["s"]
+
+
+@pytest.mark.parametrize(
+    ("now", "reason"),
+    [
+        (trident_state(trident.Count), "value=.*:Sum.n. bigint was kept, and is now value=.*:Count.n. bigint"),
+        (trident_state(Longest), "is now value=.*:Longest.n. bigint"),
+        (trident_state(trident.Sum, "o"), "is now value=.*:Sum.o. bigint"),
+        (trident_state(trident.Sum, "n", "m int"), "is now value=.*:Sum.n. int"),
+        (trident_state(trident.Sum, "n", "m bigint", "k"), "key was .*, and is now k string"),
+    ],
+)
+def test_another_aggregator_of_a_trident_state_does_not_go_on_with_its_values(now: StateSchema, reason: str) -> None:
+    kept = trident_state(trident.Sum)
+    assert kept.compatible_with(trident_state(trident.Sum, "n", "other bigint")) == []
+    assert re.search(reason, "; ".join(now.compatible_with(kept)))
 
 
 SESSIONS: list[dict[str, Any]] = [

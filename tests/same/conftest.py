@@ -1,7 +1,8 @@
 """One suite, four runtimes, one answer: each case runs on the oracle, locally, on Spark bounded and on Spark live.
 
 The oracle reads the graph as it was written, in one batch; the others run the compiled plan. Local and live runs are cut into batches at
-random, and at the same places.
+random, and at the same places. Between two batches of a local run what its steps keep goes into state files and comes back from them, so
+that what one host has kept is what another goes on with.
 
 A live run takes seconds, so in every test run only the cases that are marked `live` have one: at least one for each step and each way it keeps
 state. The others run live in the slow tier, and in every run on the oracle, locally in batches, and on Spark bounded.
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 from penstock.testing import Driver, Results, run_local, run_spark
+from tests.hosts import through_files
 
 RUNTIMES = ["oracle", "local", "bounded", "live"]
 WITHOUT_JVM = ("oracle", "local")
@@ -120,6 +122,8 @@ def run_cut(
             bounds = [0, *cuts[source], len(records)]
             driver.push(source, *(records[bounds[at] : bounds[at + 1]] if at + 1 < len(bounds) else ()))
         driver.barrier(waiting=True)
+        if not oracle:
+            through_files(driver.run)
     results = driver.barrier(end=True)
     driver.close()
     return results

@@ -235,4 +235,5 @@ def test_a_query_lists_all_keys_of_a_state(same: Case, kind: str) -> None:
     asks.state_query(counts, "who", trident.TupleCollectionGet, "again string, m bigint").sink("twice", ps.console())
     given = {"words": list("abca"), "asks": ["x", "y"]}
     expected = [(who, word, n) for who in "xy" for word, n in (("a", 2), ("b", 1), ("c", 1))]
-    same.check(top, given, {"out": expected, "twice": expected}, cuts={"words": [4], "asks": [0]})
+    cuts = {"words": [], "asks": []} if factory else {"words": [4], "asks": [0]}  # a store in memory ends with its run
+    same.check(top, given, {"out": expected, "twice": expected}, cuts=cuts)

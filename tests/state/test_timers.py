@@ -127,3 +127,30 @@ def test_what_is_due_is_found_without_reading_what_is_kept(tmp_path: Path) -> No
     assert index.file.checked.mean() < 0.3, "most of the file was not touched"
     assert [state.get(key) for key in due] == due
     assert state.waits.next(EVENT) == 99_004
+
+
+@pytest.mark.parametrize("merged", [False, True], ids=["one file", "several files"])
+def test_a_step_that_has_read_all_it_keeps_knows_the_timers_of_its_keys(tmp_path: Path, merged: bool) -> None:
+    """A key that is changed after that is written with its timers, and one that has no value but timers is not lost."""
+    step = Step(tmp_path)
+    for key in range(6):
+        step.of(key).put(key, key)
+        step.of(key).waits.set(key, EVENT, 100 + key, "t")
+    step.close()
+    step.open(2, 0, 0)
+    if merged:
+        step.of(2).waits.set(2, EVENT, 50, "t")
+        step.of(9).put(9, 9)
+        step.close()
+        step.open(2, 0, 0)
+    timers = {key: 100 + key for key in range(6)} | ({2: 50} if merged else {})
+    for state in step.tasks:
+        dict(state.items())
+    for key, at in timers.items():
+        state = step.of(key)
+        assert state.waits.of(key) == {(EVENT, "t"): at}
+        state.put(key, -key)
+    step.close()
+    step.open(3, 0, 0)
+    assert {key: step.of(key).waits.of(key) for key in timers} == {k: {(EVENT, "t"): at} for k, at in timers.items()}
+    assert [step.of(key).get(key) for key in timers] == [-key for key in timers]

@@ -10,6 +10,7 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.graph import Graph
 from penstock.graph.ids import part_of
+from penstock.graph.logic.trident.keyed import PersistentAggregate, StateListing
 from penstock.graph.nodes import (
     AggregateBy,
     AsOfJoin,
@@ -36,7 +37,8 @@ from penstock.graph.nodes import (
     Window,
     WindowJoin,
 )
-from penstock.graph.nodes.base import TimeField, label
+from penstock.graph.nodes.base import ALL, TimeField, label
+from penstock.graph.nodes.batch import KeyedBatch
 from penstock.graph.nodes.changes import (
     AggregateChanges,
     Answers,
@@ -120,7 +122,20 @@ def _values(node: Keyed, schema: Schema, store: str) -> Fields:  # noqa: PLR0911
     if isinstance(node, FoldChanges):
         result = _records(visible(node.output().schema))
         return (*_records(schema), *(replace(f, name=f"result.{f.name}") for f in result))
+    if isinstance(node, KeyedBatch):
+        return _of_batches(node, schema)
     return _records(schema) if isinstance(node, KEEP_RECORDS) else OWN.get(node.kind, ())
+
+
+def _of_batches(node: KeyedBatch, schema: Schema) -> Fields:
+    """What a state of Trident keeps for a key: the value of its aggregator, or the tuples that it lists."""
+    if isinstance(node.logic, StateListing):
+        return _records(schema.only(node.logic.picked.names))
+    assert isinstance(node.logic, PersistentAggregate), f"{label(node.logic)} keeps nothing that is known"
+    group = () if node.keys == (ALL,) else node.keys
+    made = node.schemas[0][1].fields[len(group) :]
+    meaning = f"{label(node.logic.aggregator)}({', '.join(node.logic.picked.names)})"
+    return tuple(StateField("value", str(f.type), meaning) for f in made)
 
 
 def _records(schema: Schema, *, addable: bool = False) -> Fields:

@@ -223,11 +223,21 @@ class FileState(FileChain):
     def _kept(self, whole: pa.RecordBatch) -> Iterator[tuple[Any, Any]]:
         """The entries of a batch that were not touched since; they are prefetched now."""
         keys = columns.decode_keys(self.layout, whole)
+        self._load_timers(keys, whole)
         self.key_hashes = dict(zip(keys, whole.column(KEY_HASH).to_pylist(), strict=True)) | self.key_hashes
         parts = [columns.decode(c, *_arrays(whole, c), whole.num_rows) for c in self.layout.values]
         for key, value in zip(keys, columns.assembled(self.layout, parts, whole.num_rows), strict=True):
             if key not in self.touched:
                 yield key, self.cache.setdefault(key, value)
+
+    def _load_timers(self, keys: list[Any], whole: pa.RecordBatch) -> None:
+        """Takes in the timers of keys that were not known; a key that is known has them already, and is not looked up again."""
+        new = [at for at, key in enumerate(keys) if key not in self.key_hashes]
+        if self.waits is None or not new:
+            return
+        names, rows = whole.schema.names, pa.array(new)
+        parts = (whole.column(name).take(rows) if name in names else None for name in (*COLUMNS.values(), ALL))
+        self.waits.load([keys[at] for at in new], *parts)
 
     def indexes(self, column: str) -> Iterator[tuple[TimeIndex, StateFile]]:
         """The index by time of a column in each file."""
