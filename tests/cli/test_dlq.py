@@ -58,6 +58,19 @@ def test_letters_of_a_bounded_run_are_listed_shown_and_sent_back(folder: Path) -
     assert "1 dead letter will go back" in dlq("replay", folder, other["id"], "--again")
 
 
+def test_a_terminal_obeys_no_record(tmp_path: Path) -> None:
+    """A record that cannot be read is what a stranger has sent: it may hold what renames a window, or writes to its clipboard."""
+    hostile = "\x1b]52;c;eA==\x07\u3000{\n"
+    value = DeadLetter(
+        "source", f"not JSON: {hostile}", f"line\n{hostile}", hostile, raw_payload(hostile.encode(), {}, TEXT)
+    )
+    DeadLetterStore(tmp_path / "run").stage(dead_letter_rows([value], "parse", "bounded", 0, 0), 0).commit()
+    DeadLetterStore(tmp_path / "run").hand_over(tmp_path / "kept" / "dead-letters")
+    shown = [dlq("list", tmp_path / "kept"), dlq("show", tmp_path / "kept", listed(tmp_path / "kept")[0]["id"])]
+    assert all(r"\x1b]52;c;eA==\x07" + "\u3000{" in text for text in shown)
+    assert not any(c in text for text in shown for c in "\x1b\x07")
+
+
 def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) -> None:
     letter = listed(folder)[0]["id"]
     assert "changed" in dlq("edit", folder, letter, "--set", "text=7", "--set", "n=2")

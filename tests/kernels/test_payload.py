@@ -23,7 +23,7 @@ VALUES: list[tuple[str, object]] = [
     ("double", 1e-300),
     ("double", math.inf),
     ("double", -math.inf),
-    ("string", 'a"b\\\n\x00\ud800 ü'),
+    ("string", 'a"b\\\n\x00 ü'),
     ("binary", b"\x00\xff"),
     ("date", datetime.date(1, 1, 1)),
     ("timestamp", NOON),

@@ -39,6 +39,74 @@ def test_a_record_that_fails_becomes_a_dead_letter_and_the_rest_goes_on(same: Ca
     assert len({r.id for r in letters}) == 3
 
 
+ODD = {"number": 5, "text": "a\ud800", "short": (1,), "deep": None, "big": 10**5000}
+
+
+def odd(row: Any) -> Any:
+    """A struct that is none, for each letter of the alphabet another one."""
+    if row.k == "deep":
+        made: list[Any] = []
+        for _ in range(2000):
+            made = [made]
+        return row.k, made
+    if row.k == "raises":
+        raise ValueError("half: \ud800")
+    return row.k, ODD.get(row.k, {"n": 1, "s": "fine"})
+
+
+def test_a_value_that_is_no_value_of_its_type_becomes_a_dead_letter(same: Case) -> None:
+    """Whatever a function returns or raises: an attribute that is missing, a text that no file takes, a value that cannot be shown."""
+    flow, texts = numbers("odd")
+    made = texts.map("make", odd, "k string, v struct<n:int,s:string>").on_error("dead_letter")
+    made.map("pass", lambda r: (r.k, r.v["s"]), "k string, s string").sink("out", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": [(k, "") for k in ("a", *ODD, "raises", "b")]})
+    assert sorted(results["out"]) == [("a", "fine"), ("b", "fine")]
+    assert {str(read_payload(r.payload).row[0]) for r in results["dead"]} == {*ODD, "raises"}
+    assert all("field 'v': " in r.cause or r.cause == "ValueError: half: \\ud800" for r in results["dead"])
+
+
+DEEP = "k string, v struct<a:int not null,b:string>, vs array<struct<a:int not null>>, m map<string,struct<s:struct<a:int not null>>>"
+
+
+def hollow(row: Any) -> Any:
+    return {"k": row.k, "v": None, "vs": [None], "m": {"x": {"s": None}}}
+
+
+@pytest.mark.live
+def test_what_is_null_may_have_parts_that_are_declared_not_null(same: Case) -> None:
+    flow, texts = numbers("hollow")
+    made = texts.map("make", hollow, DEEP)
+    made.sink("out", ps.console())
+    made.key_by("k").process("last", Last, DEEP).map("again", lambda r: r, DEEP).sink("kept", ps.console())
+    rows = [(k, None, [None], {"x": {"s": None}}) for k, _ in GIVEN]
+    same.check(flow, {"texts": GIVEN}, {"out": rows, "kept": rows})
+
+
+class Last(ps.Process):
+    """Keeps the last row of a key, and emits it as it is kept."""
+
+    row = ps.value(
+        "struct<k:string,v:struct<a:int not null,b:string>,vs:array<struct<a:int not null>>,m:map<string,struct<s:struct<a:int not null>>>>"
+    )
+
+    def on_event(self, row: Any) -> Iterator[Any]:
+        self.row = {name: getattr(row, name) for name in ("k", "v", "vs", "m")}
+        yield self.row
+
+
+def test_a_text_that_no_file_takes_becomes_a_dead_letter_whatever_comes_next(same: Case) -> None:
+    flow, texts = numbers("halves")
+    made = texts.map("cut", lambda r: r.k + ("\ud83d" if r.text == "x" else "ü"), "word string").on_error("dead_letter")
+    made.sink("out", ps.console())
+    made.key_by("word").count("n").sink("counts", ps.console())
+    flow.dead_letters("dead", ps.console())
+    results = same.run(flow, {"texts": GIVEN})
+    assert sorted(r.word for r in results["out"]) == ["aü", "aü", "aü", "bü", "cü"]
+    assert {k: r.n for k, r in results.table("counts").items()} == {"aü": 3, "bü": 1, "cü": 1}
+    assert [(r.step, read_payload(r.payload).row) for r in results["dead"]] == [("cut", ("b", "x"))]
+
+
 def test_a_record_can_be_skipped(same: Case) -> None:
     flow, texts = numbers("skip")
     texts.map("parse", to_number, "k string, n int").on_error("skip").sink("out", ps.console())

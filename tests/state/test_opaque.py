@@ -112,3 +112,44 @@ def test_everything_else_is_opaque(value: Any) -> None:
 )
 def test_damaged_pickles_are_opaque(data: bytes) -> None:
     assert look_at(data) == f"<pickled, {len(data):,} bytes>"
+
+
+def doubled(times: int) -> list[Any]:
+    """A list of a few dozen lists that stands for two to the power of so many parts."""
+    made: list[Any] = []
+    for _ in range(times):
+        made = [made, made]
+    return made
+
+
+def cycle() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+UNSHOWN = {
+    "doubled": doubled(60),
+    "some": [doubled(60)] * 3,
+    "cycle": cycle(),
+    "inside": {"a": cycle()},
+    "long": 1 << 100_000,
+    "half": ["\ud800"],
+    "many": [[0] * 1000] * 1000,
+}
+
+
+@pytest.mark.parametrize("value", UNSHOWN.values(), ids=UNSHOWN)
+def test_what_cannot_be_shown_is_opaque(value: Any) -> None:
+    """Whoever looks gets an answer, and at once: a few bytes of a pickle may stand for more than a machine holds."""
+    data = pickle.dumps(value, 5)
+    assert look_at(data) == f"<pickled, {len(data):,} bytes>"
+
+
+def test_what_cannot_be_shown_hides_nothing_else(tmp_path: Path) -> None:
+    keep(tmp_path / "flow", 0, {"a": doubled(60), "b": "\x1b]0;title\x07", "c": 1 << 100_000})
+    done = CliRunner().invoke(make_app(), ["state", "show", str(tmp_path / "flow")])
+    assert done.exit_code == 0, done.output
+    assert done.output.count("<pickled, ") == 2
+    assert r"\x1b]0;title\x07" in done.output
+    assert "\x1b" not in done.output

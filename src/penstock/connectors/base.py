@@ -24,7 +24,9 @@ from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType as SparkType
 
     from penstock.connectors.delivery import Entry
 
@@ -243,7 +245,32 @@ def rows_of(frame: DataFrame) -> list[Any]:
     """The rows of a frame as Penstock's rows, by Arrow."""
     from penstock.kernels.records.arrow import to_columns
 
-    table = frame.toArrow()
+    table = arrow_of(frame)
     make = row_class(tuple(frame.columns))
     rows: Iterable[Any] = zip(*to_columns(table), strict=True) if table.num_rows else ()
     return [tuple.__new__(make, values) for values in rows]
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """The rows of a frame as an Arrow table, with whatever is inside a field as nullable: Arrow takes no null struct with a part that is declared not null."""
+    schema = frame.schema
+    loose = _nullable(schema)
+    return (frame if loose == schema else frame.to(loose)).toArrow()  # type: ignore[arg-type]  # a struct type makes one
+
+
+def _nullable(kind: SparkType, *, is_inside: bool = False) -> SparkType:
+    """A type whose parts may be null; what is declared of the fields themselves stays."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    if isinstance(kind, StructType):
+        return StructType(
+            [
+                StructField(f.name, _nullable(f.dataType, is_inside=True), is_inside or f.nullable, f.metadata)
+                for f in kind.fields
+            ]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(_nullable(kind.elementType, is_inside=True), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _nullable(kind.valueType, is_inside=True), kind.valueContainsNull)
+    return kind

@@ -40,6 +40,7 @@ from penstock.graph.state.table import TimeTable
 from penstock.graph.state.timers import EVENT, STEP, Timers
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.counts import PassCounts, StepCounts
+from penstock.kernels.records.brief import brief, printable, told
 from penstock.kernels.records.chunk import Chunk
 
 if TYPE_CHECKING:
@@ -164,24 +165,24 @@ class RecordFailed(Exception):
     made: list[tuple[str, Chunk]] | None = None
 
     def __init__(self, node: Node, record: object, at: int | None, error: BaseException) -> None:
-        super().__init__(f"{node.name}: {error}")
+        super().__init__(f"{node.name}: {told(error)}")
         self.node, self.record, self.at, self.error = node, record, at, error
 
     def failure(self, position: str) -> Failure:
         """All that the user needs to see, as plain text."""
         kind = type(self.error).__name__
-        shown = f"{kind}: {self.error}" if str(self.error) else kind
+        said = told(self.error)
+        shown = kind if said == kind else f"{kind}: {said}"
         return Failure(self.node.name, shown, short(self.record), position, user_traceback(self.error), self.node.line)
 
 
 def short(record: object, limit: int = 2000) -> str:
     """A record as text, cut when it is very long."""
-    text = repr(record)
-    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+    return brief(record, limit)
 
 
 def user_traceback(error: BaseException) -> str:
     """The traceback without Penstock's own frames."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(_HERE)]
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames)] if frames else []
-    return "".join([*lines, *traceback.format_exception_only(error)]).rstrip()
+    return printable("".join([*lines, *traceback.format_exception_only(error)]).rstrip())

@@ -10,8 +10,11 @@ that are made of plain builtins, and of everything else how large it is.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pickle
+from collections import deque
+from collections.abc import Collection
 from typing import NoReturn
 
 ALLOWED = {
@@ -42,8 +45,36 @@ class _PlainUnpickler(pickle.Unpickler):
 
 
 def look_at(pickled: bytes) -> object:
-    """A pickled value if it is made of plain builtins, else a text that says how large it is."""
-    try:
-        return _PlainUnpickler(io.BytesIO(pickled)).load()
-    except Exception:  # a crafted pickle may fail in any way
-        return f"<pickled, {len(pickled):,} bytes>"
+    """A pickled value if it is made of plain builtins and can be shown, else a text that says how large it is."""
+    with contextlib.suppress(Exception):  # a crafted pickle may fail in any way
+        value = _PlainUnpickler(io.BytesIO(pickled)).load()
+        if _is_showable(value, max(LARGE, 10 * len(pickled))):
+            return value
+    return f"<pickled, {len(pickled):,} bytes>"
+
+
+LARGE, DEEP, LONG = 100_000, 100, 10_000
+"""How many parts a value may have and how deep they may lie; the bits of a number. A few bytes may stand for more parts than any machine has room for."""
+
+
+def _is_showable(value: object, most: int) -> bool:
+    """Whether a value can be written as text: not too many parts, not too deep, no number of thousands of digits, no half of a character."""
+    todo, seen = [(value, 0)], 1
+    while todo:
+        part, depth = todo.pop()
+        if isinstance(part, str):
+            part.encode()
+        elif isinstance(part, int) and part.bit_length() > LONG:
+            return False
+        inside = _parts(part)
+        seen += len(inside)
+        if seen > most or depth > DEEP:
+            return False
+        todo += [(inner, depth + 1) for inner in inside]
+    return True
+
+
+def _parts(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    return value if isinstance(value, list | tuple | set | frozenset | deque) else ()

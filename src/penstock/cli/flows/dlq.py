@@ -16,6 +16,7 @@ from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import count, show_json
 from penstock.cli.output.listing import show as show_rows
+from penstock.cli.output.terminal import block, on_screen
 from penstock.errors import OptionError, nearest
 from penstock.graph.schema import schema_of
 from penstock.graph.types import STRING
@@ -75,9 +76,9 @@ def show(
             show_json(found)
             return
         for name in ("id", "time", "step", "position", "cause", "record"):
-            typer.echo(f"{name:9} {found[name]}")
-        typer.echo(f"{'payload':9} {json.dumps(found['payload'], ensure_ascii=False)}")
-        typer.echo(found["traceback"])
+            typer.echo(f"{name:9} {on_screen(str(found[name]))}")
+        typer.echo(f"{'payload':9} {on_screen(json.dumps(found['payload'], ensure_ascii=False))}")
+        typer.echo(block(found["traceback"]))
 
 
 @group.command()

@@ -15,6 +15,7 @@ from penstock import state as opened
 from penstock.cli.flows.checkpoint import CheckpointOption, checkpoint_of
 from penstock.cli.options import option
 from penstock.cli.output.failure import handled
+from penstock.cli.output.terminal import on_screen
 from penstock.errors import SetupError, StateError, nearest
 from penstock.location import Address
 
@@ -227,7 +228,7 @@ def _print(names: list[str], rows: list[list[str]]) -> None:
     """Columns side by side; on a terminal a long value is cut."""
     console = Console()
     most = max(20, console.width // 2) if console.is_terminal else None
-    lines = [names, *([_cut(value, most) for value in row] for row in rows)]
+    lines = [names, *([_cut(on_screen(value), most) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         typer.echo("  ".join(value.ljust(width) for value, width in zip(line, widths, strict=True)).rstrip())

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from penstock.cli.output.terminal import block
 from penstock.errors import (
     FlowError,
     Impossible,
@@ -47,7 +48,7 @@ def show_error(error: BaseException, console: Console | None = None, *, runs: bo
     """Prints an error without a traceback of Penstock's or Spark's own."""
     console = console or Console(stderr=True)
     console.print(Text(heading_of(error, runs=runs), "bold red"))
-    console.print(Text(str(error)), soft_wrap=True)
+    console.print(Text(block(str(error))), soft_wrap=True)
     log = _spark_log(error) if runs else None
     if log is not None:
         console.print(Text(f"Spark's log: {log}", "dim"), soft_wrap=True)

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from penstock.cli.output.terminal import on_screen
+
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -37,7 +39,7 @@ def show_json(found: object) -> None:
 
 def text(value: object) -> str:
     """How a cell reads; a dash where there is nothing."""
-    return "-" if value is None or value == "" else str(value)
+    return "-" if value is None or value == "" else on_screen(str(value))
 
 
 def size(count: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from penstock.cli.output.terminal import on_screen
 from penstock.graph.nodes.base import COUNT
 from penstock.graph.nodes.changes import OPERATION
 
@@ -37,13 +38,8 @@ def _is_number(rows: Sequence[Sequence[Any]], at: int) -> bool:
 def _cell(value: object) -> Text:
     if value is None:
         return Text("null", "dim")
-    text = _printable(text_of(value))
+    text = on_screen(text_of(value))
     return Text(text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…")
-
-
-def _printable(text: str) -> str:
-    """A text without control characters, which a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def text_of(value: object) -> str:

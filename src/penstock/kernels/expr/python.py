@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from penstock.graph.expr import ScalarFunction
+from penstock.kernels.records.brief import brief
 from penstock.kernels.records.values import BadValue, checker_of
 
 Values: TypeAlias = list[object]
@@ -15,7 +16,9 @@ One = Callable[..., object]
 
 def misfit(function: ScalarFunction, value: object) -> TypeError:
     """What is wrong with a result of another type than the function says."""
-    return TypeError(f"{function.name} says that it returns {function.returns}, got {value!r} ({type(value).__name__})")
+    return TypeError(
+        f"{function.name} says that it returns {function.returns}, got {brief(value)} ({type(value).__name__})"
+    )
 
 
 def call_of(function: ScalarFunction) -> One:

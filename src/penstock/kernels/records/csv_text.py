@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import Any
 
 from penstock.graph import types as t
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
+from penstock.kernels.expr.values import single
 from penstock.kernels.records.times import moment_of_text
 from penstock.kernels.records.unreadable import ESCAPES, Unreadable, reason
 
@@ -66,14 +68,42 @@ def _value(text: str, field: t.Field) -> Any:
     try:
         if field.type in (t.DATE, t.TIMESTAMP, t.TIMESTAMP_NTZ):
             return moment_of_text(text, field.type)
-        _check_spelling(text, field.type)
-        return cast_value(t.STRING, field.type)(text)
+        return _plain(text, field.type)
     except ESCAPES as error:
         raise Unreadable(f"field {field.name!r}: {reason(error)}") from None
 
 
-def _check_spelling(text: str, kind: t.DataType) -> None:
-    """Spark's CSV is stricter than its casts: no blanks around whole numbers, and no words for truth but two."""
-    odd_number = kind in t.INTEGERS and text != text.strip()
+def _plain(text: str, kind: t.DataType) -> Any:
+    """Spark's CSV reads by other rules than its casts: no blanks around whole numbers, two words for truth, Java's spelling of real numbers."""
+    if kind in (t.FLOAT, t.DOUBLE):
+        return _real(text, kind)
+    exact = kind in t.INTEGERS or isinstance(kind, t.Decimal)
+    odd_number = kind in t.INTEGERS and text != text.strip(_BLANKS)
     if odd_number or (kind == t.BOOLEAN and text.lower() not in ("true", "false")):
         raise ValueError(f"{text!r} is no {kind}")
+    return cast_value(t.STRING, kind)(_in_ascii(text) if exact else text)
+
+
+_BLANKS = "".join(map(chr, range(0x21)))
+
+
+def _real(text: str, kind: t.DataType) -> float:
+    if _HEXADECIMAL.fullmatch(text.strip(_BLANKS)):
+        made = float.fromhex(text.strip(_BLANKS).rstrip("dDfF"))
+        return made if kind == t.DOUBLE else single(made)
+    if (
+        _WORD.search(text)
+        and text.strip(_BLANKS).lstrip("+-") not in ("NaN", "Infinity")
+        and text not in ("Inf", "-Inf")
+    ):
+        raise ValueError(f"{text!r} is no {kind}")
+    return float(cast_value(t.STRING, kind)(text))
+
+
+_WORD = re.compile("[nN]")
+_HEXADECIMAL = re.compile(r"[-+]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][-+]?\d+[dDfF]?", re.ASCII)
+
+
+def _in_ascii(text: str) -> str:
+    """A number with the digits of any script as Java reads them."""
+    return text if text.isascii() else "".join(str(unicodedata.decimal(c, c)) for c in text)

@@ -15,6 +15,7 @@ from penstock.errors import nearest
 from penstock.graph.logic.tagged import TaggedRecord
 from penstock.graph.row import row_class
 from penstock.graph.schema import Schema
+from penstock.kernels.records.brief import brief
 from penstock.kernels.records.values import BadValue, Checker, checker_of
 
 
@@ -97,7 +98,7 @@ class Shape:
         at = next(i for i, r in enumerate(records) if len(r) != len(self.names))
         raise BadRecord(
             f"expected a tuple of {len(self.names)} {'value' if len(self.names) == 1 else 'values'} "
-            f"({', '.join(self.names)}), got {records[at]!r}",
+            f"({', '.join(self.names)}), got {brief(records[at])}",
             at,
         )
 
@@ -129,7 +130,7 @@ class Shape:
         if hasattr(record, "__next__"):
             raise BadRecord("one record is needed, got a generator. A step that yields is a flat_map", at)
         if record is None or isinstance(record, str | int | float | list | set):
-            raise BadRecord(f"expected a record with the fields {', '.join(self.names)}, got {record!r}", at)
+            raise BadRecord(f"expected a record with the fields {', '.join(self.names)}, got {brief(record)}", at)
         return tuple(c[0] for c in self._at(at, self._from_objects, record))
 
     def _at(self, at: int, split: Callable[[list[Any]], list[list[Any]]], record: object) -> list[list[Any]]:
@@ -147,10 +148,12 @@ class Shape:
         missing = [f.name for f in self.schema.fields if f.name not in record and not f.nullable]
         if missing or not record:
             lacking = (missing or list(self.names))[0]
-            raise BadRecord(f"the record lacks the field {lacking!r}, got {record!r}", at)
+            raise BadRecord(f"the record lacks the field {lacking!r}, got {brief(record)}", at)
         absent = [n for n in self.names if n not in record]
         if absent:
-            raise BadRecord(f"the record lacks the field {absent[0]!r} (write None for no value), got {record!r}", at)
+            raise BadRecord(
+                f"the record lacks the field {absent[0]!r} (write None for no value), got {brief(record)}", at
+            )
         return tuple(record[n] for n in self.names)
 
     def row(self, record: object) -> object:

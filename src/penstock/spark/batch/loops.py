@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkConnector, StagedBatch
+from penstock.connectors.base import Batch, SinkConnector, StagedBatch, arrow_of
 from penstock.connectors.files.disk import plain_path
 from penstock.connectors.process.feed import parquet_bytes
 from penstock.storage import open_storage
@@ -25,7 +25,7 @@ class LoopSink(SinkConnector):
 
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Collects the records; the path in the options is the directory of the loop."""
-        return StagedLoop(batch, frame.toArrow())
+        return StagedLoop(batch, arrow_of(frame))
 
 
 class StagedLoop(StagedBatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from penstock.connectors.base import arrow_of
 from penstock.graph.nodes import JoinStatic, Node, Port
 from penstock.graph.types import quote
 from penstock.spark.lower.context import Lowering
@@ -19,7 +20,7 @@ def join_static(at: Lowering, node: JoinStatic) -> None:
 
 def rules_of(at: Lowering, node: Node) -> tuple[tuple[Port, bytes], ...]:
     """All rules as they stand in this batch: worked out first, in a job of their own, so that every event sees them."""
-    rules = at.input(node, 1).toArrow()
+    rules = arrow_of(at.input(node, 1))
     into = pa.BufferOutputStream()
     with pa.ipc.new_stream(into, rules.schema) as writer:
         writer.write_table(rules)
