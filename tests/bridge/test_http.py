@@ -58,8 +58,8 @@ def test_many_records_in_one_body_are_one_batch_and_keep_their_bytes(log: Log, k
     [
         (NDJSON, b'{"a": 1}\n{"a": \n', "line 2: not JSON"),
         (JSON, b'[{"a": 1}, {]', "not JSON"),
-        (JSON, b'[{"a": 1}] x', "something stands after the array"),
-        (JSON, b"[1 2]", "must stand at character 3"),
+        (JSON, b'[{"a": 1}] x', "expected nothing after the array"),
+        (JSON, b"[1 2]", "expected , or ] at character 3"),
         (JSON, b'{"a": NaN}', "NaN is no number"),
         (JSON, b"\xff", "byte 0 is not UTF-8"),
         (JSON, b"[" * 100_000, "not JSON"),

@@ -93,7 +93,7 @@ def test_keys_and_lines_that_have_none(log: Log) -> None:
     with lines(log, "two", keys=Keys(separator=b":")) as bridge:
         answers = said(bridge.port, b"a:1\nnone\nb:2\n:3\n")
     found = {r.key: f"ok {p} {r.offset}" for p in (0, 1) for r in log.read("two", p, 0)}
-    assert answers == [found[b"a"], "error no key: ':' must stand after it", found[b"b"], found[b""]]
+    assert answers == [found[b"a"], "error no key: ':' must follow it", found[b"b"], found[b""]]
     assert found[b"a"].startswith(f"ok {partition_for(b'a', 2)}")
 
 

@@ -220,7 +220,7 @@ def test_the_audit_is_listed_and_says_when_it_was_changed(command: Command, tmp_
     ]
     done = command("audit", "verify")
     head = done.stdout.splitlines()[1].removeprefix("head ")
-    assert (done.exit_code, done.stdout) == (0, f"3 changes: whole\nhead {head}\n")
+    assert (done.exit_code, done.stdout) == (0, f"3 changes: intact\nhead {head}\n")
     assert command("audit", "verify", "--noted", head).exit_code == 0
     assert "expected a head as" in command("audit", "verify", "--noted", "x").output
     with closing(sqlite3.connect(tmp_path / "data" / "manager.db")) as database, database:

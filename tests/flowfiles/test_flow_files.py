@@ -147,7 +147,7 @@ def test_methods_that_make_no_step_are_known() -> None:
         ("{name: x, from: words, join: {on: word}}", "join needs 'other'"),
         ("{name: x, feed: {loop: words, stream: words}}", "feed makes no step: leave out 'name'"),
         ("{name: x, from: words, where: !!python/object:os.system x}", "objects cannot be made in a file"),
-        ("{name: x, name: y, from: words, where: 'true'}", "the key 'name' stands twice"),
+        ("{name: x, name: y, from: words, where: 'true'}", "the key 'name' appears twice"),
         ("[1]", "expected keys and values, got a list"),
     ],
 )  # fmt: skip
@@ -156,7 +156,7 @@ def test_a_mistake_is_named_with_its_place(step: str, message: str) -> None:
 
 
 def test_errors_keep_their_kind() -> None:
-    with pytest.raises(NameTaken, match="line 5, column 12: the name 'words' stands twice"):
+    with pytest.raises(NameTaken, match="line 5, column 12: the name 'words' appears twice"):
         flow_of(WORDS, WORDS)
     with pytest.raises(ExpressionError):
         flow_of(WORDS, "{name: x, from: words, where: 'n >'}")

@@ -212,7 +212,7 @@ streams:
         (f"name: t\n{SPOUT}\nbolts: [{SPLIT}]\nstreams: [{{from: lines, to: split, grouping: {{type: PARTIAL_KEY}}}}]", "no grouping 'PARTIAL_KEY'"),
         (f"name: t\n{SPOUT}\nbolts: [{SPLIT}]\nstreams: [{{from: lines, to: split, grouping: {{type: FIELDS}}}}]", "a FIELDS grouping needs args"),
         (f"name: t\n{SPOUT}\nbolt: []", "no key 'bolt' here; did you mean 'bolts'"),
-        (f"name: t\n{SPOUT}\nbolts: [{SPLIT}, {SPLIT}]", "the id 'split' stands twice"),
+        (f"name: t\n{SPOUT}\nbolts: [{SPLIT}, {SPLIT}]", "the id 'split' appears twice"),
         (f"name: t\n{SPOUT}\nbolts: [{{id: b, className: {PARTS}.Split, constructorArgs: [1, 2, 3]}}]", "cannot be made: TypeError"),
         ("bolts: []", "expected the key 'name'"),
         ("name: t\nbolts: []", "expected spouts"),

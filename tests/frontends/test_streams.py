@@ -341,7 +341,7 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
     # expressions
     (ExpressionError, rf"{STEP}: no column 'wrod'; did you mean 'word'\?", lambda f, s: s.select("step", "wrod")),
     (ExpressionError, rf"{STEP}: cannot read the expression", lambda f, s: s.select("step", "n +")),
-    (SchemaError, rf"{STEP}: field 'n' stands twice", lambda f, s: s.select("step", "n", "n")),
+    (SchemaError, rf"{STEP}: field 'n' appears twice", lambda f, s: s.select("step", "n", "n")),
     (SchemaError, rf"{STEP}: a schema needs at least one field", lambda f, s: s.select("step")),
     (
         SchemaError,

@@ -368,7 +368,7 @@ def asof_join(p: Pipe) -> Pipe:
 @step
 def window_join(p: Pipe) -> Pipe:
     q = p.other
-    if q is None or p.time == "window_end":  # its own window_end would stand twice
+    if q is None or p.time == "window_end":  # its own window_end would appear twice
         return where(p)
     size = 5 * SECOND
     made = p.stream.window_join(p.name("both"), _right(p, q), "k", ps.tumbling("5s"), prefix="o_")

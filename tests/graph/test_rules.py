@@ -138,9 +138,9 @@ rules:
             "line 4, column 15: expected a whole number, got 'high'",
         ),
         ("rules:\n  - name: a\n    do: stop\n    enabled: maybe", "line 4, column 14: expected true or false"),
-        ("rules:\n  - name: a\n    do: stop\n    rule: do stop", "line 3, column 9: 'do' stands in the text"),
+        ("rules:\n  - name: a\n    do: stop\n    rule: do stop", "line 3, column 9: 'do' is in the text"),
         ("rules:\n  - name: [a]\n    do: stop", "line 2, column 11: expected a text"),
-        ("rules:\n  - name: a\n    name: b", "line 3, column 5: the key 'name' stands twice"),
+        ("rules:\n  - name: a\n    name: b", "line 3, column 5: the key 'name' appears twice"),
         ("rules: [a", "no YAML"),
     ],
 )

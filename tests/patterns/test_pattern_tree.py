@@ -57,7 +57,7 @@ def test_stages_that_must_not_happen_take_nothing() -> None:
 
 
 REFUSED: list[tuple[Part, str]] = [
-    (then(A, A), "stands twice"),
+    (then(A, A), "appears twice"),
     (Stage("a:b"), "without ':'"),
     (then(A, Repeat(B, 0, 1), Absence(C), Stage("d")), "optional"),
     (then(A, Absence(B)), "within"),

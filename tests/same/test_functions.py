@@ -240,10 +240,10 @@ def moment(a: int) -> datetime.datetime:
 
 def test_where_a_function_cannot_stand_is_said() -> None:
     flow, rows = source("places")
-    with pytest.raises(ps.errors.FlowError, match=r"can stand in the expressions of this step \(event_time\)"):
+    with pytest.raises(ps.errors.FlowError, match=r"can be used in the expressions of this step \(event_time\)"):
         rows.event_time("t", moment("a"), into="at")
     timed = rows.with_columns("m", at=moment("a")).event_time("t", "at")
-    with pytest.raises(ps.errors.FlowError, match="cannot stand in the gap of a session"):
+    with pytest.raises(ps.errors.FlowError, match="cannot be used in the gap of a session"):
         timed.key_by("id").window(ps.session(score("a", "b"))).count("n")
     with pytest.raises(ps.errors.ExpressionError, match=r"ps\.sql runs on Spark"):
         rows.select("s", s=score(ps.sql("a + 1", type="bigint", inputs=["a"]), "b"))

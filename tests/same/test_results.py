@@ -211,7 +211,7 @@ def test_windows_over_a_table_have_all_of_this_too(same: Case) -> None:
         ("sum(n) filter (where n)", "FILTER needs a boolean; n is int"),
         ("sum(n) filter (where max(n) > 1)", "FILTER looks at one record"),
         ("sum(n) + upper(what) filter (where n > 1)", "FILTER goes with an aggregate, and upper is none"),
-        ("sum(n) + price", "'price' stands outside of the aggregates"),
+        ("sum(n) + price", "'price' is outside of the aggregates"),
         ("n + 1", "must be an aggregate"),
         ("upper(what)", "must be an aggregate"),
         ("sum(what) / 2", "needs a number"),

@@ -378,7 +378,7 @@ def test_of_two_that_make_the_same_savepoint_one_does(folder: Path) -> None:
     target = directory_of("both", folder)
     first = _Attempt.begin(target)
     made = take(folder, target)
-    with pytest.raises(CheckpointError, match="was made anew by another meanwhile"):
+    with pytest.raises(CheckpointError, match="was replaced by another meanwhile"):
         first.finish({"files": {}})
     first.give_up()
     made.verify()

@@ -51,7 +51,7 @@ def test_statement_sets_and_what_changes_nothing(text: str) -> None:
             25,
             "without LIMIT, since it reads",
         ),
-        ("SELECT a.n FROM t a LEFT JOIN t b ON a.n IN (SELECT n FROM t)", 38, "a subquery may stand in FROM"),
+        ("SELECT a.n FROM t a LEFT JOIN t b ON a.n IN (SELECT n FROM t)", 38, "a subquery may be in FROM"),
         ("SELECT /*+ FAST(t) */ n FROM t", 12, "no hint FAST"),
         ("SELECT /*+ STATE_TTL('u' = '1d') */ n FROM t", 23, "no table 'u' in this query"),
     ],
@@ -134,7 +134,7 @@ def test_processing_time_is_that_of_the_batch() -> None:
     ("text", "reason"),
     [
         ("SELECT n, NOW() AS at FROM (SELECT n, COUNT(*) FROM t GROUP BY n)", "would have to be kept"),
-        ("SELECT n, COUNT(*), NOW() AS at FROM t GROUP BY n", "the processing time must stand in GROUP BY"),
+        ("SELECT n, COUNT(*), NOW() AS at FROM t GROUP BY n", "the processing time must be in GROUP BY"),
         ("SELECT UUID() AS u FROM t", "does not answer the same twice"),
     ],
 )

@@ -105,7 +105,7 @@ def test_an_aggregate_that_retracts_keeps_no_rows() -> None:
         (NAMES + "SELECT weighted(price) AS w FROM orders", "takes 2 arguments, got 1"),
         (NAMES + "SELECT weighted(customer, amount) AS w FROM orders", "takes double, got customer, which is string"),
         (NAMES + "SELECT id FROM orders WHERE weighted(price, amount) > 1", "is an aggregate"),
-        (NAMES + "SELECT id, weighted(price, amount) AS w FROM orders", "must stand in GROUP BY"),
+        (NAMES + "SELECT id, weighted(price, amount) AS w FROM orders", "must be in GROUP BY"),
     ],
 )
 def test_refusals_say_why(text: str, reason: str) -> None:

@@ -60,7 +60,7 @@ def test_statements_of_a_set_read_a_source_once() -> None:
         ("SELECT word\nFROM wrods", 2, 6, "no table 'wrods'; did you mean 'words'"),
         ("SELECT FROM words", 1, 13, "expected columns between SELECT and FROM, got none"),
         ("SELECT x.word FROM words", 1, 8, "no table 'x' in this query"),
-        ("SELECT word, count(*) FROM words", 1, 8, "must stand in GROUP BY"),
+        ("SELECT word, count(*) FROM words", 1, 8, "must be in GROUP BY"),
         ("SELEC 1", 1, 1, "expected a statement that begins with"),
         ("SELECT 'abc", 1, 8, "got the end"),
         ("SELECT foo(word) FROM words", 1, 8, "no function FOO"),

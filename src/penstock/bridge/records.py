@@ -57,7 +57,7 @@ class Keys:
         if self.separator:
             key, found, value = raw.partition(self.separator)
             if not found:
-                raise BadInput(f"no key: {self.separator.decode(errors='replace')!r} must stand after it")
+                raise BadInput(f"no key: {self.separator.decode(errors='replace')!r} must follow it")
             return key, value
         if self.field:
             return _field(parse(raw) if parsed is None else parsed, self.field), raw
@@ -150,7 +150,7 @@ def _elements(text: str, at: int) -> Iterator[tuple[bytes, Any]]:
             _end(text, at + 1)
             return
         if sign != ",":
-            raise BadInput(f"not JSON: , or ] must stand at character {at}")
+            raise BadInput(f"not JSON: expected , or ] at character {at}")
         at = _skip(text, at + 1)
 
 
@@ -162,4 +162,4 @@ def _skip(text: str, at: int) -> int:
 
 def _end(text: str, at: int) -> None:
     if _skip(text, at) != len(text):
-        raise BadInput(f"not JSON: something stands after the array, at character {at}")
+        raise BadInput(f"not JSON: expected nothing after the array, got something at character {at}")

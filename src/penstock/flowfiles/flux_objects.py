@@ -33,7 +33,7 @@ class FluxObjects:
         entries = place.checked((*OBJECT, *more), ("id",))
         name = entries["id"].as_text()
         if name in self.found:
-            raise entries["id"].error(f"the id {name!r} stands twice")
+            raise entries["id"].error(f"the id {name!r} appears twice")
         self.found[name] = self.made(place, entries)
         return self.found[name]
 

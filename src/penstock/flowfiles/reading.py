@@ -86,7 +86,7 @@ class _FlowReader:
             raise place.error("a step needs a name: 'name: words'")
         name = entries["name"].as_text()
         if name in self.names:
-            raise entries["name"].error(f"the name {name!r} stands twice; each step has its own", NameTaken)
+            raise entries["name"].error(f"the name {name!r} appears twice; each step has its own", NameTaken)
         self.names.add(name)
         return name
 

@@ -86,7 +86,7 @@ class Place:
         return Place(node, self.file, self.lenient)
 
     def entries(self) -> dict[str, Place]:
-        """The values of a mapping by key. A key that stands twice is refused; `<<` takes over those of another mapping."""
+        """The values of a mapping by key. A key that appears twice is refused; `<<` takes over those of another mapping."""
         if not isinstance(self.node, yaml.MappingNode):
             raise self.error(f"expected keys and values, got {self.shape}")
         found: dict[str, Place] = {}
@@ -97,7 +97,7 @@ class Place:
             if key.tag == f"{_TAG}merge":
                 merged.update(self.at(value).merged())
             elif key.value in found:
-                raise self.at(key).error(f"the key {key.value!r} stands twice")
+                raise self.at(key).error(f"the key {key.value!r} appears twice")
             else:
                 found[key.value] = self.at(value)
         return merged | found

@@ -63,7 +63,7 @@ class Schema:
             if field.name.startswith("__") and not self.internal:
                 raise SchemaError(f"field {field.name!r}: names that begin with two underscores are Penstock's own")
             if field.name.lower() in seen:
-                raise SchemaError(f"field {field.name!r} stands twice in the schema {self}")
+                raise SchemaError(f"field {field.name!r} appears twice in the schema {self}")
             seen.add(field.name.lower())
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ def _from_ddl(text: str) -> Schema:
 def _from_class(cls: type) -> Schema:
     if not _is_record(cls):
         raise SchemaError(
-            f"class {cls.__qualname__} tells no fields; a schema needs a dataclass, a NamedTuple or a TypedDict"
+            f"class {cls.__qualname__} has no fields; a schema needs a dataclass, a NamedTuple or a TypedDict"
         )
     fields = tuple(_field(name, kind) for name, kind in typing.get_type_hints(cls).items())
     return Schema(fields, record=None if typing.is_typeddict(cls) else cls)

@@ -55,7 +55,7 @@ class LeaseNote:
             return cls(holder, int(found["epoch"]), float(found["seconds"]), int(found["renewals"]))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
-                f"the lease {name!r} is damaged ({error}); restore it, or delete it when nobody runs"
+                f"the lease {name!r} is damaged ({error}); restore it, or delete it while no server or flow uses it"
             ) from None
 
 

@@ -77,7 +77,7 @@ def test_rules_are_about_the_jobs_that_they_name() -> None:
         ({"above": float("nan")}, "a value of 0 or more"),
         ({"seconds": 1e9}, "up to 7 days"),
         ({"severity": "loud"}, "expected info, warning"),
-        ({"to": ()}, "1 to 10 to be told"),
+        ({"to": ()}, "1 to 10 targets"),
         ({"to": ("ftp://x",)}, "got something else"),
         ({"to": ("file:///etc/passwd",)}, "got something else"),
         ({"to": ("http://",)}, "got something else"),

@@ -61,7 +61,9 @@ def set_alert(  # noqa: PLR0913 - options of a command
     jobs: Annotated[str, option(metavar="GLOB", help="Of which jobs.")] = "*",
     to: Annotated[
         list[str] | None,
-        option(metavar="TARGET", help="Who is told: log, a URL, mailto:ADDRESS; may be repeated.", show_default="log"),
+        option(
+            metavar="TARGET", help="Where it is sent: log, a URL, mailto:ADDRESS; may be repeated.", show_default="log"
+        ),
     ] = None,
     severity: Annotated[str, option(metavar="WORD", help="info, warning or critical.")] = "warning",
     as_json: Json = False,

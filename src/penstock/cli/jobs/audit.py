@@ -52,7 +52,7 @@ def verify(
         show_json(found)
     else:
         cut = f", {count(found['cut'], 'older one')} cut" if found["cut"] else ""
-        typer.echo(f"{count(found['entries'], 'change')}{cut}: {'whole' if found['is_whole'] else 'NOT as written'}")
+        typer.echo(f"{count(found['entries'], 'change')}{cut}: {'intact' if found['is_whole'] else 'NOT as written'}")
         for fault in found["faults"]:
             typer.echo(f"  {fault}", err=True)
         typer.echo(f"head {found['head']}" if found["head"] else "no head yet")

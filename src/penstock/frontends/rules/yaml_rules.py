@@ -89,7 +89,7 @@ class _YamlReader:
             if key.value not in keys:
                 raise self.error(key, f"no key {key.value!r} here; {nearest(str(key.value), keys)}")
             if key.value in found:
-                raise self.error(key, f"the key {key.value!r} stands twice")
+                raise self.error(key, f"the key {key.value!r} appears twice")
             found[key.value] = value
         return found
 
@@ -111,7 +111,7 @@ class _YamlReader:
         doubled = [key for key in ("on", "if", "do") if key in given]
         if doubled:
             raise self.error(
-                given[doubled[0]], f"{doubled[0]!r} stands in the text of the rule; leave it out, or leave out 'rule'"
+                given[doubled[0]], f"{doubled[0]!r} is in the text of the rule; leave it out, or leave out 'rule'"
             )
         return self.read(given["rule"], lambda text: parse_rule(name, text))
 

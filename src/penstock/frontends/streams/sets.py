@@ -124,7 +124,7 @@ class Comparing(Joining):
 
         Raises:
             FlowError: `how` is another kind, or the other is no stream of this flow.
-            SchemaError: a key is not there, or a field would stand twice.
+            SchemaError: a key is not there, or a field would appear twice.
 
         >>> import penstock as ps
         >>> from penstock.testing import run_local

@@ -104,12 +104,12 @@ def check_results(results: Results, kept: Iterable[str], group: Iterable[str]) -
         group: the fields that are the same for all records of a group.
 
     Raises:
-        ExpressionError: a field stands outside of the aggregates.
+        ExpressionError: a field is outside of the aggregates.
     """
     known, group = {*kept}, tuple(group)
     for name, written in results:
         for column in sorted(columns_of(written) - known - {*group}):
             raise ExpressionError(
-                f"{name!r}: {column!r} stands outside of the aggregates, and records of a group differ in it; "
+                f"{name!r}: {column!r} is outside of the aggregates, and records of a group differ in it; "
                 f"write it inside of one, such as max({column}), or add it to the key: {nearest(column, group)}"
             )

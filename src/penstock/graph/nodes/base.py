@@ -228,7 +228,7 @@ class Node:
     def _check_functions(self) -> None:
         if self.has_functions and not self.takes_functions:
             raise FlowError(
-                f"no Python function can stand in the expressions of this step ({self.kind}), which are computed natively; "
+                f"no Python function can be used in the expressions of this step ({self.kind}), which are computed natively; "
                 f"compute it before, with with_columns, and name its field here"
             )
 

@@ -196,7 +196,7 @@ class StreamJoin(Keyed):
         for each in made:
             if each.name.lower() in seen:
                 raise SchemaError(
-                    f"{each.name!r} would stand twice in the result; give prefix='right_', which is put before the fields "
+                    f"{each.name!r} would appear twice in the result; give prefix='right_', which is put before the fields "
                     f"of {self.inputs[RIGHT].step!r}, or rename one with select first"
                 )
             seen.add(each.name.lower())

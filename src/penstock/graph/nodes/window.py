@@ -261,7 +261,7 @@ class Window(AggregateStep):
             kind = type_of_expr(gap, schema)
             if calls_in(gap):
                 raise FlowError(
-                    f"a Python function cannot stand in the gap of a session; compute it before, with with_columns, and name its field: {to_text(gap)}"
+                    f"a Python function cannot be used in the gap of a session; compute it before, with with_columns, and name its field: {to_text(gap)}"
                 )
             if not t.is_numeric(kind):
                 raise SchemaError(f"the gap of a session is a number of seconds; {to_text(gap)} is {kind}")

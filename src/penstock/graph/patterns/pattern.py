@@ -157,7 +157,7 @@ def _check_names(root: Part) -> None:
             raise FlowError(f"the name of a stage is a text without ':', got {name!r}; write it with '_' instead")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise FlowError(f"stage {twice[0]!r} stands twice in the pattern; every stage needs a name of its own")
+        raise FlowError(f"stage {twice[0]!r} appears twice in the pattern; every stage needs a name of its own")
 
 
 def _check_size(root: Part) -> None:
@@ -222,7 +222,7 @@ def _check_repeat(part: Repeat) -> None:
         raise FlowError(f"the absence of {part.part.stage.name!r} cannot be repeated or optional")
     if part.least < 0 or part.most == 0 or (part.most is not None and part.most < part.least):
         raise FlowError(
-            f"{part.part} cannot stand {part.least} to {part.most} times; the bounds rise from 0, the upper is above 0"
+            f"{part.part} cannot repeat {part.least} to {part.most} times; the bounds rise from 0, the upper is above 0"
         )
     if part.until is not None and not part.is_loop:
         raise FlowError(f"until goes with a loop without upper bound, such as one_or_more; {part} is none")

@@ -61,7 +61,7 @@ class SourceFrames:
         return some.selectExpr(*self.sources.fields_of(indexes[0]))
 
     def union(self, ports: tuple[Port, ...]) -> DataFrame | None:
-        """The union of streams, if all are sources of this batch and none stands twice; None otherwise."""
+        """The union of streams, if all are sources of this batch and none appears twice; None otherwise."""
         nodes = {Port(n.name): n for n in self.sources.nodes}
         if self.kept is None or len(set(ports)) < len(ports) or not all(p in nodes for p in ports):
             return None

@@ -136,7 +136,7 @@ class _Attempt:
         try:
             self.storage.compare_and_swap(NOTE, self.version, _sealed({"id": self.id, **note}))
         except Conflict:
-            raise CheckpointError(f"{self.target} was made anew by another meanwhile") from None
+            raise CheckpointError(f"{self.target} was replaced by another meanwhile") from None
         return load(self.target)
 
     def give_up(self) -> None:

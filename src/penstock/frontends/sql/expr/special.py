@@ -174,7 +174,7 @@ def _clock(context: FunctionContext) -> Expr:
 
 def _proctime(context: FunctionContext) -> Expr:
     raise context.error(
-        "PROCTIME() stands alone as a column; windows and look-ups by that column go by processing time"
+        "PROCTIME() must be a column of its own; windows and look-ups by that column go by processing time"
     )
 
 

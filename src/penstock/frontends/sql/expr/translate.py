@@ -176,7 +176,7 @@ class Translator:
     def in_(self, tree: exp.In) -> Expr:
         """IN (values); subqueries are planned before expressions are."""
         if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
-            raise self.text.error(tree, "a subquery may stand in FROM, in the select list, in WHERE and in HAVING")
+            raise self.text.error(tree, "a subquery may be in FROM, in the select list, in WHERE and in HAVING")
         return Call("in", (self.expr(tree.this), *map(self.expr, tree.expressions)))
 
     def case(self, tree: exp.Case) -> Expr:
@@ -244,7 +244,7 @@ class Translator:
 
     def subquery(self, tree: Tree) -> Expr:
         """A subquery that was not planned before."""
-        raise self.text.error(tree, "a subquery may stand in FROM, in the select list, in WHERE and in HAVING")
+        raise self.text.error(tree, "a subquery may be in FROM, in the select list, in WHERE and in HAVING")
 
     def quantified(self, tree: exp.Any | exp.All) -> Expr:
         """ANY or ALL that no comparison with a subquery has before it."""

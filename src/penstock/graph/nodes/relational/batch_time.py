@@ -28,7 +28,7 @@ class BatchTime(Node):
         """Records are never taken back, so nobody has to remember the time that they got."""
         if given[0].changes is not None:
             raise FlowError(
-                "the time at which a row of a table came would have to be kept, to take the row back as it was; ask for it before rows are "
+                "the time at which a row of a table arrived would have to be kept, to take the row back as it was; ask for it before rows are "
                 "grouped or joined"
             )
 

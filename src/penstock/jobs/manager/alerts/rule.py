@@ -60,7 +60,7 @@ class AlertRule:
                 f"alert {self.name!r}: expected a value of 0 or more, lasting for up to 7 days, got {self.above:g} for {self.seconds:g} s"
             )
         if not 1 <= len(self.to) <= 10 or len(self.jobs) > 200:
-            raise OptionError(f"alert {self.name!r}: expected 1 to 10 to be told, got {len(self.to)}")
+            raise OptionError(f"alert {self.name!r}: expected 1 to 10 targets, got {len(self.to)}")
         for target in self.to:
             _check_target(self.name, target)
 

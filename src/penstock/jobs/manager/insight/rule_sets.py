@@ -122,7 +122,7 @@ def _changed(
         raise OptionError(f"a standing query is added and removed, not {op}d; drop it, and add it with another text")
     if op == "add":
         if written:
-            raise FlowError(f"{topic.noun} {rule!r} stands in the flow already; change it")
+            raise FlowError(f"{topic.noun} {rule!r} is in the flow already; change it")
         return topic.put(text, by) if isinstance(topic, QueryTopic) else topic.add(rule, text, by)
     if op == "change":
         return topic.change(rule, text, by, options, written=written)

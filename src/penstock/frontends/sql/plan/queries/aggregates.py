@@ -451,12 +451,10 @@ def check_grouped(planning: Planning, grouping: Grouping, made: Expr, place: exp
     known = grouping.fields
     loose = next((name for name in columns_of(made) if name not in known), None)
     if loose is not None and loose.startswith("__now"):
-        raise planning.text.error(
-            place, "the processing time must stand in GROUP BY, or be asked for in a query below it"
-        )
+        raise planning.text.error(place, "the processing time must be in GROUP BY, or be asked for in a query below it")
     if loose is not None:
         at = next((c for c in place.find_all(exp.Column) if c.name.lower() == loose.lower()), place)
-        raise planning.text.error(at, f"column {loose!r} must stand in GROUP BY or inside of an aggregate")
+        raise planning.text.error(at, f"column {loose!r} must be in GROUP BY or inside of an aggregate")
 
 
 def _keyed(planning: Planning, port: Port, grouping: Grouping, calls: dict[str, Expr], place: exp.Expr) -> Port:
