@@ -1,6 +1,6 @@
 """Card fraud: cards that are tried out, cards in two places at once, and amounts over the limit that held at that moment; alerts are written exactly once.
 
-penstock run examples/card_fraud.py --for 30s             2,000 payments a second
+penstock run examples/card_fraud.py:flow --for 30s        2,000 payments a second
 penstock run examples/card_fraud.py:peak --for 30s        47,000 payments a second
 penstock run examples/card_fraud.py:bounded --batch
 """
@@ -14,8 +14,8 @@ from pathlib import Path
 import penstock as ps
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
-CARDS, EVERY = 50_000, 5_000
-"""How many cards there are; of so many payments five are a card that is tried out, and two are one in two places."""
+CARDS, EVERY = 10_007, 5_000
+"""How many cards there are; of so many payments four are of a card that is tried out, and two of one in two places."""
 PAYMENT = "id bigint, card int, amount double, country string, at timestamp"
 
 
@@ -35,7 +35,8 @@ def payment(number: int, rate: int = 2_000) -> tuple[int, int, float, str, datet
 def limits(number: int) -> tuple[int, float, datetime]:
     """What a card may pay at once, and since when: 1,000, and for every third card 5,000 from a second later on."""
     card = number % CARDS
-    return card, 1_000.0 if number < CARDS else 5_000.0 if card % 3 == 0 else 1_000.0, START + timedelta(seconds=number // CARDS)
+    most = 5_000.0 if number >= CARDS and card % 3 == 0 else 1_000.0
+    return card, most, START + timedelta(seconds=number // CARDS)
 
 
 def alerts(name: str, rate: int, limit: int | None = None) -> ps.Flow:
@@ -48,14 +49,25 @@ def alerts(name: str, rate: int, limit: int | None = None) -> ps.Flow:
 
     tried = ps.pattern("tried").begin("probe", "amount < 2", times=3).followed_by("big", "amount > 300").within("10m")
     moved = (
-        ps.pattern("moved").begin("here", "true").next("there", "country != here.country").within("1m").after_match("past_last")
+        ps.pattern("moved")
+        .begin("here", "true")
+        .next("there", "country != here.country")
+        .within("1m")
+        .after_match("past_last")
     )
     by_card = payments.key_by("card")
     found = by_card.match("tried", tried, select={"card": "card", "amount": "big.amount", "at": "big.at"})
     travels = by_card.match("moved", moved, select={"card": "card", "amount": "there.amount", "at": "there.at"})
-    over = payments.asof_join("limit", allowed, "card").where("over", "amount > most").select("large", "card", "amount", "at")
+    over = (
+        payments.asof_join("limit", allowed, "card")
+        .where("over", "amount > most")
+        .select("large", "card", "amount", "at")
+    )
 
-    labelled = [each.with_columns(f"{why}-alert", why=ps.lit(why)) for why, each in (("tried", found), ("moved", travels), ("over", over))]
+    labelled = [
+        each.with_columns(f"{why}-alert", why=ps.lit(why))
+        for why, each in (("tried", found), ("moved", travels), ("over", over))
+    ]
     every = labelled[0].union("alerts", *labelled[1:])
     every.sink("written", ps.write_files(Path(tempfile.gettempdir()) / f"penstock-{name}", format="json"))
     return flow

@@ -82,10 +82,16 @@ alerts = by_patient.process("forecast", Forecast, schema=Alert)
 alerts.sink("alerts", ps.console())
 
 silent = ps.pattern("silent").begin("last", "true").not_followed_by("next", "true").within("15m")
-readings.key_by("patient").match("silences", silent, select={"patient": "patient", "since": "last.at"}).sink("silent", ps.console())
+readings.key_by("patient").match("silences", silent, select={"patient": "patient", "since": "last.at"}).sink(
+    "silent", ps.console()
+)
 
 hours = readings.key_by("patient").window(ps.tumbling("1h"))
-hours.aggregate("in-range", share="round(count(*) filter (where glucose between 70 and 180) / count(*), 2)", mean="round(avg(glucose), 1)").sink("report", ps.console())
+hours.aggregate(
+    "in-range",
+    share="round(count(*) filter (where glucose between 70 and 180) / count(*), 2)",
+    mean="round(avg(glucose), 1)",
+).sink("report", ps.console())
 
 if __name__ == "__main__":
     ps.run(flow, batch=True)

@@ -17,7 +17,16 @@ import penstock as ps
 
 SPEED, PACKETS = 1000, 700
 PACKET = "packet bigint, person string"
-SERVICES = ("validation", 26), ("decryption", 20), ("verification", 13), ("resident", 19), ("matching", 38), ("notification", 2), ("response", 18), ("sending", 114)
+SERVICES = (
+    ("validation", 26),
+    ("decryption", 20),
+    ("verification", 13),
+    ("resident", 19),
+    ("matching", 38),
+    ("notification", 2),
+    ("response", 18),
+    ("sending", 114),
+)
 """The services of an authentication, each with its milliseconds."""
 
 

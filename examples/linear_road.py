@@ -43,22 +43,46 @@ flow = ps.Flow("linear-road")
 time = {"event_time": "timestamp_seconds(1767225600 + t)", "into": "at"}
 reports = flow.source("reports", ps.items(REPORTS, FIELDS, batches=4), **time)
 queries = reports.where("balance-queries", "type = 2")
-seen = reports.where("positions", "type = 0").key_by("car").over(rows=3).aggregate(
-    "seen", before="lag(seg)", heard="lag(t)", n="count(*)", low="min(pos)", high="max(pos)", from_lane="min(lane)", to_lane="max(lane)"
+seen = (
+    reports.where("positions", "type = 0")
+    .key_by("car")
+    .over(rows=3)
+    .aggregate(
+        "seen",
+        before="lag(seg)",
+        heard="lag(t)",
+        n="count(*)",
+        low="min(pos)",
+        high="max(pos)",
+        from_lane="min(lane)",
+        to_lane="max(lane)",
+    )
 )
 cars = seen.with_columns(
-    "cars", stopped="n = 4 and low = high and from_lane = to_lane", entered="before is null or (lane = 0 and t - heard > 60)"
+    "cars",
+    stopped="n = 4 and low = high and from_lane = to_lane",
+    entered="before is null or (lane = 0 and t - heard > 60)",
 )
 
 volume = cars.key_by(*SEGMENT).window(ps.tumbling("1m")).aggregate("volume", nov="count(distinct car)")
 speeds = cars.key_by(*SEGMENT).window(ps.sliding("5m", every="1m")).aggregate("speeds", lav="round(avg(speed))")
 
 place = "struct(xway, dir, seg, lane, pos)"
-halts = cars.key_by("car").window(ps.tumbling("1m")).aggregate("halts", place=f"max_by({place}, at)", still="max_by(stopped, at)")
-wrecks = halts.where("still", "still").key_by(xway="place.xway", dir="place.dir", wreck="place.seg", pos="place.pos", lane="place.lane")
-accidents = wrecks.window(ps.tumbling("1m")).aggregate("accidents", stopped_cars="count(*)").where("two", "stopped_cars >= 2")
+halts = (
+    cars.key_by("car")
+    .window(ps.tumbling("1m"))
+    .aggregate("halts", place=f"max_by({place}, at)", still="max_by(stopped, at)")
+)
+wrecks = halts.where("still", "still").key_by(
+    xway="place.xway", dir="place.dir", wreck="place.seg", pos="place.pos", lane="place.lane"
+)
+accidents = (
+    wrecks.window(ps.tumbling("1m")).aggregate("accidents", stopped_cars="count(*)").where("two", "stopped_cars >= 2")
+)
 zones = accidents.explode(
-    "zones", "seg", "if(dir = 0, array(wreck - 4, wreck - 3, wreck - 2, wreck - 1, wreck), array(wreck, wreck + 1, wreck + 2, wreck + 3, wreck + 4))"
+    "zones",
+    "seg",
+    "if(dir = 0, array(wreck - 4, wreck - 3, wreck - 2, wreck - 1, wreck), array(wreck, wreck + 1, wreck + 2, wreck + 3, wreck + 4))",
 ).drop("zone", "pos", "lane")
 
 crossings = cars.where("crossings", "entered or seg != before")
@@ -70,10 +94,22 @@ tolls = told.select(
     toll="if(lane != 4 and zone_wreck is null and now_nov > 50 and mean_lav < 40, 2 * (now_nov - 50) * (now_nov - 50), 0L)",
 )  # fmt: skip
 tolls.where("notices", "lane != 4").select("notice", "car", "t", "seg", "toll").sink("toll-notices", ps.console())
-tolls.where("warnings", "lane != 4 and wreck is not null").select("warning", "car", "t", "seg", "wreck").sink("accident-alerts", ps.console())
+tolls.where("warnings", "lane != 4 and wreck is not null").select("warning", "car", "t", "seg", "wreck").sink(
+    "accident-alerts", ps.console()
+)
 
-due = tolls.key_by("car").over(rows=1).aggregate("due", charged="lag(toll)").where("charges", "not entered and charged > 0")
-accounts = due.key_by("car").over(rows=(None, 0)).aggregate("accounts", balance="sum(charged)").select("account", "car", "at", "balance")
+due = (
+    tolls.key_by("car")
+    .over(rows=1)
+    .aggregate("due", charged="lag(toll)")
+    .where("charges", "not entered and charged > 0")
+)
+accounts = (
+    due.key_by("car")
+    .over(rows=(None, 0))
+    .aggregate("accounts", balance="sum(charged)")
+    .select("account", "car", "at", "balance")
+)
 answers = queries.asof_join("answers", accounts, "car", prefix="account_")
 answers.select("answer", "query", "car", "t", balance="coalesce(account_balance, 0L)").sink("balances", ps.console())
 

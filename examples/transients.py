@@ -53,10 +53,14 @@ seconds = flow.source("seconds", array, event_time="at", lateness="2s")
 triggered = seconds.map_batches("triggers", triggers, schema="sensor int, at timestamp, ratio double")
 triggered.key_by("sensor").aggregate("sensors", n="count(*)", strongest="max(ratio)").sink("sensors-seen", ps.console())
 
-bursts = triggered.key_by(array="1").window(ps.session("500ms")).aggregate(
-    "bursts", since="min(at)", sensors="collect_set(sensor)", ratio="max(ratio)"
+bursts = (
+    triggered.key_by(array="1")
+    .window(ps.session("500ms"))
+    .aggregate("bursts", since="min(at)", sensors="collect_set(sensor)", ratio="max(ratio)")
 )
-bursts.where("shocks", f"size(sensors) >= {SENSORS // 2}").select("found", "since", "sensors", "ratio").sink("transients-found", ps.console())
+bursts.where("shocks", f"size(sensors) >= {SENSORS // 2}").select("found", "since", "sensors", "ratio").sink(
+    "transients-found", ps.console()
+)
 
 if __name__ == "__main__":
     ps.run(flow, batch=True)

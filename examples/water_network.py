@@ -49,24 +49,64 @@ class Trend(ps.Aggregator):
 
 
 flow = ps.Flow("water")
-tanks = flow.source("tanks", ps.files(DATA / "levels.csv", "csv", "tank string, level double, at timestamp"), event_time="at", lateness="2m")
-meters = flow.source("meters", ps.files(DATA / "meters.csv", "csv", "zone string, meter string, litres double, at timestamp"), event_time="at", lateness="2m")
-pumps = flow.source("pumps", ps.files(DATA / "pumps.csv", "csv", "pump string, kind string, at timestamp"), event_time="at", lateness="2m")
+tanks = flow.source(
+    "tanks",
+    ps.files(DATA / "levels.csv", "csv", "tank string, level double, at timestamp"),
+    event_time="at",
+    lateness="2m",
+)
+meters = flow.source(
+    "meters",
+    ps.files(DATA / "meters.csv", "csv", "zone string, meter string, litres double, at timestamp"),
+    event_time="at",
+    lateness="2m",
+)
+pumps = flow.source(
+    "pumps",
+    ps.files(DATA / "pumps.csv", "csv", "pump string, kind string, at timestamp"),
+    event_time="at",
+    lateness="2m",
+)
 
 levels = tanks.key_by("tank").window(ps.tumbling("15m")).aggregate("levels", level="last(level)", trend=Trend())
 
-balance = meters.key_by("zone").window(ps.tumbling("10m")).aggregate(
-    "balance", missing="sum(litres) filter (where meter = 'inlet') - coalesce(sum(litres) filter (where meter != 'inlet'), 0)"
+balance = (
+    meters.key_by("zone")
+    .window(ps.tumbling("10m"))
+    .aggregate(
+        "balance",
+        missing="sum(litres) filter (where meter = 'inlet') - coalesce(sum(litres) filter (where meter != 'inlet'), 0)",
+    )
 )
-dry = ps.pattern("leak").begin("loss", "missing > 40 and hour(window_start) < 5", times=3, consecutive=True).after_match("past_last")
-leaks = balance.key_by("zone").match("leaks", dry, select={"zone": "zone", "missing": "round(avg(loss.missing) / 10, 1)", "since": "first(loss).window_start"})
+dry = (
+    ps.pattern("leak")
+    .begin("loss", "missing > 40 and hour(window_start) < 5", times=3, consecutive=True)
+    .after_match("past_last")
+)
+leaks = balance.key_by("zone").match(
+    "leaks",
+    dry,
+    select={"zone": "zone", "missing": "round(avg(loss.missing) / 10, 1)", "since": "first(loss).window_start"},
+)
 
 late = ps.pattern("late").begin("plan", "kind = 'planned'").not_followed_by("start", "kind = 'started'").within("5m")
 missed = pumps.key_by("pump").match("missed", late, select={"pump": "pump", "planned": "plan.at"})
-plans = pumps.where("plans", "kind = 'planned'").select("planned", "pump", planned="at").event_time("planned-at", "planned", lateness="2m")
-starts = pumps.where("started", "kind = 'started'").asof_join("starts", plans, "pump", tolerance="5m").drop("start", "kind")
+plans = (
+    pumps.where("plans", "kind = 'planned'")
+    .select("planned", "pump", planned="at")
+    .event_time("planned-at", "planned", lateness="2m")
+)
+starts = (
+    pumps.where("started", "kind = 'started'").asof_join("starts", plans, "pump", tolerance="5m").drop("start", "kind")
+)
 
-found = levels.rules("water-rules", ps.rules(RULES), event="levels", events={"leaks": leaks, "missed": missed, "starts": starts}, tables={"repairs": "zone"})
+found = levels.rules(
+    "water-rules",
+    ps.rules(RULES),
+    event="levels",
+    events={"leaks": leaks, "missed": missed, "starts": starts},
+    tables={"repairs": "zone"},
+)
 found.alerts.sink("alerts", ps.console())
 found.repairs.sink("repairs", ps.console())
 

@@ -76,6 +76,16 @@ def test_numbers_up_to_a_limit_are_over_when_they_have_come(how: Any, penstock_s
     assert sum(read) == 50
 
 
+@pytest.mark.parametrize("name", ["some words.csv", "words.json", "words"])
+def test_a_single_file_is_read_live(name: str, penstock_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(
+        {".csv": "word\na\nb\n", ".json": '{"word": "a"}\n{"word": "b"}\n'}.get(Path(name).suffix, "a\nb\n")
+    )
+    (tmp_path / f"{name}2").write_text("other\n")
+    files = ps.files(tmp_path / name, schema="word string") if "." in name else ps.files(tmp_path / name)
+    assert sorted(row[0] for row in live(files, penstock_spark, tmp_path / "run", 2)) == ["a", "b"]
+
+
 def test_lines_from_a_socket(penstock_spark: Any, tmp_path: Path) -> None:
     server = socket.create_server(("127.0.0.1", 0))
 

@@ -112,7 +112,9 @@ def test_a_table_of_numbers_has_the_columns_that_it_declares() -> None:
     table = "CREATE TABLE t (`value` BIGINT) WITH ('connector' = 'rate', 'number-of-rows' = '3'); SELECT `value` FROM t"
     assert run_local(ps.sql_flow(table))["result"] == [(0,), (1,), (2,)]
     with pytest.raises(SchemaError, match="expected the fields timestamp and value, got n"):
-        run_local(ps.sql_flow("CREATE TABLE t (n INT) WITH ('connector' = 'rate', 'number-of-rows' = '3'); SELECT n FROM t"))
+        run_local(
+            ps.sql_flow("CREATE TABLE t (n INT) WITH ('connector' = 'rate', 'number-of-rows' = '3'); SELECT n FROM t")
+        )
 
 
 def test_the_plugin_gives_fixtures_to_any_project(pytester: pytest.Pytester) -> None:

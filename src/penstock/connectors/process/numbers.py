@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 
@@ -51,11 +52,13 @@ class Numbers(Ranges):
         """Even parts, one for each task."""
         low, count = start["n"], end["n"] - start["n"]
         cuts = [low + count * i // self.tasks for i in range(self.tasks + 1)]
-        return [Stretch({**end, "n": a}, {**end, "n": b}) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        return [Stretch({**end, "n": a}, {**end, "n": b}) for a, b in itertools.pairwise(cuts) if a < b]
 
     def read(self, part: Stretch) -> Iterator[pa.RecordBatch]:
         """The numbers, dated by their place."""
         for low in range(part.low["n"], part.high["n"], _ROWS):
             numbers = range(low, min(low + _ROWS, part.high["n"]))
             times = [part.high["began"] + n * _SECOND // self.per_second for n in numbers]
-            yield pa.RecordBatch.from_arrays([pa.array(times, _SCHEMA[0].type), pa.array(numbers, pa.int64())], schema=_SCHEMA)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(times, _SCHEMA[0].type), pa.array(numbers, pa.int64())], schema=_SCHEMA
+            )
