@@ -61,6 +61,31 @@ def test_rate_counts_up_live_and_has_no_end(penstock_spark: Any, tmp_path: Path)
         bounded(ps.rate(50), penstock_spark)
 
 
+@pytest.mark.parametrize("how", [{"until_idle": 1.0}, {"mode": "once"}])
+def test_numbers_up_to_a_limit_are_over_when_they_have_come(how: Any, penstock_spark: Any, tmp_path: Path) -> None:
+    """A live run finds the source quiet, and one that takes what is there takes them all; nothing beyond the limit is read."""
+    rows: list[Any] = []
+    read: list[int] = []
+    flow = ps.Flow("numbers")
+    numbers = flow.source("in", ps.rate(200, limit=50))
+    numbers.sink("out", ps.callback(lambda more, batch: rows.extend(more)))
+    spec = RunSpec(checkpoint=tmp_path / "checkpoint", **how)
+    run_live(flow.graph, penstock_spark, spec, observers=(lambda report: read.append(report.rows_in),)).wait(0.02)
+    assert sorted(r.value for r in rows) == list(range(50))
+    assert (max(r.timestamp for r in rows) - min(r.timestamp for r in rows)).total_seconds() == 49 / 200
+    assert sum(read) == 50
+
+
+@pytest.mark.parametrize("name", ["some words.csv", "words.json", "words"])
+def test_a_single_file_is_read_live(name: str, penstock_spark: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(
+        {".csv": "word\na\nb\n", ".json": '{"word": "a"}\n{"word": "b"}\n'}.get(Path(name).suffix, "a\nb\n")
+    )
+    (tmp_path / f"{name}2").write_text("other\n")
+    files = ps.files(tmp_path / name, schema="word string") if "." in name else ps.files(tmp_path / name)
+    assert sorted(row[0] for row in live(files, penstock_spark, tmp_path / "run", 2)) == ["a", "b"]
+
+
 def test_lines_from_a_socket(penstock_spark: Any, tmp_path: Path) -> None:
     server = socket.create_server(("127.0.0.1", 0))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.errors import CaptureError, RunError, StepError, UnknownName
+from penstock.errors import CaptureError, RunError, SchemaError, StepError, UnknownName
 from penstock.testing import BARRIER, CRASH, Driver, run_local
 
 pytest_plugins = ["pytester"]
@@ -106,6 +106,15 @@ def test_bounded_sources_are_read_as_the_flow_says() -> None:
     made = run_local(flow)
     assert [tuple(r) for r in made["out"]] == [(0, 0), (1, 1), (2, 4), (3, 9)]
     assert [r.value for r in made["ticked"]] == [0, 1, 2]
+
+
+def test_a_table_of_numbers_has_the_columns_that_it_declares() -> None:
+    table = "CREATE TABLE t (`value` BIGINT) WITH ('connector' = 'rate', 'number-of-rows' = '3'); SELECT `value` FROM t"
+    assert run_local(ps.sql_flow(table))["result"] == [(0,), (1,), (2,)]
+    with pytest.raises(SchemaError, match="expected the fields timestamp and value, got n"):
+        run_local(
+            ps.sql_flow("CREATE TABLE t (n INT) WITH ('connector' = 'rate', 'number-of-rows' = '3'); SELECT n FROM t")
+        )
 
 
 def test_the_plugin_gives_fixtures_to_any_project(pytester: pytest.Pytester) -> None:

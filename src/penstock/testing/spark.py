@@ -106,7 +106,7 @@ def _tested(
         made = items(_rows(node, inputs[node.name]), node.output().schema, batches=mine)
         return replace(node, endpoint=made, on_error=None)
     if isinstance(node, Sink):
-        return replace(node, endpoint=collected.endpoint(node.name))
+        return replace(node, endpoint=collected.endpoint(node.name), delivery="", on_error=None)
     if isinstance(node, JoinStatic) and node.name in tables:
         schema = node.table.schema
         assert schema is not None, "the step has checked that its table has one"

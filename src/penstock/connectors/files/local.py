@@ -48,7 +48,8 @@ def read_files(source: LocalSource) -> Iterator[Record]:
 def _found(path: str) -> Iterator[tuple[str, Callable[[], bytes]]]:
     """The files of a path, each with what reads it."""
     if not (stored_files(path) if is_stored(path) else glob.glob(plain_path(path))):
-        raise RunError(f"there is nothing at {path!r} to read")
+        below = "" if is_stored(path) or Path(plain_path(path)).is_absolute() else f" below {Path.cwd()}"
+        raise RunError(f"there is nothing at {path!r}{below} to read")
     if is_stored(path):
         yield from ((file.url, file.read) for file in stored_files(path))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,7 +58,7 @@ class FilesSource(SourceConnector):
         if "files_per_batch" in context.options:
             reader = reader.option("maxFilesPerTrigger", context.options["files_per_batch"])
         with _values_as_texts(spark, context):
-            return _fields(reader.load(context.options["path"]), context)
+            return _fields(reader.load(_watched(context.options["path"])), context)
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The files that are there; in a folder that a sink of Penstock has written, those of complete batches."""
@@ -158,6 +159,17 @@ def _read(spark: SparkSession, context: SourceContext, paths: str | list[str], b
         return (reader.option("basePath", base) if base else reader).load(paths)
 
 
+def _watched(path: str) -> str:
+    """A path as Spark watches it: it takes folders and globs only, so a single file becomes a glob that matches nothing else.
+
+    >>> _watched(__file__).endswith("source.p[y]"), _watched("data/*.csv")
+    (True, 'data/*.csv')
+    """
+    if not Path(plain_path(path)).is_file() or _GLOB.search(path):
+        return path
+    return re.sub(r"(\w)(\W*)$", r"[\1]\2", path, count=1)
+
+
 def _is_folder(path: str) -> bool:
     """Whether a path is a folder of this machine."""
     return Path(plain_path(path)).is_dir()
@@ -178,6 +190,8 @@ def _values_as_texts(spark: SparkSession, context: SourceContext) -> Iterator[No
 
 
 _GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_GLOB = re.compile(r"[{}\[\]*?\\]")
+"""What makes a path a glob to Spark."""
 
 
 def _fields(frame: DataFrame, context: SourceContext, *beside: str) -> DataFrame:

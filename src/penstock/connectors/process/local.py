@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.process.console import table_text
-from penstock.errors import StepError
+from penstock.errors import SchemaError, StepError
 from penstock.graph.nodes import Output, Source
 from penstock.graph.row import Row
 from penstock.kernels.base import RecordFailed
@@ -26,10 +26,13 @@ def read_generated(source: LocalSource) -> Iterator[Record]:
 
 
 def read_numbers(source: LocalSource) -> Iterator[Record]:
-    """The numbers of `ps.rate`, as if they had come at its pace."""
+    """The numbers of `ps.rate`, as if they had come at its pace; only the fields that are asked for, as a table of SQL may."""
     begin = datetime.datetime.now(datetime.UTC)
     step = datetime.timedelta(seconds=1 / source.options["rows_per_second"])
-    return ((begin + i * step, i) for i in range(source.options["limit"]))
+    made = {"timestamp": lambda n: begin + n * step, "value": lambda n: n}
+    if unknown := [name for name in source.schema.names if name not in made]:
+        raise SchemaError(f"source {source.step!r}: expected the fields timestamp and value, got {', '.join(unknown)}")
+    return (tuple(made[name](n) for name in source.schema.names) for n in range(source.options["limit"]))
 
 
 def read_lines(source: LocalSource) -> Iterator[Record]:

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from penstock.connectors.base import SourceConnector, SourceContext
 from penstock.connectors.process.feed import parquet_bytes
+from penstock.connectors.process.numbers import FIELDS, Numbers
+from penstock.connectors.ranges import stream_of
 from penstock.errors import CheckpointError, SchemaError
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
@@ -81,10 +83,12 @@ class RateSource(SourceConnector):
     """Numbers that count up."""
 
     def stream(self, spark: SparkSession, context: SourceContext) -> DataFrame:
-        """So many numbers a second."""
-        frame = spark.readStream.format("rate").option("rowsPerSecond", context.options["rows_per_second"]).load()
-        limit = context.options.get("limit")
-        return frame if limit is None else frame.where(f"value < {limit}")
+        """So many numbers a second; up to a limit they are a source of Penstock's, for Spark's would have more for ever."""
+        per_second, limit = context.options["rows_per_second"], context.options.get("limit")
+        if limit is None:
+            return spark.readStream.format("rate").option("rowsPerSecond", per_second).load()
+        tasks = spark.sparkContext.defaultParallelism
+        return stream_of(spark, Numbers(per_second, limit, tasks), context, FIELDS)
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """The numbers up to the limit, dated from now on."""
