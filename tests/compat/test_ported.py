@@ -79,37 +79,6 @@ def test_a_class_is_found_in_its_file(tmp_path: Any) -> None:
     assert load_flow(str(file)).graph.name == "Found"
 
 
-class Grouped(streamparse.BatchingBolt):
-    outputs = ["word", "n bigint"]
-
-    def group_key(self, tup: Any) -> Any:
-        return tup.values[0]
-
-    def process_batch(self, key: Any, tups: list[Any]) -> None:
-        self.emit([key, len(tups)])
-
-
-def test_a_batching_bolt_waits_for_its_tick() -> None:
-    bolt = Grouped.spec(inputs=[])
-    assert bolt.config["topology.tick.tuple.freq.secs"] == 1
-    made = Grouped()
-    sent: list[Any] = []
-
-    class Adapter:
-        def send(self, values: Any, stream: str, anchors: Any, task: Any) -> None:
-            sent.append((tuple(values), len(anchors)))
-
-        def ack(self, origin: Any) -> None:
-            sent.append("ack")
-
-    made._adapter = Adapter()
-    for word in ("a", "b", "a"):
-        made.process(streamparse.Tuple(1, "c", "default", 1, [word], object()))
-    assert not sent
-    made.process_tick(None)
-    assert sent == [(("a", 2), 2), "ack", "ack", (("b", 1), 1), "ack"]
-
-
 def test_a_reliable_spout_emits_again_what_failed() -> None:
     class Numbers(streamparse.ReliableSpout):
         outputs = ["n"]
@@ -233,7 +202,7 @@ def test_a_bolt_of_heronpy_knows_its_context_and_counts_there() -> None:
     assert 0 < metrics["mean"] < 100
     assert set(map(repr, SEEN[:2])) == {
         "('measured', True)",
-        "('measuring', [('words', 'default')], 'measured')",
+        "('measuring', [StreamId(id='default', component_name='words')], 'measured')",
     }
 
 

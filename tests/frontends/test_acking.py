@@ -218,6 +218,9 @@ def test_without_ackers_a_message_is_acked_at_once() -> None:
     top.bolt("refuse", Refuse()).shuffle("numbers")
     run_local(top)
     assert Numbers.said == [("ack", 0), ("ack", 1)]
+    tracked = TrackedTopology(top)
+    tracked.run()
+    assert (tracked.acked("numbers"), tracked.is_done) == ([0, 1], True)
 
 
 def test_messages_in_a_loop_are_open_until_they_leave_it() -> None:
@@ -446,6 +449,48 @@ def test_metrics_errors_and_hooks() -> None:
     assert tracked.metrics == {("counts", 0): {"seen": 2}}
     assert tracked.errors == {("counts", 0): ["ReportedFailedException: one"]}
     assert Hook.heard == [("acked", 0), ("executed", 0), ("failed", 1), ("executed", 1)]
+
+
+class EmitHook(ps.TaskHook):
+    heard: list[tuple[Any, str]] = []
+
+    def emitted(self, record: Any, stream: str) -> None:
+        EmitHook.heard.append((record, stream))
+
+
+def test_hooks_hear_of_every_emit_of_bolts_and_spouts() -> None:
+    EmitHook.heard = []
+
+    class Speaks(ps.Spout):
+        outputs = "n int"
+        at = 0
+
+        def open(self, context: TaskContext) -> None:
+            context.add_hook(EmitHook())
+
+        def next_tuple(self) -> Any:
+            self.at += 1
+            self.emit(self.at)
+            return ps.END if self.at == 2 else None
+
+    class Says(ps.Bolt):
+        outputs = {"default": "n int", "loud": "n int", "jobs": "n int"}
+        direct = ("jobs",)
+
+        def prepare(self, context: TaskContext) -> None:
+            context.add_hook(EmitHook())
+
+        def process(self, tup: Any) -> Any:
+            self.emit(10 * tup.n, stream="loud")
+            self.emit(tup.n, stream="jobs", task=0)
+            return [100 * tup.n]
+
+    top = ps.Topology("heard")
+    top.spout("speaks", Speaks())
+    top.bolt("says", Says()).shuffle("speaks")
+    complete_topology(top)
+    of_says = [(10, "loud"), (1, "jobs"), (100, "default"), (20, "loud"), (2, "jobs"), (200, "default")]
+    assert EmitHook.heard == [(1, "default"), (2, "default"), *of_says]
 
 
 def test_mocks_take_the_place_of_spouts() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import signal
 import sys
@@ -14,13 +16,14 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FlowError, PenstockError
-from penstock.graph.logic.topology.collector import Collector
+from penstock.graph.logic.topology.collector import Collector, SpoutCollector
 from penstock.graph.logic.topology.task_context import ComponentLayout, TaskContext, TopologyLayout
 from penstock.graph.logic.topology.tuples import pack_roots, tuple_class
 from penstock.graph.multilang.codecs import JsonCodec, ProtocolError, plain_value
-from penstock.graph.multilang.fields import opened
+from penstock.graph.multilang.fields import closed, opened
 from penstock.graph.multilang.pool import ShellPool
 from penstock.testing import run_local
+from tests.waiting import wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
 LINES = ["a b a", "b c"]
@@ -164,6 +167,83 @@ def test_a_program_that_ends_or_hangs_is_started_again_and_loses_nothing(kind: s
     assert sorted(set(got(bolt))) == [f"w{i}" for i in range(10)]
 
 
+def test_a_program_that_gets_on_between_its_failures_is_started_as_often_as_it_takes() -> None:
+    """It dies at every seventh tuple: 16 times over 100 tuples, never twice without having acked one."""
+    words = [f"w{i}" for i in range(100)]
+    assert set(got(ps.ShellBolt(odd("weak"), ["word"], restarts=1, backoff="1ms"), words)) == set(words)
+
+
+def test_a_program_with_typed_messages_names_no_task_by_0_and_one_anchor_as_a_text() -> None:
+    """As Storm reads them: a text is a list of one, and no task has the id 0."""
+    alone = Alone(ps.ShellBolt(odd("typed"), ["word"]), rooted=True)
+    alone.give(*(f"w{i}" for i in range(12)))
+    assert alone.emitted == [f"w{i}" for i in range(12)]
+    assert alone.collector.roots["default"] == [pack_roots([abs(hash(f"w{i}"))]) for i in range(12)]
+    alone.bolt.close()
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
+    child = tmp_path / "child.py"
+    child.write_text(
+        f"import os, time\nopen({str(tmp_path / 'new')!r}, 'w').write(str(os.getpid()))\n"
+        f"os.rename({str(tmp_path / 'new')!r}, {str(tmp_path / 'pid')!r})\ntime.sleep(600)\n"
+    )
+    command = ["sh", "-c", f"{sys.executable} {child}; true"]
+    with pytest.raises(PenstockError, match="gave no sign of life"):
+        got(ps.ShellBolt(command, ["word"], restarts=0, timeout="2s"), ["a"])
+    wait_until((tmp_path / "pid").exists)
+    pid = int((tmp_path / "pid").read_text())
+    wait_until(lambda: _is_gone(pid))
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether a process has ended; where nobody asks for its end it stays as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+FORGETFUL = """
+import json, os, sys
+def read():
+    return json.loads("".join(iter(sys.stdin.readline, "end\\n")))
+def send(message):
+    print(json.dumps(message), "end", sep="\\n", flush=True)
+setup = read()
+open(os.path.join(setup["pidDir"], str(os.getpid())), "w").close()
+send({"pid": os.getpid()})
+said = open(sys.argv[1], "a", buffering=1)
+while True:
+    got = read()
+    said.write(json.dumps(got) + "\\n")
+    send({"command": "sync"})
+    if got["command"] in ("next", "ack"):
+        os._exit(0)
+"""
+
+
+def test_acks_and_fails_reach_the_spout_that_is_started_in_the_place_of_one_that_ended(tmp_path: Path) -> None:
+    """The program ends after its answer, so the next command finds nobody: the one that is started then gets it."""
+    (tmp_path / "own.py").write_text(FORGETFUL)
+    spout = deepcopy(ps.ShellSpout([sys.executable, str(tmp_path / "own.py"), str(tmp_path / "said")], backoff="1ms"))
+    spout._collector = SpoutCollector([], (), True)
+    spout._context = TaskContext("own")
+    spout.open(spout._context)
+    spout.next_tuple()
+    spout.fail("a")
+    spout.ack("b")
+    spout.fail("c")
+    spout.close()
+    said = [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
+    assert [(each["command"], each.get("id")) for each in said] == [
+        ("next", None),
+        ("fail", "a"),
+        ("ack", "b"),
+        ("fail", "c"),
+    ]
+
+
 def test_tuples_with_roots_are_failed_when_their_program_is_killed() -> None:
     """So that their spout replays them: none is forgotten, and none is acked that was not."""
     alone = Alone(ps.ShellBolt(odd("keeps"), ["word"], linger="1ms", backoff="1ms"), rooted=True)
@@ -279,6 +359,12 @@ def test_messages_may_come_in_any_pieces() -> None:
         JsonCodec().feed(b"1,2\nend\n")
 
 
+def test_numbers_that_json_does_not_have_are_null() -> None:
+    """Python writes NaN, which no other language reads."""
+    message = {"tuple": [math.nan, [math.inf, 1.5], {"a": -math.inf, "b": (math.nan, "x")}]}
+    assert JsonCodec().encoded(message) == b'{"tuple":[null,[null,1.5],{"a":null,"b":[null,"x"]}]}\nend\n'
+
+
 def test_values_that_json_does_not_have() -> None:
     import datetime
     import decimal
@@ -301,6 +387,12 @@ def test_a_long_message_costs_what_it_is_long_and_has_a_bound(monkeypatch: pytes
 def test_a_message_that_is_nested_too_deep_is_no_message() -> None:
     with pytest.raises(ProtocolError, match="expected one JSON value"):
         JsonCodec().feed(b"[" * 100_000 + b"\nend\n")
+
+
+@pytest.mark.parametrize("text", ["\ud83d", "a\udc00b", "\U0001f600", "é"])
+def test_half_a_character_travels_as_bytes_can_have_it(text: str) -> None:
+    """A program in JavaScript that cuts a text apart sends such halves; Java has them too, UTF-8 does not."""
+    assert opened(closed(text).encode().decode()) == text
 
 
 @pytest.mark.parametrize("text", ["\x01", "\x01{nonsense", "\x01" + "[" * 100_000])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import pickle
 from collections import namedtuple
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any, ClassVar, NamedTuple
+from uuid import uuid4
 
 from penstock.errors import FlowError
 from penstock.graph.logic.topology.acks import FailedException
@@ -21,22 +23,34 @@ from penstock.graph.multilang.handshake import context_of
 _LEVELS = {"trace": 10, "debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
 
 
-class Stream(NamedTuple):
-    """A stream that a component emits: its fields, its name, and whether its tuples name their task."""
-
+class _StreamFields(NamedTuple):
     fields: Any = None
     name: str = DEFAULT
     direct: bool = False
 
 
-class PortedTuple(NamedTuple):
-    """A tuple as a ported bolt gets it."""
+class Stream(_StreamFields):
+    """A stream that a component emits: its fields, its name, and whether its tuples name their task."""
 
-    id: Any
+    DEFAULT_STREAM_ID: ClassVar[str] = DEFAULT
+
+    @property
+    def stream_id(self) -> str:
+        """Its name, as heronpy has it."""
+        return self.name
+
+
+class _TupleFields(NamedTuple):
+    id: str
     component: str
     stream: str
     task: Any
     values: Any
+
+
+class PortedTuple(_TupleFields):
+    """A tuple as a ported bolt gets it: five fields, as elsewhere. It remembers the tuple of Penstock that it stands for."""
+
     origin: Any = None
 
 
@@ -45,11 +59,16 @@ def _values_of(names: tuple[str, ...]) -> Any:
     return namedtuple("Values", names, rename=True)
 
 
+_RUN, _COUNT = uuid4().hex[:12], count(1)
+
+
 def ported_tuple(tup: Any) -> PortedTuple:
-    """A tuple of Penstock as others know it."""
-    values = [opened(v) for v in tup]
-    named = [] if tup.is_tick else [_values_of(tuple(type(tup).names))(*values)]
-    return PortedTuple(id(tup), tup.component, tup.stream, tup._task, named[0] if named else values, tup)
+    """A tuple of Penstock as others know it; its id is unique, also beside those of earlier runs."""
+    values = tuple(opened(v) for v in tup)
+    named = values if tup.is_tick else _values_of(tuple(type(tup).names))(*values)
+    made = PortedTuple(f"{_RUN}-{next(_COUNT)}", tup.component, tup.stream, tup._task, named)
+    made.origin = tup
+    return made
 
 
 class PortedComponent:
@@ -71,6 +90,19 @@ class PortedComponent:
 
     def initialize(self, config: Mapping[str, Any], context: Mapping[str, Any]) -> None:
         """Called before the first tuple."""
+
+    def take_place(self, config: Mapping[str, Any], context: Mapping[str, Any]) -> None:
+        """Sets what a component has of its place in the topology, before `initialize`."""
+
+    @classmethod
+    def typed(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings as they are meant."""
+        return dict(config)
+
+    @staticmethod
+    def new_state() -> dict[Any, Any]:
+        """What `init_state` gets."""
+        return {}
 
     @staticmethod
     def context_for(context: TaskContext) -> Mapping[str, Any]:
@@ -103,18 +135,24 @@ class Adapter:
         """Makes the user's instance."""
         self._made: Any = self._cls()
         self._made._adapter = self
-        self.state: dict[Any, Any] = {}
+        self.state = self._made.new_state()
         if hasattr(self._made, "init_state"):
             self._made.init_state(self.state)
-        self._made.initialize(dict(context.config), self._made.context_for(context))
-        self._given = {k: _pickled(v) for k, v in vars(self._made).items() if k != "_adapter"}
+        config, place = dict(context.config), self._made.context_for(context)
+        self._made.take_place(config, place)
+        self._anew = frozenset(vars(self._made))
+        self._made.initialize(config, place)
+        self._given = self._pickles()
 
     def save(self) -> None:
         """What can be saved of the user's attributes; what cannot, such as a connection, is made anew by `initialize`."""
         if hasattr(self._made, "pre_save"):
             self._made.pre_save(None)
-        now = {k: _pickled(v) for k, v in vars(self._made).items() if k != "_adapter"}
-        self.kept = {k: v for k, v in now.items() if v is not None and v != self._given.get(k)}
+        self.kept = {k: v for k, v in self._pickles().items() if v is not None and v != self._given.get(k)}
+
+    def _pickles(self) -> dict[str, bytes | None]:
+        """The user's attributes, without those that are made anew for each instance."""
+        return {k: _pickled(v) for k, v in vars(self._made).items() if k not in self._anew}
 
     def restored(self) -> None:
         """Puts the user's attributes back."""
@@ -123,7 +161,14 @@ class Adapter:
         vars(self._made).update({k: pickle.loads(v) for k, v in self.kept.items()})
 
     def record(self, values: Any, stream: str) -> tuple[Any, ...]:
-        """A record as it travels."""
+        """A record as it travels.
+
+        Raises:
+            TypeError: it is neither a list nor a tuple.
+            FlowError: there is no such stream.
+        """
+        if not isinstance(values, list | tuple):
+            raise TypeError(f"emit: expected a list or a tuple of values, got {values!r}")
         if stream not in self._streams:
             raise FlowError(f"{self._cls.__qualname__} emits to a stream {stream!r}, which its outputs do not have")
         return self._streams[stream][0].record(list(values))
@@ -139,17 +184,26 @@ def _pickled(value: Any) -> bytes | None:
         return None
 
 
-def streams_of(given: Any) -> dict[str, tuple[OpenFields, bool]]:
-    """The streams of a class or of a list: names of fields, or `Stream`s."""
-    listed: Any = getattr(given, "outputs", None) if isinstance(given, type) else given
+DeclaredStream = tuple[str, list[str], bool]
+"""The name of a stream, its fields, and whether it is direct."""
+
+
+def declared_streams(listed: Any) -> list[DeclaredStream]:
+    """The streams of a list: names of fields, which are those of the default stream, or `Stream`s."""
     if not listed:
-        return {}
+        return []
     if isinstance(listed, str):
         raise FlowError(f"expected a list of fields, such as ['word'], got {listed!r}")
     made = [e for e in listed if isinstance(e, Stream)]
     fields = [e for e in listed if not isinstance(e, Stream)]
     plain = [Stream(fields)] if fields else []
-    return {s.name: (outputs_of(list(s.fields)), s.direct) for s in [*plain, *made]}
+    return [(s.name, list(s.fields or []), s.direct) for s in [*plain, *made]]
+
+
+def streams_of(given: Any) -> dict[str, tuple[OpenFields, bool]]:
+    """The streams of a class or of a list."""
+    listed: Any = getattr(given, "outputs", None) if isinstance(given, type) else given
+    return {name: (outputs_of(fields), direct) for name, fields, direct in declared_streams(listed)}
 
 
 class BoltAdapter(Adapter, Bolt):
@@ -160,6 +214,7 @@ class BoltAdapter(Adapter, Bolt):
 
     def __init__(self, cls: type[Any], outputs: Any = None) -> None:
         self.take(cls, outputs)
+        self.open: dict[str, Any] = {}
 
     def prepare(self, context: TaskContext) -> None:
         """Makes the user's instance."""
@@ -170,22 +225,41 @@ class BoltAdapter(Adapter, Bolt):
         """Gives the tuple to the user's instance, and acks or fails it where the class leaves that to its base."""
         made, given = self._made, ported_tuple(tup)
         self._now = given
+        if tup._roots is not None:
+            self.open[given.id] = tup
         try:
             if tup.is_tick:
                 made.process_tick(given)
             else:
                 made.process(given)
-            if made.auto_ack:
-                self.ack(tup)
+            if made.acks_on_return:
+                self.ack(given)
         except FailedException:
-            self.fail(tup)
+            self.fail(given)
         except Exception as error:
             if not made.auto_fail or tup._roots is None:
                 raise
             self.report_error(error)
-            self.fail(tup)
+            self.fail(given)
         finally:
             self._now = None
+
+    def ack(self, tup: Any) -> None:
+        """The tuple is done; it may be named by its id."""
+        if (origin := self._origin(tup, self.open.pop)) is not None:
+            super().ack(origin)
+
+    def fail(self, tup: Any) -> None:
+        """The tuple failed; it may be named by its id."""
+        if (origin := self._origin(tup, self.open.pop)) is not None:
+            super().fail(origin)
+
+    @staticmethod
+    def _origin(tup: Any, find: Callable[[str, None], Any]) -> Any:
+        """The tuple of Penstock of one that is given as a whole, or by its id; None for an id that is not open."""
+        if isinstance(tup, PortedTuple):
+            return find(tup.id, None) or tup.origin
+        return find(str(tup), None)
 
     def end_batch(self, batch: int) -> None:
         """Saves the user's attributes."""
@@ -195,7 +269,7 @@ class BoltAdapter(Adapter, Bolt):
         """Emits for the user's instance."""
         if anchors is None:
             anchors = [self._now] if self._made.auto_anchor and self._now is not None else []
-        roots = [a.origin for a in anchors]
+        roots = [origin for a in anchors if (origin := self._origin(a, self.open.get)) is not None]
         record = self.record(values, stream)
         if task is None:
             return self.emit(record, stream, anchors=roots)
@@ -219,6 +293,9 @@ class SpoutAdapter(Adapter, Spout):
     def next_tuple(self) -> None:
         """Asks the user's instance."""
         self._made.next_tuple()
+
+    def _about_to_save(self) -> None:
+        """Saves the user's attributes."""
         self.save()
 
     def ack(self, id: object) -> None:
@@ -292,6 +369,11 @@ class PortedBolt(PortedComponent):
     auto_anchor = True
     auto_fail = True
 
+    @property
+    def acks_on_return(self) -> bool:
+        """Whether a tuple is acked when `process` returns."""
+        return self.auto_ack
+
     def process(self, tup: Any) -> None:
         """Called for each tuple."""
         raise NotImplementedError
@@ -317,12 +399,12 @@ class PortedBolt(PortedComponent):
         return list(made) if need_task_ids else None
 
     def ack(self, tup: Any) -> None:
-        """A tuple is done."""
-        self._adapter.ack(tup.origin)
+        """A tuple is done; it may be named by its id."""
+        self._adapter.ack(tup)
 
     def fail(self, tup: Any) -> None:
-        """A tuple failed."""
-        self._adapter.fail(tup.origin)
+        """A tuple failed; it may be named by its id."""
+        self._adapter.fail(tup)
 
     @staticmethod
     def is_tick(tup: Any) -> bool:

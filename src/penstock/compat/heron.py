@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.compat.components import PortedTuple, Stream
-from penstock.compat.heron_components import Bolt, Spout
+from penstock.compat.heron_components import Bolt, HashMapState, Spout, StatefulComponent
 from penstock.compat.heron_context import (
     AssignableMetrics,
     BaseMetric,
@@ -37,6 +37,15 @@ from penstock.compat.heron_context import (
     ReducedMetric,
     TopologyContext,
 )
+from penstock.compat.heron_hooks import (
+    BoltAckInfo,
+    BoltExecuteInfo,
+    BoltFailInfo,
+    EmitInfo,
+    ITaskHook,
+    SpoutAckInfo,
+    SpoutFailInfo,
+)
 from penstock.compat.heron_windows import SlidingWindowBolt, TumblingWindowBolt, WindowContext
 from penstock.compat.topology import Grouping, Spec, Topology, built
 from penstock.errors import FlowError
@@ -48,8 +57,14 @@ __all__ = [
     "AssignableMetrics",
     "BaseMetric",
     "Bolt",
+    "BoltAckInfo",
+    "BoltExecuteInfo",
+    "BoltFailInfo",
     "CountMetric",
+    "EmitInfo",
     "Grouping",
+    "HashMapState",
+    "ITaskHook",
     "MeanReducedMetric",
     "MeanReducer",
     "MultiCountMetric",
@@ -59,6 +74,9 @@ __all__ = [
     "SlidingWindowBolt",
     "Spec",
     "Spout",
+    "SpoutAckInfo",
+    "SpoutFailInfo",
+    "StatefulComponent",
     "Stream",
     "Topology",
     "TopologyBuilder",

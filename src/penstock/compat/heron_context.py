@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from penstock.compat.heron_hooks import HeronHook
 from penstock.graph.logic.topology.metrics import Metric
 from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.multilang.handshake import context_of
@@ -16,6 +17,13 @@ class MadeAnew:
 
     def __reduce__(self) -> Any:
         raise TypeError(f"a {type(self).__name__} is made anew by initialize")
+
+
+class StreamId(NamedTuple):
+    """A stream of a component."""
+
+    id: str
+    component_name: str
 
 
 class TopologyContext(MadeAnew, dict[str, Any]):
@@ -45,17 +53,21 @@ class TopologyContext(MadeAnew, dict[str, Any]):
         """The ids of the tasks of a component."""
         return list(self._context.task_ids(component_id))
 
-    def get_sources(self, component_id: str) -> dict[tuple[str, str], str]:
-        """What a component reads: the grouping of each stream, by component and name."""
-        return dict(self._context.sources(component_id))
+    def get_sources(self, component_id: str) -> dict[StreamId, str]:
+        """What a component reads: the grouping of each stream."""
+        return {StreamId(stream, source): how for (source, stream), how in self._context.sources(component_id).items()}
 
-    def get_this_sources(self) -> dict[tuple[str, str], str]:
+    def get_this_sources(self) -> dict[StreamId, str]:
         """What this component reads."""
         return self.get_sources(self.get_component_id())
 
     def register_metric(self, name: str, metric: Any, time_bucket_in_sec: int = 0) -> None:
         """Registers a metric; its value is taken at the end of every batch, whatever the interval."""
         self._context.register_metric(name, TakenMetric(metric))
+
+    def add_task_hook(self, task_hook: Any) -> None:
+        """Adds a hook, which hears what the task does."""
+        self._context.add_hook(HeronHook(task_hook, self))
 
 
 class TakenMetric(Metric):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from penstock.compat.components import BoltAdapter, PortedBolt, PortedSpout, SpoutAdapter
+from penstock.compat.components import BoltAdapter, PortedBolt, PortedSpout, SpoutAdapter, declared_streams
 from penstock.compat.heron_constants import settings_of
+from penstock.compat.programs import ProgramBolt, ProgramSpout
 from penstock.errors import FlowError
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.topology.topology import Topology as PenstockTopology
 from penstock.graph.graph import Graph
+from penstock.graph.logic.topology.components import Bolt, Spout
 from penstock.graph.logic.topology.tuples import DEFAULT
 
 LIMIT = "penstock.spout.limit"
@@ -44,9 +46,16 @@ class Grouping:
         return ("custom", named_class(chooser)() if isinstance(chooser, str) else chooser)
 
     @classmethod
-    def custom_object(cls, java: Any) -> tuple[Any, ...]:
+    def custom_object(cls, java: Any, arguments: Any = None) -> tuple[Any, ...]:
         """A class of Java, which is refused."""
         raise FlowError("Grouping.custom_object names a class of Java, which does not run here; use Grouping.custom")
+
+    @classmethod
+    def custom_serialized(cls, java: Any) -> tuple[Any, ...]:
+        """An object of Java, which is refused."""
+        raise FlowError(
+            "Grouping.custom_serialized has an object of Java, which does not run here; use Grouping.custom"
+        )
 
 
 def named_class(path: str) -> Any:
@@ -70,13 +79,20 @@ class StreamOf:
     def __init__(self, spec: Spec, stream: str = DEFAULT) -> None:
         self.spec, self.stream = spec, stream
 
+    @property
+    def usual_grouping(self) -> tuple[str, ...]:
+        """How its tuples are dealt out where nothing is said: a direct stream names its tasks."""
+        spec = self.spec
+        declared = declared_streams(spec.outputs or spec.component.outputs) if isinstance(spec, Spec) else []
+        return Grouping.DIRECT if (self.stream, True) in {(n, d) for n, _, d in declared} else Grouping.SHUFFLE
+
 
 class Spec:
     """A component of a topology: its class, its name, what it reads, and as how many tasks it runs."""
 
     def __init__(
         self,
-        component: type[Any],
+        component: Any,
         name: str | None = None,
         inputs: Any = None,
         par: int | Mapping[str, int] = 1,
@@ -85,21 +101,23 @@ class Spec:
     ) -> None:
         self.component, self.name, self.inputs = component, name, inputs
         self.par = max(par.values()) if isinstance(par, Mapping) else par
-        self.config = {**dict(component.config), **dict(config or {})}
+        self.config = _typed(component, (config if config is not None else component.config) or {})
         self.outputs = outputs
 
     def __getitem__(self, stream: str) -> StreamOf:
         return StreamOf(self, stream)
 
     def __repr__(self) -> str:
-        return f"{self.component.__qualname__}.spec({self.name or ''})"
+        named = getattr(self.component, "__qualname__", None) or repr(self.component)
+        return f"{named}.spec({self.name or ''})"
 
     def subscriptions(self) -> Iterable[tuple[StreamOf, tuple[Any, ...]]]:
         """What it reads: streams and groupings."""
         given = self.inputs or {}
-        pairs = given.items() if isinstance(given, Mapping) else [(each, Grouping.SHUFFLE) for each in _listed(given)]
+        pairs = given.items() if isinstance(given, Mapping) else [(each, None) for each in _listed(given)]
         for source, grouping in pairs:
-            yield (source if isinstance(source, StreamOf) else StreamOf(source)), grouping
+            stream = source if isinstance(source, StreamOf) else StreamOf(source)
+            yield stream, grouping if grouping is not None else stream.usual_grouping
 
 
 def _listed(given: Any) -> list[Any]:
@@ -112,18 +130,41 @@ def built(name: str, specs: Mapping[str, Spec], config: Mapping[str, Any]) -> Pe
     Raises:
         FlowError: there is no spout, or a component reads what is not among them.
     """
-    top = PenstockTopology(name, settings_of(config))
+    typed = _typed(next((spec.component for spec in specs.values()), None), config)
+    top = PenstockTopology(name, settings_of(typed))
     names = {id(spec): key for key, spec in specs.items()}
     for key, spec in specs.items():
-        if issubclass(spec.component, PortedSpout):
-            limit = spec.config.get(LIMIT, config.get(LIMIT))
-            top.spout(key, SpoutAdapter(spec.component, spec.outputs), spec.par, limit=limit, config=spec.config)
-        elif issubclass(spec.component, PortedBolt):
-            settings = {**spec.component.needed({**config, **spec.config}), **spec.config}
-            _subscribe(top.bolt(key, BoltAdapter(spec.component, spec.outputs), spec.par, config=settings), spec, names)
+        if (spout := _spout_of(spec)) is not None:
+            limit = spec.config.get(LIMIT, typed.get(LIMIT))
+            top.spout(key, spout, spec.par, limit=limit, config=spec.config)
+        elif (bolt := _bolt_of(spec)) is not None:
+            settings = {**spec.component.needed({**typed, **spec.config}), **spec.config}
+            _subscribe(top.bolt(key, bolt, spec.par, config=settings), spec, names)
         else:
             raise FlowError(f"{key!r} of topology {name!r} is neither a Spout nor a Bolt: {spec.component!r}")
     return top
+
+
+def _typed(component: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as those who wrote the component mean them."""
+    typed: Callable[[Mapping[str, Any]], dict[str, Any]] = getattr(component, "typed", dict)
+    return typed(config)
+
+
+def _spout_of(spec: Spec) -> Spout | None:
+    """The spout of a spec; None where it has none."""
+    if isinstance(spec.component, ProgramSpout):
+        return spec.component.made(spec.outputs)
+    is_spout = isinstance(spec.component, type) and issubclass(spec.component, PortedSpout)
+    return SpoutAdapter(spec.component, spec.outputs) if is_spout else None
+
+
+def _bolt_of(spec: Spec) -> Bolt | None:
+    """The bolt of a spec; None where it has none."""
+    if isinstance(spec.component, ProgramBolt):
+        return spec.component.made(spec.outputs)
+    is_bolt = isinstance(spec.component, type) and issubclass(spec.component, PortedBolt)
+    return BoltAdapter(spec.component, spec.outputs) if is_bolt else None
 
 
 def _subscribe(bolt: BoltDeclaration, spec: Spec, names: Mapping[int, str]) -> None:

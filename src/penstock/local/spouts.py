@@ -30,6 +30,7 @@ class SpoutHost:
             self.tasks = SpoutTasks(node, keeps_malformed=keeps_malformed(node))
         except RecordFailed as failed:
             raise StepError(failed.failure("the spout itself")) from failed.error
+        self.tasks.at_once = self.outcomes.append
 
     def emit(self, run: LocalRun) -> bool:
         """Has the spout emit what it may; false when there was nothing."""

@@ -54,6 +54,8 @@ def main(kind: str) -> None:  # noqa: C901 - one way to misbehave after the othe
             send({"command": "sync"})
             continue
         value = message["tuple"][0]
+        if kind == "weak" and count % 7 == 6:
+            os._exit(5)
         if kind == "dies" and count == 5 and once("died"):
             os._exit(9)
         if kind == "always-dies":
@@ -67,7 +69,18 @@ def main(kind: str) -> None:  # noqa: C901 - one way to misbehave after the othe
         if kind == "loud":
             for _ in range(50):
                 emit("x" * 2000, message)
-        if kind == "asks-late":
+        if kind == "typed":
+            send(
+                {
+                    "command": "emit",
+                    "tuple": [value],
+                    "anchors": message["id"],
+                    "stream": "",
+                    "task": 0,
+                    "need_task_ids": False,
+                }
+            )
+        elif kind == "asks-late":
             send({"command": "emit", "tuple": [value], "anchors": [], "stream": "default"})
         elif kind == "direct":
             tasks = [int(t) for t, c in setup["context"]["task->component"].items() if c == "play"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -44,14 +45,17 @@ class JsonCodec:
     """UTF-8 JSON: each message is one value, followed by a line that holds `end`."""
 
     def __init__(self) -> None:
-        self._encode = json.JSONEncoder(separators=(",", ":"), default=plain_value).encode
+        self._encode = json.JSONEncoder(separators=(",", ":"), default=plain_value, allow_nan=False).encode
         self._pieces: list[bytes] = []
         self._tail = b""
         self._size = 0
 
     def encoded(self, message: object) -> bytes:
-        """A message as bytes."""
-        return self._encode(message).encode() + _END
+        """A message as bytes. What JSON has no number for, NaN and the infinities, is null."""
+        try:
+            return self._encode(message).encode() + _END
+        except ValueError:
+            return self._encode(_finite(message)).encode() + _END
 
     def feed(self, data: bytes) -> list[Any]:
         """The messages that are complete with these bytes.
@@ -76,6 +80,17 @@ class JsonCodec:
     def _check_size(self) -> None:
         if self._size > LARGEST:
             raise ProtocolError(f"expected a line 'end' after at most {LARGEST:,} bytes, got none")
+
+
+def _finite(value: Any) -> Any:
+    """A value without numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value
 
 
 def _parsed(message: bytes) -> Any:

@@ -67,9 +67,18 @@ def streams_given(given: Any) -> dict[str, OpenFields]:
 
 def closed(value: Any) -> Any:
     """A value of an open field, as it travels."""
-    if value is None or (type(value) is str and value[:1] != SIGN):
+    if value is None or (type(value) is str and value[:1] != SIGN and (value.isascii() or _is_whole(value))):
         return value
     return SIGN + json.dumps(value, default=plain_value, sort_keys=True)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text has no half of a character, as JavaScript makes them and UTF-8 does not have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def opened(value: Any) -> Any:

@@ -11,6 +11,7 @@ import logging
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -224,10 +225,11 @@ class ShellProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Ends it at once, and lets go of all that it had."""
+        """Ends it at once, with all programs that it has started, and lets go of all that it had."""
         if self.owner == os.getpid():
-            with contextlib.suppress(OSError):
-                self._process.kill()
+            if self._process.returncode is None:  # else its number may be that of another by now
+                with contextlib.suppress(OSError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:

@@ -156,6 +156,11 @@ class ShellComponent(Component):
             raise UnknownName(f"{self!r} emits to a stream {stream!r}; {nearest(stream, self._streams)}")
         return stream, self._streams[stream].record(message.get("tuple") or ())
 
+    @staticmethod
+    def _named_task(message: dict[str, Any]) -> int | None:
+        """The task that an emit names. 0 is none, as in Storm, whose ids begin with 1: programs with typed messages send it where they name no task."""
+        return message.get("task") or None
+
     def _answer(self, message: dict[str, Any], ids: TaskIds) -> None:
         """The ids of the tasks that get a tuple, for programs that ask."""
         if message.get("need_task_ids") is not False:
@@ -310,9 +315,11 @@ class ShellBolt(ShellComponent, Bolt):
 
     def _emitted(self, message: dict[str, Any]) -> None:
         stream, record = self._record(message)
-        anchors = [tup for a in message.get("anchors") or () if (tup := self._tuple(a)) is not None]
-        if message.get("task") is not None:
-            self.emit_direct(message["task"], record, stream, anchors=anchors)
+        given = message.get("anchors") or ()
+        named = [given] if isinstance(given, str | int) else given
+        anchors = [tup for a in named if (tup := self._tuple(a)) is not None]
+        if (task := self._named_task(message)) is not None:
+            self.emit_direct(task, record, stream, anchors=anchors)
             return
         self._answer(message, self.emit(record, stream, anchors=anchors))
 
@@ -326,7 +333,10 @@ class ShellBolt(ShellComponent, Bolt):
         number = str(message.get("id"))
         tup = self._sent.pop(number, None)
         tup = self.held.pop(number, None) if tup is None else tup
-        if tup is not None and tup._roots is not None:
+        if tup is None:
+            return
+        self._failures = 0
+        if tup._roots is not None:
             super().ack(tup) if command == "ack" else super().fail(tup)
 
 
@@ -368,7 +378,7 @@ class ShellSpout(ShellComponent, Spout):
         self._asked({"command": "next"})
 
     def ack(self, id: object) -> None:
-        """Tells the program that a message is done.
+        """Tells the program that a message is done; one that is started again is told too.
 
         Args:
             id: the id with which the program emitted it.
@@ -377,10 +387,10 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._asked({"command": "ack", "id": id})
+        self._told_surely({"command": "ack", "id": id})
 
     def fail(self, id: object) -> None:
-        """Tells the program that a message failed.
+        """Tells the program that a message failed; one that is started again is told too.
 
         Args:
             id: the id with which the program emitted it.
@@ -389,7 +399,7 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._asked({"command": "fail", "id": id})
+        self._told_surely({"command": "fail", "id": id})
 
     def activate(self) -> None:
         """Tells the program that it will be asked."""
@@ -400,8 +410,13 @@ class ShellSpout(ShellComponent, Spout):
         if self._shell is not None:
             self._asked({"command": "deactivate"}, _GRACE)
 
-    def _asked(self, message: dict[str, Any], grace: float = math.inf) -> None:
-        """One command and its answer, or none when the grace is over. A program that fails is started again, and the command is left to the next call."""
+    def _told_surely(self, message: dict[str, Any]) -> None:
+        """A command that must not be lost: where the program has failed the next one gets it."""
+        while not self._asked(message):
+            pass
+
+    def _asked(self, message: dict[str, Any], grace: float = math.inf) -> bool:
+        """One command and its answer, or none when the grace is over. False where the program failed; the next call starts it again."""
         try:
             shell = self._running_shell()
             shell.send(message)
@@ -411,6 +426,8 @@ class ShellSpout(ShellComponent, Spout):
             self._failures = 0
         except ShellFailed as error:
             self._lost(error)
+            return False
+        return True
 
     def _synced(self, shell: ShellProcess) -> bool:
         while shell.received:
@@ -421,7 +438,7 @@ class ShellSpout(ShellComponent, Spout):
     def _emitted(self, message: dict[str, Any]) -> None:
         stream, record = self._record(message)
         number = message.get("id") if self.reliable else None
-        if message.get("task") is not None:
-            self.emit_direct(message["task"], record, stream, id=number)
+        if (task := self._named_task(message)) is not None:
+            self.emit_direct(task, record, stream, id=number)
             return
         self._answer(message, self.emit(record, stream, id=number))

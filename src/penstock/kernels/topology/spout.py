@@ -94,6 +94,8 @@ class SpoutTasks:
         timeout = seconds_of(self.config, TIMEOUT, USUAL_TIMEOUT)
         self.pending = PendingMessages(self.config.get(PENDING), timeout)
         self.emitted: list[EmittedMessages] = []
+        self.at_once: Callable[[Outcome], object] = lambda outcome: None
+        """Hears of messages that nobody tracks, which are acked at once."""
         self.extra: list[SpoutColumns] = []
         self.is_active, self.is_closed = is_active, False
         self.tasks = [self._task(i) for i in range(self.parallelism)]
@@ -128,6 +130,7 @@ class SpoutTasks:
         if not self.tracks:
             blocks = MessageBlocks()
             blocks.files.append((file, made))
+            self.at_once(Outcome(blocks, []))
             self._tell(Outcome(blocks, []))
             return None
         return made
@@ -170,8 +173,12 @@ class SpoutTasks:
     @property
     def _hears_acks(self) -> bool:
         """Whether anybody does something when a message is acked."""
-        hooked = any(task._context is not None and task._context.hooks for task in self.tasks)
+        hooked = any(map(self._hooks, self.tasks))
         return hooked or type(self.shape.spout).ack is not Spout.ack or "ack" in vars(self.shape.spout)
+
+    @staticmethod
+    def _hooks(task: Spout) -> list[Any]:
+        return task._context.hooks if task._context is not None else []
 
     def _say(self, what: str, message: Message) -> None:
         """Calls `ack` or `fail` of a task, then its hooks."""
@@ -182,7 +189,7 @@ class SpoutTasks:
             raise
         except Exception as error:
             raise RecordFailed(self.node, f"{what} of {message.id!r}", 0, error) from error
-        for hook in task._context.hooks if task._context is not None else ():
+        for hook in self._hooks(task):
             (hook.acked if what == "ack" else hook.failed)(message.id)
 
     def taken_metrics(self) -> dict[tuple[str, int], dict[str, Any]]:
@@ -219,6 +226,8 @@ class SpoutTasks:
     def kept(self) -> dict[str, Any]:
         """Where every task stands."""
         spout = self.shape.spout
+        for task in self.tasks:
+            self._guard(task._about_to_save, "the state")
         tasks = [kept_attributes(t, spout) if spout.stateful else {} for t in self.tasks]
         return {"number": self.number, "numbers": dict(self.numbers), "tasks": tasks}
 
@@ -287,6 +296,10 @@ class SpoutTasks:
         collector = self.tasks[at]._collector
         assert isinstance(collector, SpoutCollector)
         streams = [stream for stream, found in collector.records.items() if found]
+        for hook in self._hooks(self.tasks[at]) if streams else ():
+            for stream in streams:
+                for record in collector.records[stream]:
+                    hook.emitted(record, stream)
         return [part for stream in streams for part in self._parts(collector, stream, at)]
 
     def _parts(self, collector: SpoutCollector, stream: str, at: int) -> list[SpoutColumns]:

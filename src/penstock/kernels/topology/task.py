@@ -30,7 +30,7 @@ from penstock.kernels.records.records import BadRecord
 from penstock.kernels.topology.moments import MomentGuard
 from penstock.kernels.topology.readers import Readers
 from penstock.kernels.topology.task_chunks import EmittedStream, TaskChunk, emitted_stream, task_chunk, visible_fields
-from penstock.kernels.topology.task_reports import taken_metrics
+from penstock.kernels.topology.task_reports import heard_add, taken_metrics, told
 from penstock.kernels.topology.task_state import TaskState
 from penstock.kernels.topology.task_tuples import (
     ALONE,
@@ -254,6 +254,8 @@ class Task:
 
     def _loop(self) -> Callable[[Iterable[Any], CurrentTuple], None]:
         """The quickest loop that does what the bolt needs."""
+        if self.context.hooks:
+            self.collector.add = heard_add(self.collector, self.context.hooks)  # type: ignore[method-assign]  # others pay nothing for hooks
         if self.context.hooks or not self.logic.auto_ack:
             return self._run_open
         if self.is_unread and not self.collector.rooted:
@@ -376,12 +378,12 @@ class Task:
             try:
                 self._process(tup)
                 if auto_ack:
-                    self._told("acked", tup)
+                    told(self.context.hooks, "acked", tup)
             except FailedException as error:
                 if not auto_ack:
                     raise
                 self._fail(tup, error)
-            self._told("executed", tup, time.perf_counter() - began)
+            told(self.context.hooks, "executed", tup, time.perf_counter() - began)
         collector.anchor(None)
 
     def _process(self, tup: Any) -> None:
@@ -444,10 +446,6 @@ class Task:
     def _report(self, error: FailedException) -> None:
         if isinstance(error, ReportedFailedException):
             self.logic.report_error(error)
-
-    def _told(self, what: str, *about: Any) -> None:
-        for hook in self.context.hooks:
-            getattr(hook, what)(*about)
 
     def out(self, leaving: bool) -> Iterator[tuple[str, Chunk]]:
         """What was emitted since the last time, by output; `leaving` when it leaves Python next."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from penstock.graph.logic.topology.collector import Collector
 from penstock.graph.logic.topology.metrics import Metric
+from penstock.graph.logic.topology.tuples import Tuple
 
 log = logging.getLogger("penstock")
 MOST = 20
@@ -27,3 +29,19 @@ def taken_metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
     for metric in metrics.values():
         metric.reset()
     return {name: value for name, value in found.items() if value is not None}
+
+
+def told(hooks: Iterable[Any], what: str, *about: Any) -> None:
+    """Tells hooks what a task does."""
+    for hook in hooks:
+        getattr(hook, what)(*about)
+
+
+def heard_add(collector: Collector, hooks: Iterable[Any]) -> Callable[..., None]:
+    """What a collector does with a record, of which hooks hear."""
+
+    def add(record: object, stream: str, anchors: Tuple | Iterable[Tuple] | None, task: int | None) -> None:
+        Collector.add(collector, record, stream, anchors, task)
+        told(hooks, "emitted", record, stream)
+
+    return add

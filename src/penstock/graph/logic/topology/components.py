@@ -108,6 +108,9 @@ class Component:
     def restored(self) -> None:
         """Called when the attributes of an earlier run have been put back, after open or prepare."""
 
+    def _about_to_save(self) -> None:
+        """Called before the attributes of a task of a spout are saved."""
+
     def __repr__(self) -> str:
         return f"{type(self).__module__}:{type(self).__qualname__}"
 
