@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,3 +86,30 @@ def test_blocks_of_a_task_are_found_again(tmp_path: Path) -> None:
     assert [block for data in moved for block in blocks_at(data)] == [large, small] * 3
     assert [len(data) < 200 for data in moved] == [True, False] * 3
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_who_follows_a_spout_on_a_full_disk_fails_and_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even that it ends can be written then."""
+    monkeypatch.setattr(blocks, "BYTES", 1)
+    files = FollowedFiles(tmp_path, ROUTES[:1])
+    given = files.references().to_pylist()
+    write(files, [range(20)])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (max(path.stat().st_size for path in tmp_path.iterdir()), before[1]))
+    followers = [read(row["__data"], ROUTES[0]) for row in given]
+    first = [next(each) for each in followers]
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write(files, [range(20, 200)])
+        with pytest.raises(OSError, match="File too large"):
+            files.end(is_whole=True)
+        files.end(is_whole=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert len(first) == len(followers) == 2
+    for each in followers:
+        with pytest.raises(RunError, match=r"its disk is full, or its run has ended|the spout ended with an error"):
+            list(each)
+    assert len(list(tmp_path.iterdir())) < 2, "one of the files had no room to say that it ends"

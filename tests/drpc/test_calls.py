@@ -8,7 +8,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +239,25 @@ def test_what_answers_and_is_no_server_is_told(tmp_path: Path) -> None:
         with pytest.raises(CallError, match="no answer from"):
             Client(f"http://127.0.0.1:{other.getsockname()[1]}").execute("double", "1")
         thread.join()
+
+
+class Leaving(Future[str]):
+    """The answer of somebody who gives up just after it was asked whether it still waits."""
+
+    def done(self) -> bool:
+        before = super().done()
+        self.cancel()
+        return before
+
+
+def test_who_gives_up_when_the_answer_comes_takes_nobody_elses_away(tmp_path: Path) -> None:
+    with Calls(tmp_path, create=True) as calls:
+        gone, _ = calls.start("double", "1")
+        request, answer = calls.start("double", "2")
+        calls._waiting["double"][gone] = Leaving()
+        with Log(tmp_path) as log:
+            producer = log.producer()
+            for each in (gone, request):
+                value = json.dumps({"drpc_request": each, "result": "4", "error": None}).encode()
+                producer.send("drpc.double.answers", value).result()
+        assert answer.result(300) == "4"

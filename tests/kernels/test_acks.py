@@ -186,3 +186,26 @@ def test_a_tuple_outlives_a_pickle() -> None:
     assert (again.word, again[1], again.component, again.stream) == ("a", 1, "spout", "words")
     assert (again.roots, again._edge) == (frozenset({7}), 12)
     assert isinstance(again, ps.Tuple)
+
+
+class CountedRoot(int):
+    """A root that counts how often any of them is looked for."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        CountedRoot.looks += 1
+        return super().__hash__()
+
+
+def test_what_fails_is_looked_for_in_each_file_and_not_in_all_for_each_message() -> None:
+    """An hour of open messages is thousands of files, and a batch may fail all of them."""
+    pending, files, size = PendingMessages(), 100, 20
+    for file in range(files):
+        pending.add(file, 0, {CountedRoot(file * size + at): at for at in range(size)})
+    CountedRoot.looks = 0
+    failed = [CountedRoot(root) for root in range(0, files * size, 2)]
+    outcome = pending.settle(Settlement(failed=failed))
+    assert [message.root for message in outcome.failed] == failed
+    assert len(pending) == files * size / 2
+    assert CountedRoot.looks < 8 * files * size

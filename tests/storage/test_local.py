@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.faults import PAUSE, SETTING
-from penstock.storage import Conflict, LocalStorage, StorageError
+from penstock.storage import Conflict, LocalStorage, StorageError, local
 from penstock.storage.base import read_if_present
 from penstock.storage.local import ABANDONED
 from penstock.storage.swap import POINTS
@@ -264,3 +264,22 @@ def test_an_object_that_another_writes_while_it_is_looked_for_is_not_there_yet(
         patch.setattr(Path, "open", open_too_early)
         assert read_if_present(storage, "object") is None
     assert storage.read("object") == b"1"
+
+
+def test_what_cannot_have_the_prefix_is_not_looked_into(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory with a hundred thousand files beside costs a look for three others nothing."""
+    for name in ("feed/1", "feed/deep/2", "ids-1", "ids-2", "idle/3", "ids-more/4"):
+        storage.write(name, b"")
+    looked: list[str] = []
+    visible = local._visible
+
+    def noting(directory: Path) -> Iterator[os.DirEntry[str]]:
+        looked.append(directory.name)
+        return visible(directory)
+
+    monkeypatch.setattr(local, "_visible", noting)
+    assert [entry.name for entry in storage.list("ids-")] == ["ids-1", "ids-2", "ids-more/4"]
+    assert looked == [storage.root.name, "ids-more"]
+    looked.clear()
+    assert [entry.name for entry in storage.list("feed/d")] == ["feed/deep/2"]
+    assert looked == ["feed", "deep"]

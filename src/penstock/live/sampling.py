@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +15,7 @@ from penstock.kernels.counts import PassCounts
 from penstock.kernels.looks import NOTHING, Looks
 from penstock.kernels.tracing import shown_traces
 
+log = logging.getLogger("penstock")
 MOST_WISHES = 4
 """How many streams are looked at at once."""
 Sampled = Mapping[tuple[str, str, str], list[dict[str, Any]]]
@@ -64,14 +66,20 @@ class Sampler:
         return Looks(streams, self.trace_until > now, self.profile_until > now, self.levels)
 
     def show(self, batch: int, counts: PassCounts) -> None:
-        """Shows what a batch has; what goes wrong here is not the batch's concern."""
+        """Shows what a batch has; what goes wrong here, such as a full disk, is not the concern of the batch, which is committed."""
         if counts.samples or counts.traces or counts.stacks:
-            acks = AckReport()
-            for report in counts.acks.values():
-                acks.add(report)
-            traces = shown_traces(counts.traces, batch, acks.failed, acks.held)
-            with self._lock:
-                self.tell(batch, Seen(counts.samples, traces, counts.stacks))
+            try:
+                self._show(batch, counts)
+            except Exception as error:
+                log.warning("what is looked at in batch %d cannot be shown: %s", batch, error)
+
+    def _show(self, batch: int, counts: PassCounts) -> None:
+        acks = AckReport()
+        for report in counts.acks.values():
+            acks.add(report)
+        traces = shown_traces(counts.traces, batch, acks.failed, acks.held)
+        with self._lock:
+            self.tell(batch, Seen(counts.samples, traces, counts.stacks))
 
 
 SAMPLER = Sampler()

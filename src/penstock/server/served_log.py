@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,10 +18,12 @@ from penstock.bridge.intake import Intake
 from penstock.bridge.limits import Limits, Room
 from penstock.bridge.request_format import RequestFormat
 from penstock.bridge.taking import RecordTaker
+from penstock.errors import PenstockError
 from penstock.jobs.manager.insight.topics import check_topic
 from penstock.jobs.manager.store.records import JobRecords
 from penstock.log import Log
 
+log = logging.getLogger("penstock")
 NOTED = 60.0
 """Records are put in more often than an audit can bear: who puts them into which topic is noted once in so many seconds, with how many they were."""
 
@@ -31,19 +35,29 @@ class ProducerAudit:
     records: JobRecords
     many: Counter[tuple[str, str]] = field(default_factory=Counter)
     noted: dict[tuple[str, str], float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, owner: str, topic: str, many: int) -> None:
-        """Counts records in."""
-        self.many[owner, topic] += many
-        if time.monotonic() - self.noted.get((owner, topic), -NOTED) >= NOTED:
+        """Counts records in; requests do so at the same time."""
+        with self._lock:
+            self.many[owner, topic] += many
+            is_due = time.monotonic() - self.noted.get((owner, topic), -NOTED) >= NOTED
+        if is_due:
             self.note(owner, topic)
 
     def note(self, owner: str, topic: str) -> None:
-        """Writes down what was counted."""
-        many = self.many.pop((owner, topic), 0)
-        self.noted[owner, topic] = time.monotonic()
-        if many:
+        """Writes down what was counted. Where that cannot be done it still counts, and the request, whose records are stored, does not fail for it."""
+        with self._lock:
+            many = self.many.pop((owner, topic), 0)
+            self.noted[owner, topic] = time.monotonic()
+        if not many:
+            return
+        try:
             self.records.note(owner, "produce", topic, f"{many} records" if many != 1 else "1 record")
+        except PenstockError as error:
+            log.warning("who put records into %s is not in the audit yet: %s", topic, error)
+            with self._lock:
+                self.many[owner, topic] += many
 
     def close(self) -> None:
         """Writes down all that is left."""

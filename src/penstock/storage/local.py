@@ -158,8 +158,7 @@ class LocalStorage:
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """The objects whose names begin with a prefix, in order of their names."""
         above = prefix.rpartition("/")[0]
-        found = (e for e in self._under(check_name(above) if above else "") if e.name.startswith(prefix))
-        return iter(sorted(found, key=attrgetter("name")))
+        return iter(sorted(self._under(check_name(above) if above else "", prefix), key=attrgetter("name")))
 
     def children(self, prefix: str = "") -> builtins.list[str]:
         """The parts that follow a prefix in the names of objects, in order; of directories those that are not empty."""
@@ -240,9 +239,12 @@ class LocalStorage:
             raise StorageError(f"{directory} cannot be a directory: an object of that name is there") from None
         sync_directory(directory.parent)
 
-    def _under(self, directory: str) -> Iterator[Entry]:
+    def _under(self, directory: str, prefix: str = "") -> Iterator[Entry]:
+        """The objects in a directory; nothing is looked at whose name does not begin with the prefix."""
         for each in _visible(self.root / directory):
             name = f"{directory}/{each.name}" if directory else each.name
+            if not name.startswith(prefix):
+                continue
             if each.is_dir():
                 yield from self._under(name)
             else:

@@ -14,6 +14,8 @@ from penstock.errors import OptionError, UnknownName
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.manager import Manager
 from penstock.jobs.manager.pools import Pool, needs_of, spark_options, waiting
+from penstock.jobs.manager.processes.course import Course
+from penstock.jobs.manager.processes.directory import JobDirectory
 from tests.jobs.manager.test_manager import becomes
 
 JOB = Job("a", "ada", "0" * 64, "a.py", cores=1, memory=100)
@@ -136,3 +138,26 @@ def test_spark_gets_what_the_job_asks_for(tmp_path: Path) -> None:
 def test_a_job_that_asks_for_nothing_counts_as_what_spark_takes() -> None:
     assert needs_of(replace(JOB, cores=0, memory=0)).cores == os.cpu_count()
     assert needs_of(replace(JOB, cores=0, memory=0)).memory == 2048
+
+
+def test_jobs_that_wait_look_at_each_other_once_in_a_look(
+    manager: Manager, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not each of them at all others: of two hundred that would be forty thousand looks at files, every second."""
+    manager.records.put_pool(Pool("default", cores=1), "root")
+    for number in range(12):
+        manager.records.add(replace(job, name=f"job-{number}", cores=1, created=float(number)), "ada")
+    manager.reconcile()
+    looks: list[Path] = []
+    course = JobDirectory.course
+
+    def noting(directory: JobDirectory) -> Course:
+        looks.append(directory.path)
+        return course(directory)
+
+    monkeypatch.setattr(JobDirectory, "course", noting)
+    manager.reconcile()
+    assert [state.job.name for state in manager.last_states() if state.waits] == [
+        *(f"job-{n}" for n in (1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9))
+    ]
+    assert len(looks) <= 3 * 12

@@ -72,7 +72,7 @@ class _Door:
         """The arguments: of a POST its body, else the rest of the path."""
         if request.method != "POST":
             return str(request.path_params.get("args", ""))
-        most, body = self.calls.limits.args, b""
+        most, body = self.calls.limits.args, bytearray()
         async for piece in request.stream():
             body += piece
             if len(body) > most:

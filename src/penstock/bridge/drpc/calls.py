@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from contextlib import suppress
@@ -166,9 +167,7 @@ class Calls:
         """Nobody reads the answers of a function any more: who waits gets an error, and the next call begins to read them again."""
         with self._lock:
             waiting = self._waiting.pop(function, {})
-        for answer in waiting.values():
-            if not answer.done():
-                answer.set_exception(CallError(f"the answers of {function!r} cannot be read: {error}"))
+        _fail(waiting.values(), CallError(f"the answers of {function!r} cannot be read: {error}"))
 
     def _answer(self, function: str, record: Record) -> None:
         """Hands an answer to who waits for it. Anybody may write to the topic: what is no answer is passed over."""
@@ -179,7 +178,7 @@ class Calls:
             return
         with self._lock:
             answer = self._waiting.get(function, {}).pop(request, None)
-        if answer is None or answer.done():
+        if answer is None or not answer.set_running_or_notify_cancel():  # who waited may give up at this very moment
             return
         if error is None:
             answer.set_result(str(result))
@@ -191,9 +190,8 @@ class Calls:
         self._closed.set()
         with self._lock:
             left = [answer for waiting in self._waiting.values() for answer in waiting.values()]
-        for answer in left:
-            if not answer.done():
-                answer.set_exception(CallError("the server of calls was stopped; the request stays in the log"))
+            self._waiting = {function: {} for function in self._waiting}
+        _fail(left, CallError("the server of calls was stopped; the request stays in the log"))
         for reader in self._readers:
             reader.join(2.0)
         self.log.close()
@@ -203,6 +201,13 @@ class Calls:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _fail(answers: Iterable[Future[str]], error: CallError) -> None:
+    """Tells all who still wait."""
+    for answer in answers:
+        if answer.set_running_or_notify_cancel():
+            answer.set_exception(error)
 
 
 def _size(text: str) -> int | None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,10 @@ from penstock.storage import make_directory, names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_MOST_WAITING = 10_000
+"""So many lines of standard input may wait to be put on disk."""
 
 
 class Feed:
@@ -138,17 +143,33 @@ class FeedSource(SourceConnector):
             self.thread.join(timeout=2)
 
 
+def _read_lines(lines: Queue[str]) -> None:
+    """Hands over each line with its end, and an empty one after the last."""
+    while line := sys.stdin.readline():
+        lines.put(line)
+    lines.put("")
+
+
 class StdinSource(FeedSource):
     """Lines from standard input."""
 
     reads_to_end = True
 
     def pull(self, context: SourceContext) -> Iterator[Any]:
-        """Each line, without its end."""
-        while line := sys.stdin.readline():
+        """Each line, without its end; None while there is none, so that the lines before it need not wait for the next one."""
+        lines: Queue[str] = Queue(_MOST_WAITING)
+        threading.Thread(target=_read_lines, args=(lines,), daemon=True, name="penstock-stdin").start()
+        while True:
+            try:
+                line = lines.get(timeout=self.pause)
+            except Empty:
+                yield None
+                continue
+            if not line:
+                return
             yield (line.rstrip("\n"),)
 
     def bounded(self, spark: SparkSession, context: SourceContext) -> DataFrame:
         """All lines up to the end of the input."""
-        records = list(self.pull(context))
+        records = [(line.rstrip("\n"),) for line in sys.stdin]
         return spark.createDataFrame(records, schema=str(context.schema))

@@ -8,6 +8,7 @@ What bolts emit for bolts is in a file of the task that emits it, until the batc
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -51,13 +52,23 @@ class FollowedFiles:
             self.files[reader, to].flush()
 
     def end(self, *, is_whole: bool) -> None:
-        """No more will come; those who follow fail unless it is whole."""
-        for blocks in self.writer.flush() if is_whole else ():
+        """No more will come; those who follow fail unless it is whole. What has ended before stays as it is."""
+        for blocks in self.writer.flush() if is_whole and self.files else ():
             self._append(blocks)
-        for file in self.files.values():
+        files, self.files = self.files, {}
+        wrong = [error for key, file in files.items() if (error := self._close(key, file, is_whole=is_whole))]
+        if wrong and is_whole:
+            raise wrong[0]
+
+    def _close(self, key: tuple[int, int], file: BinaryIO, *, is_whole: bool) -> OSError | None:
+        """Says that a file has ended; where not even that can be written, the file is deleted, which its readers see too."""
+        try:
             file.write((_END if is_whole else _BROKEN).to_bytes(_LENGTH, "little"))
             file.close()
-        self.files = {}
+        except OSError as error:
+            self.paths[key].unlink(missing_ok=True)
+            return error
+        return None
 
     def references(self) -> pa.Table:
         """What stands for the blocks of each task, in the form of one block."""
@@ -125,6 +136,8 @@ def _awaited(file: BinaryIO, length: int) -> bytes:
     while length:
         part = file.read(length)
         if not part:
+            if os.fstat(file.fileno()).st_nlink == 0:
+                raise RunError(f"{file.name} ends too early and was deleted: its disk is full, or its run has ended")
             time.sleep(_PAUSE)
             continue
         parts.append(part)

@@ -179,16 +179,16 @@ class SpoutSource(FeedSource):
     def _follow(
         self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns], jobs: SpoutJobs
     ) -> None:
-        is_whole = False
         try:
             jobs.begin()
-            is_whole = self._hand_over(files, context, parts)
+            if self._hand_over(files, context, parts):
+                files.end(is_whole=True)
         except RecordFailed as failed:
             self._fail(_blamed(failed))
         except Exception as error:
             self._fail(error if isinstance(error, PenstockError) else RunError(f"spout {context.step!r}: {error}"))
         finally:
-            files.end(is_whole=is_whole)
+            files.end(is_whole=False)
 
     def _hand_over(self, files: FollowedFiles, context: SourceContext, parts: Iterator[SpoutColumns]) -> bool:
         """Writes what the spout emits; false where the run has ended before that."""

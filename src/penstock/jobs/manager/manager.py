@@ -222,7 +222,7 @@ class Manager:
             if self.directory(name).put_aside(aside, self.lease.epoch):
                 self.history.forget(name, self.lease.epoch)
                 self.records.cleared(name, self.lease.epoch)
-                shutil.rmtree(aside, ignore_errors=True)
+                _delete_beside(aside)
 
     def states(self) -> list[JobState]:
         """All jobs, by name."""
@@ -230,8 +230,7 @@ class Manager:
 
     def last_states(self) -> list[JobState]:
         """All jobs, by name, as they were at the last look: that of every second, or of a change."""
-        jobs, seen = self.records.all(), self.seen.copy()
-        return [seen[j.name] if j.name in seen and seen[j.name].job == j else self._state(j) for j in jobs]
+        return [self._last(job) for job in self.records.all()]
 
     def state(self, name: str) -> JobState:
         """One job; raises UnknownName."""
@@ -239,7 +238,10 @@ class Manager:
 
     def last_state(self, name: str) -> JobState:
         """One job as it was at the last look, for who only looks; raises UnknownName."""
-        job, seen = self.records.get(name), self.seen.get(name)
+        return self._last(self.records.get(name))
+
+    def _last(self, job: Job) -> JobState:
+        seen = self.seen.get(job.name)
         return seen if seen is not None and seen.job == job else self._state(job)
 
     def _state(self, job: Job) -> JobState:
@@ -260,7 +262,7 @@ class Manager:
     def _sweep_removed(self) -> None:
         """Deletes what a manager that was killed had put aside."""
         for left in (self.root / "removed").glob("*"):
-            shutil.rmtree(left, ignore_errors=True)
+            _delete_beside(left)
 
     def _sweep_bundles(self, now: float) -> None:
         """Deletes bundles that no job has, once an hour."""
@@ -278,6 +280,7 @@ class Manager:
             with self._leading():
                 for name in self.records.removals() if self.leads else ():
                     self._clear(name)
+            self._reap_all()
             for job in self.records.all():
                 self._followed(job, now)
             with self._leading():
@@ -346,11 +349,11 @@ class Manager:
 
     def _has_place(self, state: JobState) -> bool:
         """Whether a job may start beside the others of its pool; it keeps its place until it is paused, stopped, held or finished."""
-        pools = self.records.pools()
         self.waits.pop(state.job.name, None)
+        pools = self.records.pools()
         if state.job.wish == "running" and state.job.pool in pools:
             jobs = [job for job in self.records.all() if job.pool == state.job.pool and job.wish == "running"]
-            states = [self._state(job) for job in jobs]
+            states = [self._last(job) for job in jobs]
             placed = {s.job.name for s in states if s.is_supervised or s.job.name in self.supervisors}
             wanted = [s.job for s in states if s.job.name not in placed and not s.is_through]
             found = waiting([job for job in jobs if job.name in placed], wanted, pools)
@@ -362,6 +365,12 @@ class Manager:
         process = self.supervisors.get(name)
         if process is not None and process.poll() is not None:
             del self.supervisors[name]
+
+    def _reap_all(self) -> None:
+        """Lets go of all that have ended, those of jobs that were removed too."""
+        with self._turn:
+            for name in list(self.supervisors):
+                self._reap(name)
 
     def _start(self, directory: JobDirectory) -> subprocess.Popen[bytes]:
         with (directory.path / "log" / "supervisor.log").open("ab") as log:
@@ -389,6 +398,11 @@ class Manager:
             reason = state.course.reason if not state.course.has_driver else ""
             self.records.happened(name, phase, reason, self.lease.epoch)
         self.phases[name] = phase
+
+
+def _delete_beside(directory: Path) -> None:
+    """Deletes a directory, of perhaps a million files, in a thread: no job waits for it, and what a process that ends leaves is deleted by the next one."""
+    threading.Thread(target=shutil.rmtree, args=(directory, True), name="penstock-removed", daemon=True).start()
 
 
 def _needs_supervisor(state: JobState) -> bool:

@@ -258,9 +258,14 @@ class PendingMessages:
     def _found(self, roots: Iterable[int]) -> dict[int, int]:
         """The files of those of some roots that are open."""
         wanted = list(roots)
-        if not wanted:
-            return {}
-        found = {r: number for number, file in self.files.items() for r in wanted if r in file.ids}
+        found: dict[int, int] = {}
+        left = set(wanted)
+        for number, file in self.files.items():
+            if not left:
+                break
+            here = file.ids.keys() & left
+            found |= dict.fromkeys(here, number)
+            left -= here
         return {root: found[root] for root in wanted if root in found}
 
     def expire(self, now: float) -> list[Message]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from penstock.jobs.manager.access.tokens import Identity
 from penstock.jobs.manager.insight.watching import check_stream, renew, seen
@@ -34,9 +36,20 @@ KEPT_ALIVE = 15.0
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events."""
+    """Server-sent events. `leave` is called when it ends, also where the browser goes before the first of them."""
 
     media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
+        super().__init__(events)
+        self.leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends them."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.leave()
 
 
 Snapshot = Callable[[], str]
@@ -48,16 +61,19 @@ class Streams:
     """The streams that are open."""
 
     by_owner: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def enter(self, owner: str) -> None:
         """Takes one more; raises 429 when there are too many."""
-        if self.by_owner[owner] >= MOST_OF_ONE or self.by_owner.total() >= MOST_STREAMS:
-            raise HTTPException(429, "too many streams are open; close a page of the console")
-        self.by_owner[owner] += 1
+        with self._lock:
+            if self.by_owner[owner] >= MOST_OF_ONE or self.by_owner.total() >= MOST_STREAMS:
+                raise HTTPException(429, "too many streams are open; close a page of the console")
+            self.by_owner[owner] += 1
 
     def leave(self, owner: str) -> None:
         """One less."""
-        self.by_owner[owner] -= 1
+        with self._lock:
+            self.by_owner[owner] -= 1
 
 
 def _streams(request: Request) -> Streams:
@@ -150,33 +166,28 @@ def streamed(
 ) -> EventStream:
     """A stream of events: what `snapshot` says, each time that it has changed."""
     opened.enter(asker.owner)
-    return EventStream(_sent(request, asker, opened, event, snapshot, most))
+    return EventStream(_sent(request, asker, event, snapshot, most), lambda: opened.leave(asker.owner))
 
 
-async def _sent(
-    request: Request, asker: Identity, opened: Streams, event: str, snapshot: Snapshot, most: int
-) -> AsyncIterator[str]:
+async def _sent(request: Request, asker: Identity, event: str, snapshot: Snapshot, most: int) -> AsyncIterator[str]:
     """The events, until the browser goes away, the server ends, or who watches may not any more."""
     before, sent = "", 0
     asked = spoke = time.monotonic()
-    try:
-        while not request.app.state.is_ending:
-            text, now = await run_in_threadpool(snapshot), time.monotonic()
-            if text != before:
-                before, spoke, sent = text, now, sent + 1
-                yield f"event: {event}\ndata: {text}\n\n"
-            elif now - spoke > KEPT_ALIVE:
-                spoke = now
-                yield ": still here\n\n"
-            if most and sent >= most:
+    while not request.app.state.is_ending:
+        text, now = await run_in_threadpool(snapshot), time.monotonic()
+        if text != before:
+            before, spoke, sent = text, now, sent + 1
+            yield f"event: {event}\ndata: {text}\n\n"
+        elif now - spoke > KEPT_ALIVE:
+            spoke = now
+            yield ": still here\n\n"
+        if most and sent >= most:
+            return
+        if now - asked > ASKED_AGAIN:
+            asked = now
+            if not await _still_may(request, asker):
                 return
-            if now - asked > ASKED_AGAIN:
-                asked = now
-                if not await _still_may(request, asker):
-                    return
-            await asyncio.sleep(LOOK)
-    finally:
-        opened.leave(asker.owner)
+        await asyncio.sleep(LOOK)
 
 
 async def _still_may(request: Request, asker: Identity) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import faulthandler
+import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.compiler.describe import describe
+from penstock.errors import PenstockError
 from penstock.graph.graph import Graph
 from penstock.graph.nodes import Bolt
 from penstock.graph.run import RunSpec
@@ -95,17 +98,36 @@ def run_job(directory: JobDirectory, job: Job, bundle: Path) -> None:
     spec = spec_of(directory, job, flow)
     directory.write_plan(plan_of(flow.graph, live=spec.mode != "batch", place=spec.place))
     progress = ProgressFile(directory, job)
-    levels = FollowedLevels(_level_of(spec))
+    levels, aside = FollowedLevels(_level_of(spec)), Aside()
     observers = (log_batches(flow.graph.name), progress.observe)
     run = start(spec, flow, Watchers(observers))
     with stop_signals(run.stop):
         try:
             while not run.wait(0.5).has_ended:
-                progress.write(run)
-                look_at_streams(directory)
-                levels.follow(directory, run)
+                with aside():
+                    progress.write(run)
+                    look_at_streams(directory)
+                    levels.follow(directory, run)
         finally:
-            progress.write(run, is_last=True)
+            with aside():
+                progress.write(run, is_last=True)
+
+
+class Aside:
+    """What a driver says of itself, and shows to who looks on, fails on a full disk. The flow goes on, and the next look tries again."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Logs what goes wrong, once for each reason."""
+        try:
+            yield
+        except (OSError, PenstockError) as error:
+            if str(error) != self.reason:
+                self.reason = str(error)
+                event("not said", level=logging.WARNING, reason=self.reason)
 
 
 def _level_of(spec: RunSpec) -> str:

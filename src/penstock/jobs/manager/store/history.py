@@ -160,7 +160,8 @@ class History:
 
     def observe(self, job: str, progress: Mapping[str, object], now: float) -> Point | None:
         """Takes in what a driver says of itself; the point that follows, if it says more than at the last look."""
-        found = self.jobs.setdefault(job, JobHistory())
+        with self._lock:
+            found = self.jobs.setdefault(job, JobHistory())
         totals, time = figures_of(progress), float(str(progress.get("time", 0.0)))
         run = (progress.get("pid"), progress.get("generation"))
         if not totals or (run == found.run and time <= found.last):
@@ -214,7 +215,8 @@ class History:
 
     def forget(self, job: str, epoch: int | None = None) -> None:
         """Forgets a job."""
-        self.jobs.pop(job, None)
+        with self._lock:
+            self.jobs.pop(job, None)
         with self._changes(epoch) as found:
             found.execute("delete from figures where job = ?", (job,))
 

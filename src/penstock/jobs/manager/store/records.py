@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from penstock.errors import NameTaken, OptionError, PenstockError, SetupError, UnknownName, nearest
 from penstock.jobs.manager.job import Job
@@ -204,7 +205,9 @@ def _job(found: Connection, name: str) -> Job:
     return _read(name, row[0])
 
 
+@lru_cache(maxsize=10_000)
 def _read(name: str, text: str) -> Job:
+    """A job as its text says; every look at all jobs reads the same texts again."""
     try:
         return Job.from_json(text)
     except (PenstockError, ValueError, TypeError, AttributeError) as error:
