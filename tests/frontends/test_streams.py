@@ -300,6 +300,11 @@ WRONG: list[tuple[type[PenstockError], str, Wrong]] = [
         lambda f, s: s.map("start", same),
     ),
     (FlowError, rf"a step needs a name of letters.*{AT}, got 'two words'", lambda f, s: s.map("two words", same)),
+    (
+        FlowError,
+        rf"a step needs a name of at most 150 characters.*{AT}.*300 characters",
+        lambda f, s: s.map("x" * 300, same),
+    ),
     (FlowError, r"a step needs a name.*The name comes first", lambda f, s: s.map(same, "step")),  # type: ignore[arg-type]
     (FlowError, r"a step needs a name.*got 'n > 1'", lambda f, s: s.where("n > 1")),
     (FlowError, rf"a flow needs a name.*{AT}, got ''", lambda f, s: ps.Flow("")),

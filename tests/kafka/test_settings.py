@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
-from penstock.connectors.kafka.settings import java_settings, looked_up, python_settings
+from penstock.connectors.kafka.admin import Cluster
+from penstock.connectors.kafka.settings import LOG, java_settings, looked_up, python_settings
 from penstock.errors import SetupError
 
 LOGIN = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "ada"}
@@ -53,3 +55,12 @@ def test_values_may_stand_in_the_environment_or_a_file(tmp_path: Path, monkeypat
         looked_up("env:KAFKA_OTHER")
     with pytest.raises(SetupError, match="cannot be read"):
         looked_up("file:/nowhere/word")
+
+
+def test_a_client_that_does_not_reach_its_broker_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(KafkaException):
+        Cluster("localhost:1,127.0.0.1:1", {}).metadata(patience=3)
+    said = [record.getMessage() for record in caplog.records if record.name == LOG.name]
+    assert any("Connection refused" in each for each in said)
+    plain = [each.split(" (after ")[0] for each in said]
+    assert len(plain) == len(set(plain))

@@ -121,7 +121,10 @@ def test_a_letter_holds_the_values(url: str, db: Database, penstock_spark: Any) 
 def test_sinks_that_cannot_try_are_refused(url: str) -> None:
     flow = ps.Flow("refused")
     rows = flow.source("rows", ps.items([], "id bigint, word string"))
-    with pytest.raises(FlowError, match="can tell which row they refuse, which are write_http and write_postgres"):
+    with pytest.raises(
+        FlowError,
+        match="can tell which row they refuse, which are write_http, write_postgres and write_files with partition_by",
+    ):
         rows.sink("out", ps.console(), on_error="dead_letter")
     with pytest.raises(FlowError, match="refused again"):
         rows.sink("out", write_postgres(url, "rows"), on_error=ps.retry(3))

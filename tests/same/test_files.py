@@ -13,7 +13,9 @@ import pytest
 import penstock as ps
 from penstock.errors import PenstockError
 from penstock.graph.run import RunSpec
+from penstock.kernels.errors.payload import read_payload
 from penstock.spark.run import run_bounded, run_live
+from penstock.testing import run_local
 from tests.same.conftest import Case
 
 
@@ -121,6 +123,38 @@ def test_files_in_folders_by_value_are_the_same_everywhere_and_read_back(same: C
         made |= {p.parent.relative_to(tmp_path / form).as_posix() for p in (tmp_path / form).rglob(f"{form}-*.*")}
         assert made == PARTED_FOLDERS
         assert read(same, ps.files(tmp_path / form, form, PARTED), tmp_path / f"{form}-checkpoint") == expected
+
+
+LONG, FITS = "ü" * 130, "ü" * 125
+
+
+@pytest.mark.parametrize("city", [LONG, "a\0b", "/" * 90])
+def test_a_text_that_can_name_no_folder_is_refused_with_its_field(same: Case, tmp_path: Path, city: str) -> None:
+    """Not what the file system says of it, and the same everywhere."""
+    flow = ps.Flow("long")
+    rows = flow.source("in", ps.items([(1, "Rome"), (2, city)], "n int, city string"))
+    rows.sink("out", ps.write_files(tmp_path / "out", "json", partition_by="city"))
+    with pytest.raises(
+        PenstockError, match="sink 'out' refuses a row: field 'city' names a folder, and no folder is named"
+    ):
+        same.run_local(flow, write=True) if same.in_process else run_bounded(flow.graph, same.spark())
+    assert not [p for p in (tmp_path / "out").rglob("out-*") if p.is_file()]
+
+
+@pytest.mark.spark
+def test_a_text_that_can_name_no_folder_becomes_a_dead_letter(penstock_spark: Any, tmp_path: Path) -> None:
+    kept: list[Any] = []
+    flow = ps.Flow("long")
+    given = [(1, "Rome"), (2, LONG), (3, FITS), (4, "a\0b"), (5, None)]
+    rows = flow.source("in", ps.items(given, "n int, city string"))
+    rows.sink("out", ps.write_files(tmp_path / "out", "json", partition_by="city"), on_error="dead_letter")
+    flow.dead_letters("dead", ps.callback(lambda rows, batch: kept.extend(rows)))
+    run_bounded(flow.graph, penstock_spark)
+    assert sorted(read_payload(letter.payload).row for letter in kept) == [(2, LONG), (4, "a\0b")]
+    assert all("field 'city' names a folder" in letter.cause for letter in kept)
+    back = ps.Flow("back")
+    back.source("in", ps.files(tmp_path / "out", "json", "n int, city string")).sink("out", ps.console())
+    assert sorted(run_local(back)["out"]) == [(1, "Rome"), (3, FITS), (5, None)]
 
 
 def test_folders_that_others_have_made_are_read_with_the_schema_asked_for(same: Case, tmp_path: Path) -> None:

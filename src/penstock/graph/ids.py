@@ -18,6 +18,8 @@ from penstock.graph.caller import user_line
 SEPARATOR = "@"
 """What stands between the parts of an id: no name may hold it, and it may stand in file names, metrics and URLs."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
+LONGEST = 150
+"""Files and folders are named after steps, with more beside it; no file system takes names of more than 255 bytes."""
 
 
 def child(step: str, *parts: str) -> str:
@@ -72,13 +74,21 @@ def checked_name(name: object, what: str = "a step", example: str = "") -> str:
         example: how the call is written with its name, for the hint.
 
     Raises:
-        FlowError: it is no text, or has other signs than letters, digits, '-', '_' and '.'.
+        FlowError: it is no text, or has other signs than letters, digits, '-', '_' and '.', or more than 150 of them.
 
     >>> checked_name("per-minute")
     'per-minute'
     """
     if is_name(name):
-        return str(name)
+        return _not_too_long(str(name), what)
     got = repr(name) if isinstance(name, str | int | float) else f"a {type(name).__name__}"
     hint = f". The name comes first: {example}" if example else ""
     raise FlowError(f"{what} needs a name of letters, digits, '-', '_' and '.' ({user_line()}), got {got}{hint}")
+
+
+def _not_too_long(name: str, what: str) -> str:
+    if len(name) > LONGEST:
+        raise FlowError(
+            f"{what} needs a name of at most {LONGEST} characters, after which files can be named ({user_line()}), got {name[:40]!r}... ({len(name)} characters)"
+        )
+    return name

@@ -15,6 +15,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from penstock.connectors.base import REFUSED
 from penstock.connectors.files.disk import LocalDisk, plain_path
 from penstock.connectors.files.listing import is_stored, stored_files
 from penstock.connectors.files.partitions import Folders, typed_values
@@ -159,7 +160,9 @@ def write_files(sink: LocalSink, rows: Sequence[Row]) -> None:
     folders = Folders.of(sink.schema, sink.options.get("partition_by", ()))
     prefix = _prefix(sink)
     folder.mkdir(parents=True, exist_ok=True)
-    made = [(path, _aside(sink, folders, part, folder / path)) for path, part in _parted(folders, rows).items()]
+    made = [
+        (path, _aside(sink, folders, part, folder / path)) for path, part in _parted(folders, rows, sink.step).items()
+    ]
     for old in LocalDisk().names(str(folder), prefix, len(folders.names)):
         (folder / old).unlink()
     for path, aside in made:
@@ -175,7 +178,7 @@ def _write_stored(sink: LocalSink, rows: Sequence[Row], storage: Storage) -> Non
     folders, form = Folders.of(sink.schema, sink.options.get("partition_by", ())), sink.options["format"]
     own, made = f"{_prefix(sink)}00000.{_ENDINGS.get(form, form)}", set[str]()
     with tempfile.TemporaryDirectory() as aside:
-        for path, part in _parted(folders, rows).items():
+        for path, part in _parted(folders, rows, sink.step).items():
             name = f"{path}/{own}" if path else own
             storage.write(name, _aside(sink, folders, part, Path(aside)).read_bytes())
             made.add(name)
@@ -183,13 +186,16 @@ def _write_stored(sink: LocalSink, rows: Sequence[Row], storage: Storage) -> Non
     storage.delete(*(name for name in old if name not in made))
 
 
-def _parted(folders: Folders, rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+def _parted(folders: Folders, rows: Sequence[Row], sink: str) -> dict[str, Sequence[Row]]:
     """The rows by the folder that they belong into."""
     if not folders.names:
         return {"": rows} if rows else {}
     made: dict[str, list[Row]] = {}
     for row in rows:
-        made.setdefault(folders.path_of(row), []).append(row)
+        try:
+            made.setdefault(folders.path_of(row), []).append(row)
+        except RunError as error:
+            raise RunError(f"sink {sink!r} {REFUSED} {error}") from None
     return dict(made)
 
 

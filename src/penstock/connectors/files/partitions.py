@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from penstock.errors import RunError
 from penstock.graph import types as t
-from penstock.graph.endpoints.hive import NULL, escaped, values_of
+from penstock.graph.endpoints.hive import folder_of, unnameable, values_of
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
 from penstock.kernels.expr.text import text_of
@@ -43,9 +43,9 @@ class Folders:
         return self.schema.only(tuple(n for n in self.schema.names if n not in self.names))
 
     def path_of(self, row: Sequence[object]) -> str:
-        """The folder of a record."""
+        """The folder of a record; raises RunError where a value cannot name one."""
         parts = zip(self.names, self.at, self.texts, strict=True)
-        return "/".join(f"{escaped(name)}={_part(row[at], text)}" for name, at, text in parts)
+        return "/".join(_folder(name, row[at], text) for name, at, text in parts)
 
     def row_inside(self, row: Sequence[object]) -> tuple[object, ...]:
         """The values of a record that are in its file."""
@@ -57,8 +57,11 @@ class Folders:
         return tuple(values[n] if n in values else next(rest) for n in self.schema.names)
 
 
-def _part(value: object, text: Callable[[object], str]) -> str:
-    return NULL if value is None or value == "" else escaped(text(value))
+def _folder(name: str, value: object, text: Callable[[object], str]) -> str:
+    folder = folder_of(name, None if value is None else text(value))
+    if why := unnameable(name, folder, value):
+        raise RunError(why)
+    return folder
 
 
 def typed_values(path: str, schema: Schema) -> dict[str, object]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import pyarrow as pa
 
 from penstock.errors import SchemaError
-from penstock.graph.endpoints.hive import NULL, escaped
+from penstock.graph.endpoints.hive import folder_of
 from penstock.graph.types import quote
 from penstock.storage import Storage
 
@@ -120,7 +120,7 @@ class PartTask:
             yield self._path(values), inside.take(pa.array(chosen))
 
     def _path(self, values: tuple[str | None, ...]) -> str:
-        return "/".join(f"{escaped(n)}={escaped(v) if v else NULL}" for n, v in zip(self.by, values, strict=True))
+        return "/".join(map(folder_of, self.by, values))
 
 
 class Part(Protocol):

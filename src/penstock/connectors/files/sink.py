@@ -6,7 +6,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from penstock.connectors.base import Batch, SinkContext, StagedBatch
+from penstock.connectors.base import REFUSED, Batch, SinkContext, StagedBatch
 from penstock.connectors.delivery import WRITE, Entry, LedgerSink, fenced, verdict
 from penstock.connectors.files.disk import disk_of
 from penstock.connectors.files.manifests import BatchFile, Manifests, SeenTail, entry_of, link_of
@@ -15,6 +15,8 @@ from penstock.connectors.files.store import StoreDisk, check_conditions, check_s
 from penstock.errors import RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+from penstock.graph.endpoints.hive import ESCAPED, LONGEST, RULE, escaped
+from penstock.graph.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,6 +63,7 @@ class FilesSink(LedgerSink):
         staged = StagedFiles(path, aside, batch, self.fence, self.seen)
         staged.check_folder()
         kind, by = batch.options["format"], partitions(batch)
+        frame = _nameable(frame, by, batch.sink)
         if isinstance(staged.disk, StoreDisk):
             staged.take(write_parts(frame, kind, by, staged.disk.storage, aside))
         else:
@@ -71,6 +74,25 @@ class FilesSink(LedgerSink):
 def partitions(batch: Batch) -> tuple[str, ...]:
     """The fields by whose values the files of a batch are put into folders."""
     return tuple(batch.options.get("partition_by") or ())
+
+
+def _nameable(frame: DataFrame, by: tuple[str, ...], sink: str) -> DataFrame:
+    """A frame that refuses a row whose text cannot name a folder, instead of what the file system would say."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType
+
+    texts = [each.name for each in frame.schema.fields if isinstance(each.dataType, StringType)] if by else []
+    for name in (n for n in texts if n in by):
+        value, room = f.col(quote(name)), LONGEST - len(f"{escaped(name)}=".encode())
+        is_long = (f.octet_length(value) > room // 3) & (f.octet_length(f.regexp_replace(value, ESCAPED, "%00")) > room)
+        said = f.concat(
+            f.lit(f"sink {sink!r} {REFUSED} field {name!r} names a folder, and no folder is named '"),
+            f.regexp_replace(f.substring(value, 1, 40), "\0", "%00"),
+            f.lit(f"': {RULE}"),
+        )
+        checked = f.when(is_long | f.contains(value, f.lit("\0")), f.raise_error(said)).otherwise(value)
+        frame = frame.withColumn(name, checked)
+    return frame
 
 
 def _write(frame: DataFrame, kind: str, by: tuple[str, ...], aside: str) -> int:

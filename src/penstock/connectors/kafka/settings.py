@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,37 @@ from typing import Any
 from penstock.errors import SetupError
 from penstock.graph.endpoints.secrets import Secret
 
+AGAIN = 30.0
+"""So many seconds a client does not say the same again."""
+
+
+class Repetitions(logging.Filter):
+    """Lets through what was not said lately: a client that does not reach its broker says so ten times a second.
+
+    >>> told = Repetitions()
+    >>> said = [logging.makeLogRecord({"msg": m}) for m in ("failed (after 3ms)", "failed (after 12ms)", "other")]
+    >>> [told.filter(each) for each in said]
+    [True, False, True]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether this is new, but for how long it took."""
+        text, now = _SINCE.sub("", record.getMessage()), time.monotonic()
+        if now - self.last.get(text, -AGAIN) < AGAIN:
+            return False
+        self.last = {t: at for t, at in self.last.items() if now - at < AGAIN} | {text: now}
+        return True
+
+
+_SINCE = re.compile(r"\(after [^)]*\)")
 LOG = logging.getLogger("penstock.kafka")
 """What clients say beside their errors; silent unless the user listens to it."""
 LOG.addHandler(logging.NullHandler())
+LOG.addFilter(Repetitions())
 _JAVA_ONLY = ("ssl.truststore.", "ssl.keystore.", "sasl.jaas.config", "ssl.engine.factory", "sasl.client.callback")
 _JAVA_NAMES = (
     "max.poll.records", "buffer.memory", "max.block.ms", "default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes",

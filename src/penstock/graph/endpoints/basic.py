@@ -294,7 +294,8 @@ def write_files(path: str | Path, format: str = "", *, partition_by: str | Seque
         raise SchemaError(f"write_files({str(path)!r}): no format {format!r}; {nearest(format, FORMATS)}")
     by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     options = {"path": str(path), "format": kind, "partition_by": by or None}
-    return Endpoint("write_files", options, capabilities=replace(LEDGER_SINK, runs_locally=True))
+    able = replace(LEDGER_SINK, row_errors="bisected" if by else "none", runs_locally=True)
+    return Endpoint("write_files", options, capabilities=able)
 
 
 @spelled

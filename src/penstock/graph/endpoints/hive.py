@@ -10,7 +10,10 @@ from penstock.graph import types as t
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder of null, and of the empty text, which Spark takes for null here."""
-_ESCAPED = re.compile(r'[\x01-\x1f\x7f"#%\'*/:=?\\{\[\]^]')
+ESCAPED = r'[\x01-\x1f\x7f"#%\'*/:=?\\{\[\]^]'
+_ESCAPED = re.compile(ESCAPED)
+LONGEST = 255
+"""So many bytes the name of a folder has at most, on all common file systems."""
 
 
 def escaped(text: str) -> str:
@@ -20,6 +23,29 @@ def escaped(text: str) -> str:
     ('a%2Fb%3A 50%25', 'Köln')
     """
     return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", text)
+
+
+def folder_of(name: str, text: str | None) -> str:
+    """The folder of a field's value.
+
+    >>> folder_of("city", "a/b"), folder_of("city", None)
+    ('city=a%2Fb', 'city=__HIVE_DEFAULT_PARTITION__')
+    """
+    return f"{escaped(name)}={escaped(text) if text else NULL}"
+
+
+def unnameable(name: str, folder: str, value: object) -> str:
+    r"""Why a value cannot name a folder; empty when it can.
+
+    >>> unnameable("city", "city=Rome", "Rome"), unnameable("city", "city=a\0", "a\0")
+    ('', "field 'city' names a folder, and no folder is named 'a\\x00': a name has at most 255 bytes, and no NUL")
+    """
+    if "\0" not in folder and len(folder.encode()) <= LONGEST:
+        return ""
+    return f"field {name!r} names a folder, and no folder is named {str(value)[:40]!r}: {RULE}"
+
+
+RULE = f"a name has at most {LONGEST} bytes, and no NUL"
 
 
 def unescaped(text: str) -> str:
