@@ -98,7 +98,7 @@ def records(service: Service) -> JobRecords:
     ("step", "body", "status", "said"),
     [
         ("fraud", {"op": "add", "rule": "bad", "text": "if amount >"}, 422, "bad"),
-        ("fraud", {"op": "add", "rule": "big", "text": "if amount > 1 do emit to cases(card)"}, 422, "stands in the flow"),
+        ("fraud", {"op": "add", "rule": "big", "text": "if amount > 1 do emit to cases(card)"}, 422, "is in the flow already"),
         ("fraud", {"op": "enable", "rule": "nobody"}, 404, "nobody"),
         ("fraud", {"op": "forget", "rule": "big"}, 422, "op"),
         ("plain", {"op": "disable", "rule": "small"}, 422, "takes no changes"),

@@ -14,6 +14,7 @@ FREE = {
     "log/": "the embedded log appends to segments, which no storage of objects can",
     "connectors/files/": "the files that a user reads and writes, here or in Hadoop's file systems",
     "spark/jvm/": "caches of the JVM and its classes on this machine",
+    "spark/workers/stand_in.py": "the directory in which the driver's JVM works, which goes with the process",
     "jobs/": "servers to develop with, and what travels to workers",
     "cli/": "what a user asks to be written",
     "testing/": "the test kit",

@@ -40,8 +40,8 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[str], leave: Callable[[], None]) -> None:
-        super().__init__(events)
+    def __init__(self, events: AsyncIterator[str], leave: Callable[[], None], status_code: int = 200) -> None:
+        super().__init__(events, status_code)  # FastAPI reads the default of this parameter for the OpenAPI
         self.leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
