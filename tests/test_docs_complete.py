@@ -133,6 +133,21 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert sorted(p.name for p in lost) == []
 
 
+def test_every_benchmark_is_on_the_page_of_figures_and_no_other() -> None:
+    from penstock.cli.tools.bench import find
+
+    page = (DOCS / "guide" / "measured.md").read_text()
+    table = page[page.index("| What |") :]
+    assert set(re.findall(r"`penstock bench ([\w-]+)`", table)) == {m.NAME for m in find()}
+
+
+def test_every_figure_has_its_command() -> None:
+    lines = (DOCS / "guide" / "measured.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("| ") and not line.startswith("| What |")]
+    assert len(rows) > 20
+    assert [row for row in rows if "`penstock bench " not in row] == []
+
+
 def test_every_decision_is_listed() -> None:
     pages = {p.resolve() for p in (DOCS / "decisions").glob("0*.md")}
     assert pages - linked(DOCS / "decisions" / "README.md") == set()
