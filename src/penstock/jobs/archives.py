@@ -88,7 +88,7 @@ def send_archives(spark: SparkSession, archives: Iterable[Archive]) -> None:
 
     A local master has its workers in the driver, which unpacks them among its temporary files.
     """
-    from pyspark import SparkFiles
+    from penstock.spark.workers.files import files_directory
 
     context = spark.sparkContext
     listed = tuple(archives)
@@ -97,7 +97,7 @@ def send_archives(spark: SparkSession, archives: Iterable[Archive]) -> None:
     command = worker_python(listed)
     if command and os.environ.get("PYSPARK_PYTHON", sys.executable) == sys.executable:
         is_local = is_in_one_jvm(str(context.master))
-        context.pythonExec = str(Path(SparkFiles.getRootDirectory()) / command) if is_local else f"./{command}"
+        context.pythonExec = str(files_directory() / command) if is_local else f"./{command}"
 
 
 def _check(archive: Archive, packed: Manifest) -> None:

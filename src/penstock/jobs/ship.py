@@ -65,12 +65,12 @@ def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = 
     They wait among Spark's own temporary files, which go when its JVM ends, however it ends. Each has a name of its own: Spark refuses a
     second file of one name, and a process may run several flows.
     """
-    from pyspark import SparkFiles
+    from penstock.spark.workers.files import files_directory
 
     sent: list[str] = []
     for parcel in parcels:
         if parcel.modules:
-            folder = Path(tempfile.mkdtemp(prefix="penstock-ship-", dir=SparkFiles.getRootDirectory()))
+            folder = Path(tempfile.mkdtemp(prefix="penstock-ship-", dir=files_directory()))
             spark.sparkContext.addPyFile(str(parcel.write(folder / f"penstock-code-{os.getpid()}-{next(_NUMBER)}.zip")))
             sent += sorted(parcel.modules)
     for file in files:

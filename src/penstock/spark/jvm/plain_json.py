@@ -94,10 +94,10 @@ def send_classes(spark: SparkSession) -> None:
     It waits among Spark's own temporary files, which this user alone can read and which go when the JVM ends. Spark hands it on as it does the user's JARs, by the
     address, the secret and the encryption that tasks are sent with. A driver that comes back has another context, and makes it anew.
     """
-    from pyspark import SparkFiles
+    from penstock.spark.workers.files import files_directory
 
     texts = _texts()
-    jar = Path(SparkFiles.getRootDirectory()) / f"penstock-plain-{_digest(spark, texts)}.jar"
+    jar = files_directory() / f"penstock-plain-{_digest(spark, texts)}.jar"
     if not jar.exists():
         classes = _recalled(spark, texts) or {n: c for text in texts for n, c in _compiled(spark._jvm, text).items()}
         write_jar(jar, classes)
