@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -501,6 +502,64 @@ def test_mocks_take_the_place_of_spouts() -> None:
     assert made.tuples("flaky") == [(4,), (5,)]
     with pytest.raises(UnknownName, match="no spout 'number'"):
         complete_topology(top, {"number": []})
+
+
+class Mail(ps.Spout):
+    outputs: Mapping[str, str] = {"letters": "text string", "parcels": "kilos int, to string", "jobs": "n int"}
+    direct = ("jobs",)
+
+    def next_tuple(self) -> Any:
+        raise AssertionError("a mock is in its place")
+
+
+def post() -> ps.Topology:
+    class FailHeavyOnce(FailOnce):
+        outputs = "kilos int"
+
+        def process(self, tup: Any) -> Any:
+            yield tup.kilos
+            if tup.kilos > 5 and tup.kilos not in self.failed:
+                self.failed.add(tup.kilos)
+                raise ps.FailedException
+
+        def prepare(self, context: TaskContext) -> None:
+            self.failed: set[int] = set()
+
+    top = ps.Topology("post")
+    top.spout("mail", Mail(), parallelism=2)
+    top.bolt("weigh", FailHeavyOnce()).shuffle("mail", stream="parcels")
+    top.bolt("work", Double(), parallelism=2).direct("mail", stream="jobs")
+    return top
+
+
+def test_mocks_have_streams() -> None:
+    given = [ps.to("letters", "hello"), ps.to("parcels", (9, "Rome")), ps.to("parcels", (2, "Oslo"))]
+    by_stream = {"letters": ["hello"], "parcels": [(9, "Rome"), (2, "Oslo")]}
+    for mocks in ({"mail": given}, {"mail": by_stream}):
+        made = complete_topology(post(), mocks)
+        assert made.tuples("mail", "letters") == [("hello",)]
+        assert made.tuples("mail", "parcels") == [(9, "Rome"), (2, "Oslo"), (9, "Rome")]
+        assert made.tuples("weigh") == [(9,), (2,), (9,)]
+    tracked = TrackedTopology(post(), {"mail": given})
+    tracked.run()
+    assert sorted(tracked.acked("mail")) == [0, 1, 2]
+    assert tracked.failed("mail") == [1]
+
+
+@pytest.mark.parametrize(
+    ("mocks", "message"),
+    [
+        (
+            ["hello"],
+            r"mocks: spout 'mail' has no stream 'default'; .*ps.to\('letters', record\), or {'letters': \[record\]}",
+        ),
+        ({"letter": ["hello"]}, "mocks: spout 'mail' has no stream 'letter'; did you mean 'letters'"),
+        ({"jobs": [1]}, "mocks: a record cannot name a task, as the direct stream 'jobs' of 'mail' needs"),
+    ],
+)
+def test_mocks_name_streams_that_are_there(mocks: Any, message: str) -> None:
+    with pytest.raises(FlowError, match=message):
+        complete_topology(post(), {"mail": mocks})
 
 
 def test_a_paused_spout_emits_nothing() -> None:

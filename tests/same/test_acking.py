@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -141,3 +141,51 @@ def test_key_value_state_and_windows_by_count(same: Case) -> None:
     counted = [(w, i + 1) for w in set(WORDS) for i in range(WORDS.count(w))]
     windows = [(sorted(WORDS[at : at + 4]),) for at in range(0, len(WORDS), 4)]
     same.check(top, {"words": WORDS}, {"counts": counted, "windows": windows})
+
+
+class Hour(ps.WindowedBolt):
+    """Windows by the clock of the worker; what is new in each shows which tuples they got."""
+
+    outputs = "many bigint, new bigint, expired bigint"
+    window: ClassVar[int | str] = "1h"
+
+    def process_window(self, window: Any) -> Any:
+        yield len(window), len(window.new), len(window.expired)
+
+
+class HourEvery20Minutes(Hour):
+    slide = "20m"
+
+
+class LastThreeEveryHour(Hour):
+    window, slide = 3, "1h"
+
+
+class HourEveryThree(Hour):
+    window, slide = "1h", 3
+
+
+class StatefulHour(Hour, ps.StatefulWindowedBolt):
+    in_memory = 4
+
+    def init_state(self, state: Any) -> None:
+        self._state = state
+
+
+@pytest.mark.live
+def test_windows_by_the_clock(same: Case) -> None:
+    """All tuples come within minutes of the first, so the clock completes the windows of the hours after it, at the end of the run."""
+    bolts = (Hour, HourEvery20Minutes, LastThreeEveryHour, HourEveryThree, StatefulHour)
+    top = ps.Topology("clock")
+    top.spout("words", ps.items([], "word string"))
+    for bolt in bolts:
+        top.bolt(bolt.__name__, bolt()).global_("words")
+        top.sink(f"{bolt.__name__}.out", ps.console(), from_=bolt.__name__)
+    windows = {
+        "Hour": [(10, 10, 0)],
+        "StatefulHour": [(10, 10, 0)],
+        "HourEvery20Minutes": [(10, 10, 0), (10, 0, 0), (10, 0, 0)],
+        "LastThreeEveryHour": [(3, 3, 7)],
+        "HourEveryThree": [(3, 3, 0), (6, 3, 0), (9, 3, 0)],
+    }
+    same.check(top, {"words": WORDS[:10]}, {f"{name}.out": rows for name, rows in windows.items()})

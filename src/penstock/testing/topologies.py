@@ -11,6 +11,7 @@ from penstock.frontends.topology.declare import BoltDeclaration, SinkDeclaration
 from penstock.frontends.topology.ranges import dealing
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.endpoints.basic import items, nothing
+from penstock.graph.logic.tagged import TaggedRecord, to
 from penstock.graph.logic.topology.components import END, Spout
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.fields import opened
@@ -19,7 +20,8 @@ from penstock.kernels.topology.spout import reliable_spouts
 from penstock.local.spouts import SpoutHost, run_spouts
 from penstock.testing.driver import Driver, Record, Results, run_local
 
-Mocks = Mapping[str, Iterable[Record]]
+Mocks = Mapping[str, Iterable[Record] | Mapping[str, Iterable[Record]]]
+"""Records by the name of a spout, and, where it has several streams, by stream."""
 
 
 class PortedTopology(Protocol):
@@ -35,7 +37,7 @@ class MockedSpout(Spout):
 
     reliable = True
 
-    def __init__(self, outputs: Any, records: Iterable[Record]) -> None:
+    def __init__(self, outputs: Any, records: Iterable[TaggedRecord]) -> None:
         self.outputs = outputs
         self.records = list(records)
         self.waiting = list(range(len(self.records)))
@@ -45,7 +47,8 @@ class MockedSpout(Spout):
         if not self.waiting:
             return END
         number = self.waiting.pop(0)
-        self.emit(self.records[number], id=number)
+        given = self.records[number]
+        self.emit(given.record, given.output, id=number)
         return None
 
     def fail(self, id: Any) -> None:
@@ -63,16 +66,42 @@ def mocked(given: Topology | PortedTopology, mocks: Mocks) -> Topology:
     return made
 
 
-def _mock(topology: Topology, name: str, records: Iterable[Record]) -> SpoutDeclaration:
+def _mock(
+    topology: Topology, name: str, records: Iterable[Record] | Mapping[str, Iterable[Record]]
+) -> SpoutDeclaration:
     declared = topology._declared.get(name)
     if not isinstance(declared, SpoutDeclaration):
         spouts = [n for n, d in topology._declared.items() if isinstance(d, SpoutDeclaration)]
         raise UnknownName(f"mocks: topology {topology.name!r} has no spout {name!r}; {nearest(name, spouts)}")
     if isinstance(declared.spout, Endpoint):
         return replace(declared, spout=items(list(records), declared.streams[DEFAULT]), on_error=None)
-    if list(declared.streams) != [DEFAULT]:
-        raise FlowError(f"mocks: expected a spout with one stream, got {name!r} with {', '.join(declared.streams)}")
-    return replace(declared, spout=MockedSpout(declared.streams[DEFAULT], records), tasks=1, limit=None)
+    made = MockedSpout(declared.streams, [_tagged(declared, given) for given in _by_stream(records)])
+    made.direct = declared.spout.direct
+    return replace(declared, spout=made, tasks=1, limit=None)
+
+
+def _by_stream(records: Iterable[Record] | Mapping[str, Iterable[Record]]) -> Iterable[Record]:
+    """The records one after the other; those that are given by stream are marked with it."""
+    if not isinstance(records, Mapping):
+        return records
+    return [to(stream, record) for stream, given in records.items() for record in given]
+
+
+def _tagged(declared: SpoutDeclaration, given: Record) -> TaggedRecord:
+    """A record with the stream that it goes to: the one it names, or the default stream."""
+    made = given if isinstance(given, TaggedRecord) else to(DEFAULT, given)
+    if made.output not in declared.streams:
+        known = next(iter(declared.streams))
+        raise UnknownName(
+            f"mocks: spout {declared.name!r} has no stream {made.output!r}; {nearest(made.output, declared.streams)}. A record of another "
+            f"stream than the default one says which: ps.to({known!r}, record), or {{{known!r}: [record]}}"
+        )
+    if not isinstance(declared.spout, Endpoint) and made.output in declared.spout.direct:
+        raise FlowError(
+            f"mocks: a record cannot name a task, as the direct stream {made.output!r} of {declared.name!r} needs; put a Spout of the test's own "
+            f"in its place"
+        )
+    return made
 
 
 def watched(topology: Topology) -> Topology:
@@ -126,14 +155,15 @@ def complete_topology(topology: Topology | PortedTopology, mocks: Mocks | None =
 
     Args:
         topology: the topology, also one of streamparse or heronpy; its sinks are left out.
-        mocks: records by the name of a spout, which they replace; a failed one is emitted again.
+        mocks: records by the name of a spout, which they replace; a failed one is emitted again. Of a spout with several streams a record says its
+            stream, `ps.to("errors", record)`, or they are given by stream: `{"spout": {"errors": [record]}}`.
 
     Returns:
         What every component emitted, by stream.
 
     Raises:
-        UnknownName: `mocks` names no spout.
-        FlowError: a mocked spout has several streams.
+        UnknownName: `mocks` names no spout, or a stream that it has not.
+        FlowError: a record of a mocked spout goes to a direct stream.
         StepError: a component failed.
 
     >>> import penstock as ps
@@ -156,10 +186,11 @@ class TrackedTopology:
 
     Args:
         topology: the topology.
-        mocks: records by the name of a spout, which they replace.
+        mocks: records by the name of a spout, which they replace, as in `complete_topology`.
 
     Raises:
-        UnknownName: `mocks` names no spout.
+        UnknownName: `mocks` names no spout, or a stream that it has not.
+        FlowError: a record of a mocked spout goes to a direct stream.
 
     >>> import penstock as ps
     >>> from penstock.testing import TrackedTopology

@@ -108,10 +108,15 @@ class TupleWindows:
         """Whether tuples count by when they happened."""
         return self.bolt.timestamp_field is not None
 
+    @property
+    def by_clock(self) -> bool:
+        """Whether the clock of the worker completes windows."""
+        return self.slide.seconds is not None and not self.by_event_time
+
     def add(self, tup: Any, now: int) -> bool:
         """Takes a tuple; false when it is too late."""
         kept = self.kept
-        time = self._time_of(tup) if self.by_event_time else now
+        time = self._time_of(tup) if self.by_event_time else self._arrival(now)
         if self.by_event_time:
             stream = (tup.component, tup.stream)
             if kept.watermark is not None and time < kept.watermark:
@@ -119,9 +124,16 @@ class TupleWindows:
             kept.latest[stream] = max(time, kept.latest.get(stream, time))
         self._put(time, tup)
         kept.arrived += 1
-        if kept.next is None and self.slide.seconds is not None and not self.by_event_time:
-            kept.next = now + self._slide_micros
         return True
+
+    def _arrival(self, now: int) -> int:
+        """The time of a tuple that comes now, which is no earlier than that of the one before; the first one begins a window."""
+        kept = self.kept
+        time = max(now, kept.times[-1]) if kept.times else now
+        if self.by_clock and (kept.next is None or (kept.next <= time and not kept.times)):
+            slide = self._slide_micros
+            kept.next = time + slide - (0 if kept.next is None else (time - kept.next) % slide)
+        return time
 
     def _put(self, time: int, tup: Any) -> None:
         kept = self.kept
@@ -155,16 +167,25 @@ class TupleWindows:
         """The windows that are complete when time has moved; all that time can complete when the input has ended."""
         if self.by_event_time:
             yield from self._to_watermark(ended)
-        elif self.slide.seconds is not None and self.kept.next is not None:
-            while self.kept.next <= now or (ended and self.kept.times):
-                yield from self._activated(self.kept.next)
-                self.kept.next += self._slide_micros
-                if ended and self.length.count is not None:
-                    return
+        elif self.kept.next is not None:
+            yield from self._clocked_to(now, self.kept.next, ended)
+
+    def _clocked_to(self, now: int, end: int, ended: bool) -> Iterator[TupleWindow]:
+        """Every window by the clock of the worker up to now, the first of which ends as said. Those that would be the same come as one."""
+        kept, slide = self.kept, self._slide_micros
+        while kept.times and (end <= now or (ended and self._is_open)):
+            yield from self._activated(end)
+            end += slide if self._is_open else max(1, (now - end) // slide + 1) * slide
+            kept.next = end
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether time alone will give a window by processing time that is not as the last one."""
+        return self.length.count is None or self.kept.seen < self.kept.number
 
     def wake(self) -> int:
         """When processing time next completes a window."""
-        has_work = self.slide.seconds is not None and not self.by_event_time and bool(self.kept.times)
+        has_work = self.by_clock and bool(self.kept.times)
         return self.kept.next if has_work and self.kept.next is not None else FOREVER
 
     def _to_watermark(self, ended: bool) -> Iterator[TupleWindow]:
@@ -222,11 +243,12 @@ class TupleWindows:
             old: how many of these have been in a window; else their numbers say it.
         """
         kept = self.kept
-        inside = many if many is not None else bisect_right(kept.times, end) if self.by_event_time else len(kept.times)
+        inside = many if many is not None else self._inside(end)
         gone = self._gone(inside, end)
         window, new = kept.numbers[gone:inside], self._new(gone, inside, old)
         expired = kept.numbers[:gone]
-        kept.seen, kept.end = kept.number, end
+        is_behind = self.by_clock and inside < len(kept.numbers)
+        kept.seen, kept.end = kept.numbers[inside] if is_behind else kept.number, end
         start = None if self.length.seconds is None else end / SECOND - self.length.seconds
         if window or expired:
             held = self.held
@@ -234,6 +256,12 @@ class TupleWindows:
             yield TupleWindow(tuples, fresh, left, start, end / SECOND)
         self.held.drop(expired)
         del kept.times[:gone], kept.numbers[:gone]
+
+    def _inside(self, end: int) -> int:
+        """How many tuples came up to the end of a window. One by processing time holds its start and not its end, so that each tuple is in one that tumbles."""
+        if self.by_event_time:
+            return bisect_right(self.kept.times, end)
+        return bisect_left(self.kept.times, end) if self.by_clock else len(self.kept.times)
 
     def _new(self, gone: int, inside: int, old: int | None) -> array[int]:
         """The tuples of a window that were not in the one before."""
@@ -249,7 +277,8 @@ class TupleWindows:
         """How many of the tuples up to the end of a window are too old for it."""
         if self.length.count is not None:
             return max(0, inside - self.length.count)
-        return bisect_right(self.kept.times, end - round((self.length.seconds or 0) * SECOND), hi=inside)
+        start = end - round((self.length.seconds or 0) * SECOND)
+        return (bisect_left if self.by_clock else bisect_right)(self.kept.times, start, hi=inside)
 
 
 def late_record(tup: Any, schema: Schema) -> tuple[Any, ...]:
