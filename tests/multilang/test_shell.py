@@ -17,12 +17,13 @@ import pytest
 import penstock as ps
 from penstock.errors import FlowError, PenstockError
 from penstock.graph.logic.topology.collector import Collector, SpoutCollector
+from penstock.graph.logic.topology.components import kept_attributes
 from penstock.graph.logic.topology.task_context import ComponentLayout, TaskContext, TopologyLayout
 from penstock.graph.logic.topology.tuples import pack_roots, tuple_class
 from penstock.graph.multilang.codecs import JsonCodec, ProtocolError, plain_value
 from penstock.graph.multilang.fields import closed, opened
 from penstock.graph.multilang.pool import ShellPool
-from penstock.testing import run_local
+from penstock.testing import complete_topology, run_local
 from tests.waiting import wait_until
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -283,6 +284,79 @@ def test_tuples_of_a_process_that_is_no_more_are_failed_after_a_restart() -> Non
 def test_a_program_that_always_fails_ends_the_run_with_what_it_said() -> None:
     with pytest.raises(PenstockError, match=r"(?s)failed 3 times in a row.*exit code 1.*out of luck"):
         got(ps.ShellBolt(odd("always-dies"), ["word"], restarts=2, backoff="1ms"))
+
+
+POISON = """
+import json, os, sys
+def read():
+    return json.loads("".join(iter(sys.stdin.readline, "end\\n")))
+def send(message):
+    print(json.dumps(message), "end", sep="\\n", flush=True)
+setup = read()
+open(os.path.join(setup["pidDir"], str(os.getpid())), "w").close()
+send({"pid": os.getpid()})
+many = 0
+while True:
+    got = read()
+    many += 1
+    if got.get("command") == "next" and many == 2:
+        send({"command": "emit", "tuple": [1], "need_task_ids": False})
+    if got.get("tuple") == ["bad"] or many == 4 and "command" in got:
+        sys.exit("cannot digest it")
+    if got.get("tuple"):
+        send({"command": "ack", "id": got["id"]})
+    else:
+        send({"command": "sync"})
+"""
+
+
+class Given(ps.Spout):
+    outputs = "word string"
+
+    def next_tuple(self) -> Any:
+        raise AssertionError("a mock is in its place")
+
+
+def test_a_bolt_that_fails_in_every_batch_ends_the_run(tmp_path: Path) -> None:
+    """It acks other tuples in between, and answers each heartbeat; the message that ends it is replayed for ever."""
+    (tmp_path / "own.py").write_text(POISON)
+    top = ps.Topology("poison")
+    top.spout("words", Given())
+    top.bolt("own", ps.ShellBolt([sys.executable, str(tmp_path / "own.py")], restarts=1, backoff="1ms")).shuffle(
+        "words"
+    )
+    with pytest.raises(PenstockError, match=r"(?s)failed in 11 batches in a row; the last time: .*cannot digest it"):
+        complete_topology(top, {"words": ["fine", "bad", "good"]})
+
+
+def test_failures_in_batches_that_do_not_follow_each_other_do_not_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(POISON)
+    alone = Alone(ps.ShellBolt([sys.executable, str(tmp_path / "own.py")], backoff="1ms", restarts=1), rooted=True)
+    for many in range(1, 9):
+        alone.give("fine", "bad")
+        assert alone.bolt.failed_batches == many
+    alone.give("good")
+    assert alone.bolt.failed_batches == 0
+    alone.bolt.failed_batches = 10
+    with pytest.raises(PenstockError, match="failed in 11 batches in a row"):
+        alone.give("bad")
+
+
+def test_a_bolt_that_fails_in_every_batch_says_so_in_its_state() -> None:
+    """A host that has an instance for one batch only goes on counting."""
+    bolt = deepcopy(ps.ShellBolt(["a"]))
+    bolt.failed_batches = 2
+    assert kept_attributes(bolt, ps.ShellBolt(["a"])) == {"failed_batches": 2}
+
+
+def test_a_spout_that_fails_after_a_few_answers_ends_the_run(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(POISON)
+    top = ps.Topology("spout")
+    spout = ps.ShellSpout([sys.executable, str(tmp_path / "own.py")], "n bigint", backoff="1ms", reliable=False)
+    top.spout("numbers", spout, limit=100)
+    top.sink("out", ps.console(), from_="numbers")
+    with pytest.raises(PenstockError, match=r"(?s)failed 4 times in a row; the last time: .*cannot digest it"):
+        run_local(top)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,10 @@ HEARTBEAT = {"id": "heartbeat", "comp": "__system", "stream": "__heartbeat", "ta
 _LEVELS = (logging.DEBUG, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 _EVERY = 256
 """Tuples between two looks at what the program has answered."""
+_BATCHES = 10
+"""A bolt may fail in so many times as many batches in a row as it may be started again within one: spouts emit what failed a few times before they give it up."""
+_STEADY = 100
+"""After how many answers of a spout the failures before it do not count any more."""
 _LONGEST = 10.0
 _GRACE = 2.0
 """How long a spout may take to answer that it was activated, in seconds. Storm's own adapter for JavaScript does not answer that at all."""
@@ -110,9 +114,13 @@ class ShellComponent(Component):
         self._failures += 1
         if self._failures > self._spec.restarts:
             raise RunError(f"{self!r} failed {self._failures} times in a row; the last time: {error}")
+        self._check_batches(error)
         if self._collector is not None:
             self.report_error(str(error))
         time.sleep(min(self._spec.backoff * 2 ** (self._failures - 1), _LONGEST))
+
+    def _check_batches(self, error: ShellFailed) -> None:
+        """Counts the batches in which a program failed, where it works batch by batch."""
 
     def _handle(self, message: Any) -> bool:
         """Does what a message says; true for a `sync`."""
@@ -204,6 +212,8 @@ class ShellBolt(ShellComponent, Bolt):
         self._linger = micros(linger, "linger") / 1e6
         self.held: dict[str, Any] = {}
         self.held_by = ""
+        self.failed_batches = 0
+        self._has_failed = False
         self._sent: dict[str, Any] = {}
         self._unsent: list[Any] = []
 
@@ -214,7 +224,7 @@ class ShellBolt(ShellComponent, Bolt):
             context: the component, the number of the task, and the topology around it.
         """
         self._open(context)
-        self._sent, self._unsent = {}, []
+        self._sent, self._unsent, self._has_failed = {}, [], False
 
     def restored(self) -> None:
         """Tuples that another process held are failed: it will not ack them any more."""
@@ -272,8 +282,13 @@ class ShellBolt(ShellComponent, Bolt):
         Raises:
             RunError: the program failed too often in a row.
         """
-        if not self._sent and not self.held:
-            return
+        if self._sent or self.held:
+            self._finish_batch()
+        if not self._has_failed:
+            self.failed_batches = 0
+        self._has_failed = False
+
+    def _finish_batch(self) -> None:
         self._tried(self._finish)
         self.held |= {number: tup for number, tup in self._sent.items() if tup._roots is not None}
         self.held_by = self._shell.token if self.held and self._shell is not None else ""
@@ -302,6 +317,13 @@ class ShellBolt(ShellComponent, Bolt):
                 return
             except ShellFailed as error:
                 self._failed(error)
+
+    def _check_batches(self, error: ShellFailed) -> None:
+        """A program that fails in one batch after the other ends the run, however far it gets in each: it would be started again for ever."""
+        self.failed_batches += not self._has_failed
+        self._has_failed = True
+        if self.failed_batches > _BATCHES * self._spec.restarts:
+            raise RunError(f"{self!r} failed in {self.failed_batches} batches in a row; the last time: {error}")
 
     def _failed(self, error: ShellFailed) -> None:
         """After a failure: tuples with roots are failed, so that their spouts replay them; the others go to the new process."""
@@ -360,6 +382,7 @@ class ShellSpout(ShellComponent, Spout):
 
     endless = True
     reliable = True
+    _answers: int = 0
 
     def __init__(self, command: Sequence[str], outputs: Any = None, *, reliable: bool = True, **options: Any) -> None:
         super().__init__(command, outputs, **options)
@@ -423,8 +446,11 @@ class ShellSpout(ShellComponent, Spout):
             until = time.monotonic() + grace
             while not self._synced(shell) and time.monotonic() < until:
                 shell.turn(min(1.0, grace))
-            self._failures = 0
+            self._answers += 1
+            if self._answers >= _STEADY:
+                self._failures = 0
         except ShellFailed as error:
+            self._answers = 0
             self._lost(error)
             return False
         return True
