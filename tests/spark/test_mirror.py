@@ -198,3 +198,21 @@ def test_a_driver_that_was_replaced_deletes_nothing_of_one_that_has_started_over
     with pytest.raises(LeaseLost):
         one.mirror.mirrored("sources").delete("in/feed/feed-000000000.parquet")
     assert names_under(open_storage(shared), "") == before
+
+
+def test_what_a_spout_knows_of_its_messages_is_that_of_one_driver(shared: Path, tmp_path: Path) -> None:
+    """A driver that was paused, and wakes after another took over, changes neither the ids of messages nor where the spout stands after acks."""
+    one = Driver(shared, tmp_path / "one")
+    feed = one.mirror.mirrored("sources")
+    feed.write("in/feed/feed-000000000.parquet", b"tuples")
+    feed.write("in/settled-000000000.pickle", b"none is acked")
+    feed.write("in/settled-000000000.pickle", b"one is acked")
+    feed.write("in/ids-000000001.pickle", b"of tuples that were never kept")
+    again = Driver(shared, tmp_path / "other", epoch=2).mirror.mirrored("sources")
+    again.write("in/settled-000000000.pickle", b"one is acked, one has failed")
+    again.write("in/ids-000000001.pickle", b"messages")
+    for name in ("in/settled-000000000.pickle", "in/ids-000000001.pickle"):
+        kept = again.read(name)
+        with pytest.raises(Conflict, match="written by another driver"):
+            feed.write(name, b"two are acked")
+        assert open_storage(shared).read(f"sources/{name}") == kept == again.read(name)

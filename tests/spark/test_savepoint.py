@@ -9,18 +9,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.errors import CheckpointError, PenstockError, StateError
+from penstock.graph.logic.topology.acks import AckReport
 from penstock.graph.state.schema import StateField, StateSchema
+from penstock.kernels.topology.pending import AckLedger
+from penstock.live.ack_log import AckLog
 from penstock.location import Address
 from penstock.spark.checkpoint.changes import FlowLayout
 from penstock.spark.checkpoint.restart import Restart
 from penstock.spark.checkpoint.savepoint import _Attempt, directory_of, find, load, saved, take
 from penstock.spark.checkpoint.sparklog import SparkLog
+from penstock.state.notes import put_note, read_note
 from penstock.state.store import StateStore
-from penstock.storage import make_directory, mounted, open_storage
+from penstock.storage import Storage, copy_object, make_directory, mounted, names_under, open_storage
 from tests.spark.checkpoints import SCHEMAS, WANTED, batch, begin, counts, is_there, put, remove, text, tree
 from tests.storage.objects import ObjectStorage
 
@@ -401,3 +406,89 @@ def test_the_number_of_key_groups_is_chosen_once_and_anew_from_a_savepoint(folde
     with pytest.raises(CheckpointError, match=r"has 4,096 key groups.*got 128"):
         Restart(new, replace(WANTED, key_groups=128)).check()
     assert counts(new, 2) == {"a": 2, "b": 2, "c": 3}
+
+
+def test_messages_that_are_held_go_along(folder: Path) -> None:
+    log = AckLog(open_storage(folder / "acks"))
+    for number in range(3):
+        log.stage(number, number - 1, AckReport({number: 1}))
+        log.commit(number)
+    log.stage(3, 2, AckReport(failed={0}))
+    take(folder, directory_of("one", folder))
+    take(folder, directory_of("old", folder), 1)
+    for name, held in (("one", {0: 1, 1: 1, 2: 1}), ("old", {0: 1, 1: 1})):
+        new = restored(folder, name)
+        kept = AckLog(open_storage(new / "acks"))
+        kept.load(2)
+        assert kept.ledger == AckLedger(held)
+        remove(new)
+
+
+def test_messages_of_what_stood_there_before_do_not_mix_with_those_of_a_savepoint(folder: Path) -> None:
+    take(folder, directory_of("one", folder))
+    new = folder.parent / "new"
+    make_directory(new)
+    put(new / "acks" / "acks-000000001.json", b'{"open": [[9, 1]], "failed": []}')
+    restored(folder, "one")
+    assert not is_there(new / "acks")
+
+
+def test_a_savepoint_of_a_spout_that_goes_on_meanwhile_begins_where_it_stood(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While four files are copied the spout writes another, and keeps where it stood at the last three."""
+    made = begin(root / "shop")
+    for number in range(12):
+        batch(made, number, {"a": 1})
+    stand = made / "sources" / "two"
+    for each in (stand, made / "sources" / "one"):
+        open_storage(each).delete(*(f"stand-{n:09d}.pickle" for n in range(9)))
+    calls = iter(range(1000))
+
+    def copied(*args: Any, **more: Any) -> None:
+        copy_object(*args, **more)
+        number, is_next = divmod(next(calls), 4)
+        if not is_next:
+            put(stand / "feed" / f"feed-{12 + number:09d}.parquet", b"tuples")
+            put(stand / f"stand-{12 + number:09d}.pickle", b"stand")
+            open_storage(stand).delete(f"stand-{9 + number:09d}.pickle")
+
+    monkeypatch.setattr("penstock.spark.checkpoint.savepoint.copy_object", copied)
+    for name in ("one", "two"):
+        take(made, directory_of(name, made)).verify()
+
+
+def test_what_acks_have_changed_since_the_newest_tuples_is_there_or_the_savepoint_is_taken_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The spout drops messages when it has written that it did: a savepoint with neither could not be started."""
+    stand = folder / "sources" / "two"
+    put(stand / "ids-000000003.pickle", b"messages")
+    asked: list[str] = []
+
+    def listed(storage: Storage, prefix: str) -> list[str]:
+        found = names_under(storage, prefix)
+        if prefix == "sources/" and prefix not in asked:
+            put(stand / "settled-000000003.pickle", b"acked")
+            open_storage(stand).delete("ids-000000003.pickle")
+            found.remove("sources/two/ids-000000003.pickle")
+        asked.append(prefix)
+        return found
+
+    monkeypatch.setattr("penstock.spark.checkpoint.savepoint.names_under", listed)
+    made = take(folder, directory_of("one", folder))
+    assert "sources/two/settled-000000003.pickle" in made.files
+
+
+def test_a_batch_that_runs_again_from_a_savepoint_is_not_taken_for_that_of_a_later_driver(folder: Path) -> None:
+    """Drivers of another URL count their epochs anew."""
+    path = StateStore.manifest(3)
+    state = open_storage(folder / "state")
+    put_note(state, path, read_note(state, path) | {"epoch": 7})
+    take(folder, directory_of("one", folder))
+    new = restored(folder, "one")
+    store = StateStore(open_storage(new / "state"), run="n", schemas=SCHEMAS, epoch=1)
+    store.begin(3, {}, 2)
+    store.publish(3)
+    assert read_note(store.storage, path)["epoch"] == 1
+    assert read_note(state, path)["epoch"] == 7

@@ -28,7 +28,7 @@ from penstock.graph.run import RunSpec
 from penstock.graph.state.key_groups import SLOTS
 from penstock.kernels.topology.pending import Settlement
 from penstock.kernels.topology.spout import reliable_spouts
-from penstock.live.ack_log import AckLog
+from penstock.live.ack_log import ACKS, AckLog
 from penstock.live.answering import SinkWatch
 from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from penstock.live.hold import Hold
@@ -58,11 +58,14 @@ from penstock.spark.live.ticks import Ticks, has_ticks
 from penstock.spark.lower.placing import check_cores
 from penstock.spark.lower.topology import spout_routes
 from penstock.spark.tasks.pack import Packer
-from penstock.state.store import StateStore, state_storage
+from penstock.state.store import FORGET_EVERY, StateStore, state_storage
 from penstock.storage import names_under, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_BATCHES = 100
+"""So many batches Spark keeps the offsets of, from each of which a flow without state may go on."""
 
 
 def run_live(
@@ -262,7 +265,8 @@ def _runner(
     watch = SinkWatch(spec.stalled_after, spec.kill_stalled_after, lambda: tasks_of(spark)[1] > 0)
     sinks = Sinks(plan.graph, lineage, at.kept / "claims" if lineage != BOUNDED else None, watch=watch)
     packer = Packer(spec.by_value)
-    acks = AckLog(open_storage(at.kept / "acks")) if reliable_spouts(plan.graph) else None
+    keep = _BATCHES if store is None else store.keep + FORGET_EVERY
+    acks = AckLog(open_storage(at.kept / ACKS), keep, at.epoch) if reliable_spouts(plan.graph) else None
     return BatchRunner(plan, packer, tasks, live, at, lineage, time_, sinks, store, loops, groups, acks)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.storage.base import Conflict, Data, Entry, Storage, Version, joined
+from penstock.storage.base import Conflict, Data, Entry, Storage, Version, joined, read_if_present
 from penstock.storage.scoped import ScopedStorage
 
 
@@ -16,7 +16,7 @@ class MirroredStorage:
     """What `shared` keeps, with a copy in `local`, which answers all that is read.
 
     An object is durable in `shared` before the copy shows it. Objects that `is_final` names never change: of two writers one gets a
-    `Conflict`. Objects that `is_local` names are in `local` alone. Of objects that `is_name` names `local` has an empty file: another program is to
+    `Conflict`, and so does one that replaces an object that `is_swapped` names where `shared` has another than `local`. Objects that `is_local` names are in `local` alone. Of objects that `is_name` names `local` has an empty file: another program is to
     see that they are there, and `shared` answers what is in them.
 
     >>> from penstock.storage.memory import MemoryStorage
@@ -34,6 +34,7 @@ class MirroredStorage:
     is_final: Callable[[str], bool] = lambda name: False
     is_local: Callable[[str], bool] = lambda name: False
     is_name: Callable[[str], bool] = lambda name: False
+    is_swapped: Callable[[str], bool] = lambda name: False
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
         """The bytes of an object from `begin`, at most `length` of them."""
@@ -58,10 +59,19 @@ class MirroredStorage:
         self.local.write(name, b"" if self.is_name(name) else content)
 
     def _share(self, name: str, content: bytes) -> None:
-        if not self.is_final(name):
+        if self.is_swapped(name):
+            self._swap(name, content)
+        elif not self.is_final(name):
             self.shared.write(name, content)
         elif not self.shared.put_if_absent(name, content) and self.shared.read(name) != content:
             raise Conflict(f"{name!r} was written by another driver of the same flow")
+
+    def _swap(self, name: str, content: bytes) -> None:
+        """Replaces an object of which this process knows the content: also when it was paused before, nothing of another writer goes."""
+        known, found = read_if_present(self.local, name), read_if_present(self.shared, name)
+        if (known and known[0]) != (found and found[0]):
+            raise Conflict(f"{name!r} was written by another driver of the same flow")
+        self.shared.compare_and_swap(name, found and found[1], content)
 
     def put_if_absent(self, name: str, data: Data) -> bool:
         """Writes an object unless there is one of this name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,15 @@ from penstock.errors import OptionError
 from penstock.jobs.manager.job import Job, JobVersion
 from penstock.jobs.manager.manager import Manager, Upgrade
 from penstock.jobs.manager.processes.course import Course, ended, look
+from penstock.jobs.manager.processes.directory import JobDirectory
 from penstock.jobs.manager.processes.trial import QUIET, has_come_up
+from penstock.jobs.manager.upgrade import begin
+from penstock.live.activation import Activation
+from penstock.live.dead_letters.store import DEAD_LETTERS, DeadLetterStore
 from tests.jobs.manager.conftest import children_of, kill, supervisors_of
 from tests.jobs.manager.test_manager import becomes
+from tests.spark.checkpoints import batch, put, text
+from tests.spark.checkpoints import begin as begin_checkpoint
 from tests.waiting import wait_until
 
 OLD = Job("count", "ada", "0" * 64, "count.py")
@@ -167,6 +174,30 @@ def test_upgrades_killed_at_random_end_with_one_version_and_one_driver(manager: 
     becomes(manager, "count", "running")
     assert manager.state("count").job.target == "new.py"
     assert "twice" not in (manager.directory("count").path / "starts.txt").read_text()
+
+
+def test_dead_letters_replays_and_paused_spouts_go_along_once(tmp_path: Path) -> None:
+    directory = JobDirectory(tmp_path)
+    before = run_once(tmp_path / "checkpoint")
+    put(before / DEAD_LETTERS / "0000000000.jsonl", b'{"id": "a"}\n')
+    put(before / "replay" / "claimed" / "0.json", b"{}")
+    Activation(before / "topology").ask(on=False)
+    job = replace(NEW, checkpoint="checkpoint-2")
+    for _ in range(2):  # a driver that was killed does it again
+        assert begin(directory, job)["savepoint"]
+        after = tmp_path / "checkpoint-2"
+        assert list(DeadLetterStore(after / DEAD_LETTERS).dead_letters()) == [{"id": "a"}]
+        assert text(after / "replay" / "claimed" / "0.json") == "{}"
+        assert not Activation(after / "topology").is_active
+    Activation(after / "topology").ask(on=True)
+    begin(directory, job)
+    assert Activation(after / "topology").is_active, "somebody has said so since"
+    assert list(DeadLetterStore(before / DEAD_LETTERS).dead_letters()) == [{"id": "a"}]
+
+
+def run_once(folder: Path) -> Path:
+    batch(begin_checkpoint(folder), 0, {"a": 1})
+    return folder
 
 
 def _on_trial(manager: Manager) -> bool:

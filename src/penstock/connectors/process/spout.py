@@ -286,7 +286,7 @@ class SpoutSource(FeedSource):
             self._append(feed, held, context, tasks)
         elif settled is not None and feed.number:
             note = {"file": feed.number - 1, **tasks.kept(), "open": tasks.pending.saved()}
-            feed.storage.write(SETTLED, _dumped(context, note))
+            feed.storage.write(_settled(feed.number - 1), _dumped(context, note))
         if settled is not None:
             self.outbox.put(settled)
             names = [n for n in names_under(feed.storage, "ids-") if _file_of(n) not in tasks.pending.files]
@@ -300,7 +300,7 @@ class SpoutSource(FeedSource):
         feed.append_columns(joined_columns(held), _malformed(held), is_checked=not tasks.shape.tagged)
         tasks.ack_set_aside()
         if feed.number >= 3:
-            feed.storage.delete(_stand(feed.number - 3))
+            feed.storage.delete(_stand(feed.number - 3), _settled(feed.number - 3), SETTLED)
 
     def close(self) -> None:
         """Stops the thread."""
@@ -318,7 +318,12 @@ def _blamed(failed: RecordFailed) -> StepError:
 
 
 SETTLED = "settled.pickle"
-"""Where the tasks stand after acks that arrived when there were no new tuples; it counts while the tuples it names are the newest."""
+"""What earlier releases have called `settled-`, of whatever file of tuples was the newest."""
+
+
+def _settled(number: int) -> str:
+    """Where the tasks stand after acks that arrived when there were no new tuples; it counts while that file of tuples is the newest."""
+    return f"settled-{number:09d}.pickle"
 
 
 def _ids(number: int) -> str:
@@ -407,7 +412,7 @@ def _kept(feed: Feed, context: SourceContext) -> dict[str, Any] | None:
             f"{context.folder / name} is missing, so nobody knows where spout {context.step!r} stood; start afresh with --fresh"
         )
     kept: dict[str, Any] = cloudpickle.loads(found[0])
-    later = read_if_present(feed.storage, SETTLED)
+    later = read_if_present(feed.storage, _settled(feed.number - 1)) or read_if_present(feed.storage, SETTLED)
     settled: dict[str, Any] = cloudpickle.loads(later[0]) if later is not None else {}
     return settled if settled.get("file") == feed.number - 1 else kept
 

@@ -9,9 +9,16 @@ from pathlib import Path
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.processes.directory import JobDirectory
 from penstock.jobs.manager.processes.trial import last_commit
+from penstock.live.dead_letters.store import DEAD_LETTERS
 from penstock.location import Address
 from penstock.spark.checkpoint.changes import FLOW
 from penstock.spark.checkpoint.savepoint import directory_of, is_savepoint, take
+from penstock.storage import copy_object, exists, names_under, open_storage
+from penstock.storage.private import make_private
+
+CARRIED = "carried"
+"""A mark in the checkpoint of a new version: what the one before had beside its savepoint is there."""
+_BESIDE = (DEAD_LETTERS, "replay", "topology")
 
 
 def begin(directory: JobDirectory, job: Job) -> dict[str, object]:
@@ -24,7 +31,9 @@ def begin(directory: JobDirectory, job: Job) -> dict[str, object]:
     if last_commit(before) < 0:
         _copy(before, target)
         return {}
-    return {"savepoint": str(_savepoint(before, job.checkpoint))}
+    found = _savepoint(before, job.checkpoint)
+    _carry(before, target)
+    return {"savepoint": str(found)}
 
 
 def _copy(before: Path, target: Path) -> None:
@@ -40,6 +49,16 @@ def _savepoint(before: Path, name: str) -> Address:
     if not is_savepoint(found):
         take(before, found)
     return found
+
+
+def _carry(before: Path, target: Path) -> None:
+    """Has what people have to do with go along once, which no savepoint has: dead letters, what is asked of them, and spouts that were paused."""
+    source, goes = open_storage(before), open_storage(make_private(target))
+    if exists(goes, CARRIED):
+        return
+    for name in (name for part in _BESIDE for name in names_under(source, f"{part}/")):
+        copy_object(source, name, goes, name)
+    goes.write(CARRIED, b"")
 
 
 def forget_older(directory: JobDirectory, job: Job) -> None:

@@ -80,7 +80,8 @@ class LogMirror:
     def mirrored(self, part: str) -> MirroredStorage:
         """What keeps a part of the checkpoint of which Spark reads the files."""
         shared, local = ScopedStorage(self.shared, part), LocalStorage(self.work / part)
-        return MirroredStorage(shared, local, self.check, _is_final, _is_pace, is_fed if self.is_apart else _is_none)
+        names = is_fed if self.is_apart else _is_none
+        return MirroredStorage(shared, local, self.check, _is_final, _is_pace, names, _is_settled)
 
     def build(self) -> None:
         """Makes the working directory of what is shared; it must be empty."""
@@ -248,9 +249,14 @@ def _is_none(name: str) -> bool:
 
 
 def _is_final(name: str) -> bool:
-    """Whether what a source puts there never changes: files that a batch reads, and where a spout stood."""
+    """Whether what a source puts there never changes: files that a batch reads, where a spout stood, and its messages."""
     last = name.rpartition("/")[2]
-    return last.startswith(("feed-", "part-", "stand-"))
+    return last.startswith(("feed-", "part-", "stand-", "ids-"))
+
+
+def _is_settled(name: str) -> bool:
+    """Where a spout stands after acks: it is written again and again."""
+    return name.rpartition("/")[2].startswith("settled-")
 
 
 def _is_pace(name: str) -> bool:
@@ -259,14 +265,15 @@ def _is_pace(name: str) -> bool:
 
 
 def _stray_stands(names: list[str]) -> list[str]:
-    """Where spouts stood when they gave tuples that were never kept.
+    """Where spouts stood when they gave tuples that were never kept, and the messages in those.
 
-    >>> _stray_stands(["sources/a/feed/feed-000000001.parquet", "sources/a/stand-000000001.pickle", "sources/a/stand-000000002.pickle"])
-    ['sources/a/stand-000000002.pickle']
+    >>> stood = [f"sources/a/{kind}-00000000{n}.pickle" for kind in ("ids", "stand") for n in (1, 2)]
+    >>> _stray_stands(["sources/a/feed/feed-000000001.parquet", *stood])
+    ['sources/a/ids-000000002.pickle', 'sources/a/stand-000000002.pickle']
     """
-    fed = {(n.split("/")[1], n.rpartition("-")[2].split(".")[0]) for n in names if "/feed/feed-" in n}
-    stands = [n for n in names if n.rpartition("/")[2].startswith("stand-")]
-    return [n for n in stands if (n.split("/")[1], n.rpartition("-")[2].split(".")[0]) not in fed]
+    newest = {n.split("/")[1]: n.rpartition("-")[2].split(".")[0] for n in sorted(names) if "/feed/feed-" in n}
+    stood = [n for n in names if n.rpartition("/")[2].startswith(("stand-", "ids-"))]
+    return [n for n in stood if n.rpartition("-")[2].split(".")[0] > newest.get(n.split("/")[1], "")]
 
 
 def _batch_of(name: str) -> int:

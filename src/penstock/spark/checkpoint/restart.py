@@ -16,6 +16,7 @@ from penstock.errors import CheckpointError
 from penstock.graph.graph import Graph
 from penstock.graph.state.key_groups import KEY_GROUPS
 from penstock.graph.state.schema import schemas_to_json
+from penstock.live.ack_log import ACKS
 from penstock.live.hold import LEASE, LOCK
 from penstock.location import Address
 from penstock.spark.checkpoint.changes import (
@@ -35,7 +36,7 @@ from penstock.state.store import StateStore
 from penstock.storage import delete_under, open_storage, read_if_present
 
 _CHANGING = "changing"
-_PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks")
+_PARTS = (FLOW, "spark", "state", "sources", "loops", "claims", "ticks", ACKS)
 """What a savepoint replaces; whatever else stands in the folder stays."""
 
 

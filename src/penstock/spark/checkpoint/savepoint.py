@@ -20,9 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import CheckpointError, StateError, nearest
+from penstock.live.ack_log import ACKS, file_at
 from penstock.location import Address, address_of
 from penstock.spark.checkpoint.changes import FLOW, Change, note_of
 from penstock.spark.checkpoint.sparklog import SparkLog, moved_name
+from penstock.state.notes import put_note
 from penstock.state.store import StateStore
 from penstock.storage import (
     Conflict,
@@ -171,10 +173,11 @@ class _Taking:
         """Copies all objects, and lists them."""
         target = self.attempt.storage
         files: dict[str, list[int]] = {}
-        for name in dict.fromkeys(self._names()):
+        names = list(dict.fromkeys(self._names()))
+        for name in sorted(names, key=_is_lasting):
             copy_object(self.storage, name, target, name, link=not self.copy)
             files[name] = list(checksum(target, name))
-        _check_spouts(list(files))
+        _check_spouts(names, names_under(self.storage, "sources/"))
         return self.attempt.finish(
             {
                 "flow": self.note["flow"],
@@ -182,7 +185,7 @@ class _Taking:
                 "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "penstock": __version__,
                 "origin": str(self.checkpoint.absolute()),
-                "files": files,
+                "files": {name: files[name] for name in names},
             }
         )
 
@@ -193,6 +196,8 @@ class _Taking:
         yield from self._of_state(self.version)
         if self.version == self.log.last():
             yield from self._of_begun(self.version + 1)
+        messages = file_at(names_under(self.storage, f"{ACKS}/"), self.version)
+        yield from (messages,) if messages else ()
         for part in ("sources/", "claims/"):
             yield from _finished(names_under(self.storage, part))
         loops = _finished(names_under(self.storage, "loops/"))
@@ -224,8 +229,17 @@ class _Taking:
             yield from names if all(exists(self.storage, name) for name in names) else ()
 
 
-def _check_spouts(names: list[str]) -> None:
-    """Where a spout stood must be there with the newest tuples it gave; a spout that runs may have been quicker."""
+def _is_lasting(name: str) -> bool:
+    """Whether an object stays for a while in a flow that runs on. What does not is copied first: where a spout stood three files ago is gone at the fourth.
+
+    >>> [_is_lasting(f"sources/words/{name}") for name in ("feed/feed-000000003.parquet", "stand-000000003.pickle")]
+    [True, False]
+    """
+    return not (name.startswith("sources/") and name.rpartition("/")[2].startswith(("stand-", "settled-", "ids-")))
+
+
+def _check_spouts(names: list[str], there: list[str]) -> None:
+    """Where a spout stood must be there with the newest tuples it gave, and what acks have changed since; a spout that runs may have been quicker."""
     sources = [name.split("/") for name in names if name.startswith("sources/")]
     for source in {parts[1] for parts in sources}:
         mine = ["/".join(parts[2:]) for parts in sources if parts[1] == source]
@@ -234,6 +248,9 @@ def _check_spouts(names: list[str]) -> None:
         newest = max((name.removeprefix("feed/feed-").split(".")[0] for name in fed), default=None)
         if stands and f"stand-{newest}.pickle" not in stands:
             raise NotFound(f"sources/{source}/stand-{newest}.pickle is not there")
+        settled = f"settled-{newest}.pickle"
+        if settled not in mine and f"sources/{source}/{settled}" in there:
+            raise NotFound(f"sources/{source}/{settled} was not there")
 
 
 def load(folder: Address) -> Savepoint:
@@ -293,10 +310,19 @@ def lay_out(savepoint: Savepoint, folder: Address, change: Change) -> None:
         laid = _laid(name, change)
         if laid is not None:
             copy_object(source, name, target, laid)
+    _forget_epochs(StateStore(open_storage(folder / "state")), savepoint.version)
     log = SparkLog(folder / "spark")
     log.move_paths(savepoint.origin, folder)
     for batch in range(max(0, savepoint.version - 1), log.begun() + 1):
         log.arrange(batch, change.indexes)
+
+
+def _forget_epochs(store: StateStore, version: int) -> None:
+    """Drivers of another folder count their epochs anew: none is to take what runs again for that of a later driver."""
+    for later in (v for v in store.versions() if v > version):
+        made = store.load(later) or {}
+        if made.pop("epoch", 0):
+            put_note(store.storage, store.manifest(later), made)
 
 
 def _laid(name: str, change: Change) -> str | None:
