@@ -163,6 +163,22 @@ def test_a_subquery_in_a_condition_that_may_be_unknown(same: Case) -> None:
     same.check(flow_of(text), given(text), {"result": expected})
 
 
+def test_a_group_by_what_a_subquery_says(same: Case) -> None:
+    text = """
+        SELECT auction IN (SELECT id FROM auctions WHERE category = 10) AS ten, count(*) AS n, max(price) AS top
+        FROM bids GROUP BY auction IN (SELECT id FROM auctions WHERE category = 10)"""
+    same.check(flow_of(text), given(text), {"result": [(True, 2, 30), (False, 3, 30)]})
+
+
+def test_outer_joins_of_what_subqueries_say_of_a_side_and_of_pairs(same: Case) -> None:
+    text = """
+        SELECT a.id, b.price, c.id AS other FROM auctions a
+        LEFT JOIN bids b ON a.id = b.auction AND b.price >= (SELECT max(price) FROM bids)
+        FULL JOIN auctions c ON a.id = c.id AND EXISTS (SELECT 1 FROM bids x WHERE x.price < a.category AND x.auction = c.id)"""
+    expected = [("a", 30, None), ("b", 30, "b"), ("d", None, None), (None, None, "a"), (None, None, "d")]
+    same.check(flow_of(text), given(text), {"result": expected})
+
+
 @pytest.mark.live
 def test_two_inserts_of_tables_into_one(same: Case) -> None:
     text = """

@@ -132,6 +132,7 @@ class Scope:
         if qualifier and not any(q.lower() == qualifier.lower() for q in self.relation.qualifiers):
             known = nearest(qualifier, self.relation.qualifiers) if self.relation.qualifiers else "FROM has none"
             return self.text.error(place, f"no table {qualifier!r} in this query; {known}")
-        names = [c.name for c in self.relation.columns if not qualifier or c.qualifier.lower() == qualifier.lower()]
+        seen = [c for c in self.relation.columns if not c.name.startswith("$")]
+        names = [c.name for c in seen if not qualifier or c.qualifier.lower() == qualifier.lower()]
         near = nearest(name, names) if names else "this query reads no table"
         return self.text.error(place, f"no column {name!r}; {near}")

@@ -37,6 +37,9 @@ from penstock.graph.expr import Call, Case, Cast, Column, Expr, GetField, Python
 from penstock.graph.expr.literals import read_date, read_number, read_timestamp
 from penstock.graph.schema import Schema
 
+NO_SUBQUERY = (
+    "a subquery may be in FROM, ON, WHERE, GROUP BY, HAVING and the select list; a query below has it as a column"
+)
 Tree: TypeAlias = exp.Expr
 Swap = Callable[[Tree], Expr | None]
 
@@ -176,7 +179,7 @@ class Translator:
     def in_(self, tree: exp.In) -> Expr:
         """IN (values); subqueries are planned before expressions are."""
         if tree.args.get("query") is not None or tree.args.get("unnest") is not None:
-            raise self.text.error(tree, "a subquery may be in FROM, in the select list, in WHERE and in HAVING")
+            raise self.text.error(tree, NO_SUBQUERY)
         return Call("in", (self.expr(tree.this), *map(self.expr, tree.expressions)))
 
     def case(self, tree: exp.Case) -> Expr:
@@ -244,7 +247,7 @@ class Translator:
 
     def subquery(self, tree: Tree) -> Expr:
         """A subquery that was not planned before."""
-        raise self.text.error(tree, "a subquery may be in FROM, in the select list, in WHERE and in HAVING")
+        raise self.text.error(tree, NO_SUBQUERY)
 
     def quantified(self, tree: exp.Any | exp.All) -> Expr:
         """ANY or ALL that no comparison with a subquery has before it."""

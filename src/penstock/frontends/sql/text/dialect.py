@@ -89,6 +89,18 @@ class Penstock(Dialect):
             """A value, in a measure perhaps with FINAL or RUNNING before it."""
             return self.semantics() or super()._parse_unary()
 
+        def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+            """ROLLUP or CUBE of keys, which are expressions of any kind."""
+            kind = self._match_set((TokenType.CUBE, TokenType.ROLLUP)) and self._prev.token_type
+            if not kind:
+                return None
+            keys = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+            return self.expression((exp.Cube if kind == TokenType.CUBE else exp.Rollup)(expressions=keys))
+
+        def _parse_grouping_set(self) -> exp.Expr | None:
+            """One of GROUPING SETS."""
+            return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
+
         def window_function(self, name: str) -> exp.Anonymous:
             """A function of windows: of a table in FROM, or of a time in GROUP BY."""
             token = self._prev

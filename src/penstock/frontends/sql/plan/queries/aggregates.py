@@ -15,11 +15,17 @@ from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.hints import ttl_of
 from penstock.frontends.sql.plan.queries.empty_instants import at_empty_instants
-from penstock.frontends.sql.plan.queries.late_values import LateValues, shown_of
+from penstock.frontends.sql.plan.queries.late_values import LateValues, repeated, shown_of
 from penstock.frontends.sql.plan.queries.projection import items_of, projected
-from penstock.frontends.sql.plan.queries.quantified import with_subqueries
+from penstock.frontends.sql.plan.queries.quantified import subqueries_in, with_subqueries
 from penstock.frontends.sql.plan.queries.scalars import aggregates_in
-from penstock.frontends.sql.plan.windows.windows import AUXILIARY, group_window, is_group_window, settled
+from penstock.frontends.sql.plan.windows.windows import (
+    AUXILIARY,
+    group_window,
+    is_group_window,
+    settled,
+    settled_group_window,
+)
 from penstock.graph import types as t
 from penstock.graph.aggregates.aggregate import RECIPES
 from penstock.graph.aggregates.calls import AggregateCall, is_aggregate
@@ -115,10 +121,15 @@ def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> 
     windows = [each for each in groups if is_group_window(each)]
     if len(windows) > 1:
         raise planning.text.error(windows[1], "expected one window in GROUP BY")
+    keys = [each for each in groups if not is_group_window(each)]
     for window in windows:
         relation = group_window(planning, relation, window)
     inside = [call for each in shown_of(tree) for call in aggregates_in(each, planning.catalog)]
-    relation, scalars = with_subqueries(planning, relation, inside)
+    if windows and any(subqueries_in(each) for each in (*inside, *keys)):
+        relation = settled_group_window(planning, relation, windows[0], keys)
+        keys = [*keys, *(exp.column(name) for name in (WINDOW_START, WINDOW_END))]
+    relation, scalars = with_subqueries(planning, relation, [*inside, *keys])
+    scalars = repeated(keys, [*shown_of(tree), *(each for one in sets for each in one)], scalars)
     swap = _window_parts(planning, windows, scalars)
     if relation.window is not None and not windows and not _groups_by_window(planning, relation, groups):
         relation = settled(planning, relation, tree)
@@ -128,7 +139,7 @@ def plan_aggregate(planning: Planning, tree: exp.Select, relation: Relation) -> 
         )
     if sets:
         relation = settled(planning, relation, tree)
-    return _Aggregate(planning, tree, relation, swap, sets).planned([g for g in groups if not is_group_window(g)])
+    return _Aggregate(planning, tree, relation, swap, sets).planned(keys)
 
 
 def _groups_by_window(planning: Planning, relation: Relation, groups: list[exp.Expr]) -> bool:
@@ -170,7 +181,7 @@ class _Aggregate:
         """The steps: keys, aggregates, HAVING, and the select list."""
         planning, tree = self.planning, self.tree
         grouping = self.grouping(groups)
-        late = LateValues.of(planning, tree)
+        late = LateValues.of(planning, tree, groups)
         grouping.given.update({name: Column(name) for name in late.trees})
         translator = planning.translator(
             self.relation, late.swap(self._with_grouping(grouping) if self.sets else self.swap)

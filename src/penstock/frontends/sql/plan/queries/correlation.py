@@ -105,6 +105,14 @@ def reads_around(planning: Planning, relation: Relation, query: exp.Select) -> b
     )
 
 
+def read_around(planning: Planning, relation: Relation, query: exp.Select) -> list[exp.Column]:
+    """The columns of the query around it that a subquery reads, in its conditions and its select list."""
+    known = _tables(planning, query)
+    shown = (each for each in query.expressions if not is_star(each))
+    read = [c for each in (*_asked_outside(planning, known, relation, query), *shown) for c in columns_in(each)]
+    return [c for c in read if not _is_in(planning, known, c) and _is_in(planning, relation, c)]
+
+
 def goes_by_keys(planning: Planning, relation: Relation, query: exp.Select) -> bool:
     """Whether a subquery shares nothing with the query around it but what equalities of its WHERE say."""
     known = _tables(planning, query)

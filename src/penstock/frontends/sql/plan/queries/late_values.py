@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -21,6 +21,24 @@ def shown_of(tree: exp.Select) -> list[exp.Expr]:
     return [*tree.expressions, *filter(None, [tree.args.get("having")])]
 
 
+def repeated(keys: list[exp.Expr], shown: list[exp.Expr], values: Swap | None) -> Swap | None:
+    """What subqueries stand for, those among them that are written once more in the select list or HAVING as they are in a key."""
+    if values is None:
+        return None
+    again = {id(found): key for each in shown for found, key in _same(each, keys)}
+    return lambda tree: values(again.get(id(tree), tree))
+
+
+def _same(tree: exp.Expr, keys: list[exp.Expr]) -> Iterator[tuple[exp.Expr, exp.Expr]]:
+    """The subqueries of an expression that stand in a part of it that is written like a key, each with its like in the key."""
+    key = next((each for each in keys if each is tree or each == tree), None)
+    if key is not None:
+        yield from zip(subqueries_in(tree), subqueries_in(key), strict=True)
+    elif not isinstance(tree, exp.Query):
+        for part in tree.iter_expressions():
+            yield from _same(part, keys)
+
+
 @dataclass(frozen=True)
 class LateValues:
     """Subqueries in the select list and HAVING: they are joined with the groups, and not with the rows.
@@ -32,10 +50,11 @@ class LateValues:
     trees: dict[str, exp.Expr]
 
     @classmethod
-    def of(cls, planning: Planning, tree: exp.Select) -> LateValues:
-        """Those that stand in no aggregate."""
+    def of(cls, planning: Planning, tree: exp.Select, keys: list[exp.Expr]) -> LateValues:
+        """Those that stand in no aggregate and in no key."""
         inside = [c for each in shown_of(tree) for c in aggregates_in(each, planning.catalog)]
         early = {id(found) for call in inside for found in subqueries_in(call)}
+        early |= {id(found) for each in shown_of(tree) for found, _ in _same(each, keys)}
         late = [found for each in shown_of(tree) for found in subqueries_in(each) if id(found) not in early]
         return cls({f"$value{at}": each for at, each in enumerate(late)})
 

@@ -11,6 +11,7 @@ from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.hints import ttl_of
 from penstock.frontends.sql.plan.joins.joins import JoinPart, joined, kind_of, narrowed, using
 from penstock.frontends.sql.plan.joins.laterals import is_lateral, plan_lateral
+from penstock.frontends.sql.plan.joins.queried import joined_by_queries
 from penstock.frontends.sql.plan.joins.special_joins import special_join
 from penstock.frontends.sql.plan.queries.clocks import clock_in
 from penstock.frontends.sql.plan.queries.conditions import conjuncts, holds_over, holds_query, owners_of
@@ -78,6 +79,8 @@ class _Joins:
             conditions = [each for each in conditions if not holds_query(each)]
         if how == "inner":
             conditions += self._taken(left, right, known)
+        if any(holds_query(each) for each in conditions):
+            return joined_by_queries(self.planning, left, JoinPart(join, right, how, tuple(conditions)), self.ttl)
         return joined(self.planning, left, JoinPart(join, right, how, tuple(conditions)), self.ttl)
 
     def _early(self, relation: Relation, known: list[Relation], may: bool) -> Relation:

@@ -207,6 +207,21 @@ def group_window(planning: Planning, relation: Relation, tree: exp.Expr) -> Rela
     return replace(relation, columns=relation.columns + added, window=pending)
 
 
+def settled_group_window(planning: Planning, relation: Relation, tree: exp.Expr, keys: list[exp.Expr]) -> Relation:
+    """The rows with the windows of GROUP BY as fields; sessions go by the other keys, which must be columns then."""
+    pending = relation.window
+    assert pending is not None
+    if isinstance(pending.spec, SessionWindow):
+        other = next((each for each in keys if not isinstance(each, exp.Column)), None)
+        if other is not None:
+            raise planning.text.error(
+                other, "expected columns beside SESSION in GROUP BY; compute the key in a query below it"
+            )
+        fields = tuple(_column(planning, relation, each).field for each in keys)
+        relation = replace(relation, window=replace(pending, partition=fields))
+    return settled(planning, relation, tree)
+
+
 AUXILIARY = {
     f"{name}_{part}": field
     for name in WINDOWS
@@ -221,4 +236,4 @@ AUXILIARY = {
 
 TABLE_FUNCTIONS.update(dict.fromkeys(WINDOWS, _planned))
 
-__all__ = ["AUXILIARY", "group_window", "is_group_window", "settled", "time_of"]
+__all__ = ["AUXILIARY", "group_window", "is_group_window", "settled", "settled_group_window", "time_of"]
