@@ -62,11 +62,6 @@ class Place:
         return bool(self.node.tag == f"{_TAG}null")
 
     @property
-    def is_text(self) -> bool:
-        """Whether it is a text."""
-        return isinstance(self.plain(), str) if isinstance(self.node, yaml.ScalarNode) else False
-
-    @property
     def shape(self) -> str:
         """What it is, for messages."""
         return repr(self.node.value) if isinstance(self.node, yaml.ScalarNode) else _SHAPES[type(self.node)]
@@ -204,11 +199,6 @@ def read_yaml(text: str, file: str, *, lenient: bool = False) -> Place:
         raise FlowError(f"{file}: expected keys and values, got an empty file")
     _check_values(root, file)
     return Place(root, file, lenient)
-
-
-def read_file(path: Path, *, lenient: bool = False) -> Place:
-    """The root of a YAML file."""
-    return read_yaml(read_text(path), str(path), lenient=lenient)
 
 
 def read_text(path: Path) -> str:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 FRONT = 5
 KINDS = {"avro": "AVRO", "json_schema": "JSON", "protobuf": "PROTOBUF"}
 """What the registry calls each format."""
-Decode = Callable[[int, bytes], Any]
 
 
 def schema_id(value: bytes) -> int:

@@ -177,7 +177,7 @@ class LinearDRPCTopologyBuilder:
         for bolt in self._bolts:
             failures.append(Port(bolt.name, FAILED))
             port = self._added(builder, bolt, port, requests)
-        self._check_last(builder, port)
+        self._check_last()
         add_answers(builder, self.function, self.path, requests, port, tuple(failures), whole=False)
         return builder.graph()
 
@@ -197,7 +197,7 @@ class LinearDRPCTopologyBuilder:
         builder.add(node)
         return Port(bolt.name)
 
-    def _check_last(self, builder: GraphBuilder, port: Port) -> None:
+    def _check_last(self) -> None:
         last = self._bolts[-1]
         streams = streams_of(last.bolt)
         if DEFAULT not in streams or len(streams[DEFAULT].names) < 2:

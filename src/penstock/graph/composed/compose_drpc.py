@@ -15,7 +15,7 @@ from penstock.graph.logic.trident.keyed import Answers
 from penstock.graph.logic.trident.operations import Picked
 from penstock.graph.nodes import DEAD_LETTER, OnError, Port, Sink, Source
 from penstock.graph.nodes.batch import KeyedBatch
-from penstock.graph.schema import Schema, schema_of
+from penstock.graph.schema import schema_of
 
 REQUEST = "drpc_request"
 """The field that carries the id of a request."""
@@ -97,8 +97,3 @@ def add_answers(
     )  # fmt: skip
     made = builder.add(joined)
     builder.add(Sink(sink_name(function), (made,), write_topic(answer_topic(function), key=REQUEST, path=path or None)))
-
-
-def plain_fields(schema: Schema) -> tuple[str, ...]:
-    """The fields of a stream of a function without the request."""
-    return tuple(name for name in schema.names if name != REQUEST)

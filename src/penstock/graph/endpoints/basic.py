@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob as globs
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -345,8 +345,3 @@ def connector(made: object, schema: Form | None = None, *, bounded: bool = False
     """
     able = getattr(made, "capabilities", _UNKNOWN)
     return Endpoint("own", options, schema_of(schema) if schema is not None else None, bounded, made, able)
-
-
-def options_of(endpoint: Endpoint) -> Mapping[str, Any]:
-    """The options of an endpoint, without those left at None."""
-    return {k: v for k, v in endpoint.options.items() if v is not None}

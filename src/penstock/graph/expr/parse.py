@@ -341,7 +341,7 @@ class Reader:
         """INTERVAL and its amounts: 10 seconds, 1 hour 30 minutes, '10' second, '10 seconds'."""
         at = self.take().at
         total, whole_days = datetime.timedelta(), True
-        months = self.months(at)
+        months = self.months()
         if months is not None:
             return Literal(months, INTERVAL_MONTH)
         while self.next.kind in ("number", "string") or self.next.word == "-":
@@ -349,7 +349,7 @@ class Reader:
             total, whole_days = total + part, whole_days and days
         return Literal(total, INTERVAL_DAY if whole_days else INTERVAL)
 
-    def months(self, at: int) -> int | None:
+    def months(self) -> int | None:
         """The months of an interval of years and months; None where it is of other units."""
         total, start = None, self.at
         while self.next.kind in ("number", "string") or self.next.word == "-":

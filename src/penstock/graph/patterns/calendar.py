@@ -85,11 +85,7 @@ class CrontabTimes:
             if not self._has_month(day):
                 day = _next_month(day)
                 continue
-            found = (
-                self._in_day(day, moment.time() if day == moment.date() else datetime.time())
-                if self._has(day)
-                else None
-            )
+            found = self._in_day(moment.time() if day == moment.date() else datetime.time()) if self._has(day) else None
             if found is not None:
                 return to_micros(datetime.datetime.combine(day, found, datetime.UTC))
             day += datetime.timedelta(days=1)
@@ -106,7 +102,7 @@ class CrontabTimes:
         given = [each for each in chosen if each]
         return not given or any(any(each) for each in given)
 
-    def _in_day(self, day: datetime.date, begin: datetime.time) -> datetime.time | None:
+    def _in_day(self, begin: datetime.time) -> datetime.time | None:
         for hour in _from(self.hours, begin.hour, 23):
             minute_from = begin.minute if hour == begin.hour else 0
             for minute in _from(self.minutes, minute_from, 59):

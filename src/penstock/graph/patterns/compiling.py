@@ -178,9 +178,9 @@ class _Compiler:
             return self.converted(position, sink)
         if position.item.absence:
             return self.not_next(position, sink)
-        return self.not_until_end(position, sink) if sink.kind is Kind.FINAL else sink
+        return self.not_until_end(position) if sink.kind is Kind.FINAL else sink
 
-    def not_until_end(self, position: _Position, sink: _Node) -> _Node:
+    def not_until_end(self, position: _Position) -> _Node:
         """An absence at the end of the pattern: a match when time is up."""
         condition, name = self.taking(position, position.item), position.item.name
         made = self.taking_node(position.item, Kind.PENDING)

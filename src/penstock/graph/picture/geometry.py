@@ -73,7 +73,7 @@ def picture(described: Description) -> Picture:
     frames = _frames(described)
     at = {s.step["name"]: f for f in frames for s in f.steps}
     for frame in frames:
-        _inside(frame, described["streams"], at)
+        _inside(frame, described["streams"])
     streams = [s for s in described["streams"] if not s["feedback"]]
     crossing = [s for s in streams if at[s["from"]["step"]] is not at[s["to"]]]
     arrows = [_arrow(frames, at, s) for s in crossing]
@@ -141,7 +141,7 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _inside(frame: Frame, streams: list[Description], at: dict[str, Frame]) -> None:
+def _inside(frame: Frame, streams: list[Description]) -> None:
     """Lays out the steps of a frame, and lanes by which streams leave it past the steps below."""
     number = {s.step["name"]: i for i, s in enumerate(frame.steps)}
     boxes = [s.box for s in frame.steps]

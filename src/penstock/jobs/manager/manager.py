@@ -418,8 +418,3 @@ def default_root() -> Path:
     """Where the jobs of this user are, if nothing else is said."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "penstock" / "jobs"
-
-
-def uptime(course: Course, now: float | None = None) -> float:
-    """For how many seconds a job is where it is."""
-    return max((time.time() if now is None else now) - course.since, 0.0) if course.since else 0.0

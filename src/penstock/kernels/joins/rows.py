@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,6 @@ class Rows:
         if flags.all():
             return self if len(self) else None
         return self.take(np.flatnonzero(flags)) if flags.any() else None
-
-    def at_times(self, times: IntArray) -> Rows:
-        """The same rows, seen at other times."""
-        return replace(self, times=times)
 
 
 def one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:

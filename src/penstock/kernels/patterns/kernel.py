@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +38,24 @@ from penstock.kernels.patterns.transitions import Transitions
 from penstock.kernels.patterns.walk import Aside, Deadlines, RunEvents, Walk, first_run
 from penstock.kernels.records.arrow import arrow_schema, arrow_type
 from penstock.kernels.records.chunk import Chunk
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """The events of keys, and what is kept of them: first the `before` events that the runs of the keys hold, then those that are due."""
+
+    events: Events
+    masks: IntArray
+    ids: IntArray
+    spans: dict[Key, tuple[int, int]]
+    kept: dict[Key, StoredRuns]
+    bases: dict[Key, int]
+    until: int
+    before: int
+
+    def runs(self, key: Key) -> tuple[list[Run], list[Run]]:
+        """The runs of a key of which some are kept, and its matches that wait."""
+        return unpacked(self.kept[key], self.bases[key])
 
 
 class MatchKernel(EventKernel):
@@ -127,7 +146,7 @@ class MatchKernel(EventKernel):
         masks = np.zeros(0, np.int64) if due is None else column(due, MASK)
         self.aside = None if self.guard is None or due is None else self._aside(due.select(self.event.names), before)
         walk = self._chained if self.is_chain else self._walked_over
-        made = walk(events, masks, ids, spans, kept, bases, until, before)
+        made = walk(_Pass(events, masks, ids, spans, kept, bases, until, before))
         self._store(events)
         yield from self._emitted(made, events)
         limit = self.node.pattern.limit
@@ -186,28 +205,18 @@ class MatchKernel(EventKernel):
         """Puts events that are due aside, by their numbers among all events of the pass."""
         return lambda at, failed: self._put_aside(due, at - before, failed)
 
-    def _chained(
-        self,
-        events: Events,
-        masks: IntArray,
-        ids: IntArray,
-        spans: dict[Key, tuple[int, int]],
-        kept: dict[Key, StoredRuns],
-        bases: dict[Key, int],
-        until: int,
-        before: int,
-    ) -> dict[str, MatchEvents]:
+    def _chained(self, given: _Pass) -> dict[str, MatchEvents]:
         """The quick way for plain sequences."""
+        events, kept, before, until = given.events, given.kept, given.before, given.until
         stages = self.node.pattern.stages
         own = [test.own for test in self.node.automaton.tests]
         tests = [own.index(stage) for stage in stages]
-        chains = Chains(
-            ids, masks, np.array(events.times, np.int64), before, tests, self.node.pattern.within, self.begins
-        )
-        keys = list(spans)
+        times, within = np.array(events.times, np.int64), self.node.pattern.within
+        chains = Chains(given.ids, given.masks, times, before, tests, within, self.begins)
+        keys = list(given.spans)
         for number, key in enumerate(keys):
             if key in kept:
-                chains.add(number, spans[key][0], unpacked(kept[key], bases[key])[0])
+                chains.add(number, given.spans[key][0], given.runs(key)[0])
         chains.walk()
         left = chains.left(until)
         for number in left.keys() | {number for number, key in enumerate(keys) if key in kept}:
@@ -219,31 +228,22 @@ class MatchKernel(EventKernel):
             made[TIMED_OUT] = ChainEvents(chains.paths[over], chains.deadlines()[over].tolist(), stages)
         return made
 
-    def _walked_over(
-        self,
-        events: Events,
-        masks: IntArray,
-        ids: IntArray,
-        spans: dict[Key, tuple[int, int]],
-        kept: dict[Key, StoredRuns],
-        bases: dict[Key, int],
-        until: int,
-        before: int,
-    ) -> dict[str, MatchEvents]:
+    def _walked_over(self, given: _Pass) -> dict[str, MatchEvents]:
         """The way for all patterns: run by run."""
+        events, before = given.events, given.before
         rows = lambda: Chunk(self.event, columns=_columns(events)).rows()  # noqa: E731 - it is asked for seldom
         called = None if self.guard is None else self.guard.called
         asked = self.asking.over(events.rows, rows, called) if self.asking else None
-        seen = [0] * before + masks.tolist()
+        seen = [0] * before + given.masks.tolist()
         after = self.node.pattern.after_match
         walk = Walk(
             self.transitions, after, events.times, seen, asked, self.node.reports, limit=self.node.pattern.limit, aside=self.aside, begins=self.begins
         )  # fmt: skip
-        for number, (key, (begin, end)) in enumerate(spans.items()):
-            runs, done = unpacked(kept[key], bases[key]) if key in kept else ([], [])
+        for number, (key, (begin, end)) in enumerate(given.spans.items()):
+            runs, done = given.runs(key) if key in given.kept else ([], [])
             span = (before + begin, before + end)
-            left, waiting = self._key(walk, number, span, runs, done, until)
-            self._leave(key, left, waiting, key in kept, events)
+            left, waiting = self._key(walk, number, span, runs, done, given.until)
+            self._leave(key, left, waiting, key in given.kept, events)
         stages = self.node.pattern.stages
         self._count(matches=len(walk.matches), timed_out=walk.expired, pruned=walk.pruned, dropped=len(walk.dropped))
         made = {OUT: MatchEvents(walk.matches, stages), TIMED_OUT: MatchEvents(walk.timed_out, stages)}

@@ -53,7 +53,7 @@ class SegmentTree:
         self.size = 1 << max(last, 1).bit_length()
         stored: dict[int, list[tuple[int, int]]] = {}
         for first, end, number in intervals:
-            for level, node in _nodes(first, end, self.size):
+            for level, node in _nodes(first, end):
                 stored.setdefault(level, []).append((node, number))
         self.levels = [self._level(level, entries) for level, entries in sorted(stored.items())]
 
@@ -69,7 +69,7 @@ class SegmentTree:
         return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
 
 
-def _nodes(first: int, last: int, size: int) -> Iterable[tuple[int, int]]:
+def _nodes(first: int, last: int) -> Iterable[tuple[int, int]]:
     """The nodes that make up an interval: the level of each, from the leaves up, and its number in it."""
     low, high, level = first, last + 1, 0
     while low < high:

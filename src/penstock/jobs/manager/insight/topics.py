@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import OptionError, UnknownName, nearest
+from penstock.errors import UnknownName, nearest
 from penstock.jobs.manager.insight.clusters import ClusterLooks, KafkaUse, topic_of_kafka
 from penstock.log import Log, LogDamaged, Record, predicate
 
@@ -192,10 +192,3 @@ def _record(record: Record) -> dict[str, Any]:
     ]
     place = {"partition": record.partition, "offset": record.offset, "timestamp": record.timestamp}
     return {**place, "key": key, "value": value, "headers": headers}
-
-
-def checked_value(text: str) -> str:
-    """A value that is put into a topic; JSON is checked by who sends it, so this is about its size alone."""
-    if len(text) > 1 << 20:
-        raise OptionError(f"a record that is put in by hand has at most 1,048,576 characters, got {len(text):,}")
-    return text

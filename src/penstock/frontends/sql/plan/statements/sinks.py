@@ -36,7 +36,7 @@ def write_table(
         table = hinted(planning, table, options, options[0][2])
     if not isinstance(table, Table):
         raise planning.text.error(place, f"{name!r} is a view or a stream, and only tables can be written")
-    schema = _columns(planning, table)
+    schema = _columns(table)
     fitted = _fitted(planning, relation, schema, columns, name, place)
     key = (table.name.lower(), *((option, value) for option, value, _ in table.hints))
     known = None if step else planning.session.writes.get(key)
@@ -112,7 +112,7 @@ def _policy(planning: Planning, table: Table, endpoint: Endpoint) -> OnError | N
     return policy_of(table.text or planning.text, table.definition)
 
 
-def _columns(planning: Planning, table: Table) -> Schema | None:
+def _columns(table: Table) -> Schema | None:
     """The columns of a table, where it says them."""
     definition = table.definition
     if definition is None or not any(c.type is not None for c in definition.columns):

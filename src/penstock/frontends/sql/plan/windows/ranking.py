@@ -38,7 +38,7 @@ def plan_over(
     pending = _pending(planning, tree, relation, swap, window, name)
     if not qualify:
         return pending
-    renamed = [_by_name(each, window, name) for each in qualify]
+    renamed = [_by_name(each, name) for each in qualify]
     made, rest = ranked(planning, pending, renamed)
     for each in rest:
         condition, _ = planning.translator(made).checked(each, planning.schema(made.port))
@@ -75,7 +75,7 @@ def _all_rows(tree: exp.Select, qualify: list[exp.Expr], window: exp.Window) -> 
     return window.args.get("order") is None or (not qualify and tree.parent is None)
 
 
-def _by_name(tree: exp.Expr, window: exp.Window, name: str) -> exp.Expr:
+def _by_name(tree: exp.Expr, name: str) -> exp.Expr:
     holder = exp.Paren(this=tree.copy())
     for each in list(holder.find_all(exp.Window)):
         each.replace(exp.column(name))
@@ -285,24 +285,7 @@ def unranked(planning: Planning, relation: Relation) -> Relation:
     return NUMBER_ALL[0](planning, relation)
 
 
-def _no_numbers(planning: Planning, relation: Relation) -> Relation:
-    assert relation.rank is not None
-    raise planning.text.error(
-        relation.rank.place,
-        f"expected a condition such as WHERE {relation.rank.column} <= 10 around ROW_NUMBER(); without one every row is kept for ever",
-    )
-
-
-def _no_over(
-    planning: Planning, tree: exp.Select, relation: Relation, swap: Swap | None, qualify: list[exp.Expr]
-) -> Relation:
-    raise planning.text.error(
-        next((w for e in (*tree.expressions, *qualify) for w in _windows(e)), tree),
-        "expected ROW_NUMBER() OVER (PARTITION BY ... ORDER BY ...) with a condition on it; other OVER windows are not planned yet",
-    )
-
-
-OVER: list[OverPlan] = [_no_over]
-"""How select lists with other OVER windows are planned: the first counts. A family puts its own in front."""
-NUMBER_ALL: list[Callable[[Planning, Relation], Relation]] = [_no_numbers]
-"""How row numbers are made that no condition limits."""
+OVER: list[OverPlan] = []
+"""How select lists with other OVER windows are planned: the first counts. A family puts itself in front."""
+NUMBER_ALL: list[Callable[[Planning, Relation], Relation]] = []
+"""How row numbers are made that no condition limits: the first counts."""
