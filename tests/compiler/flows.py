@@ -79,9 +79,21 @@ def one_python_pass() -> ps.Flow:
 
 @kept
 def native_between() -> ps.Flow:
-    """A native step between Python steps stays in the JVM, and so parts them into two passes."""
+    """Native steps between Python steps go along, where Arrow computes them as Spark does: records leave the worker once."""
     flow, numbers = start("native-between")
-    numbers.map("before", same).where("big", "n > 10").map("after", same).sink("out", ps.console())
+    chosen = numbers.map("before", same).where("big", "n > 10").with_columns("twice", n="n * 2")
+    chosen.map("after", same).sink("out", ps.console())
+    return flow
+
+
+@kept
+def native_apart() -> ps.Flow:
+    """A native step between Python steps stays in the JVM, where only Spark computes it or somebody else reads it."""
+    flow, numbers = start("native-apart")
+    long = numbers.map("before", same).where("long", "length(k) > 1").map("after", same)
+    big = long.where("big", "n > 10")
+    big.map("once", same).sink("out", ps.console())
+    big.map("again", same).sink("other", ps.console())
     return flow
 
 

@@ -20,7 +20,7 @@ from penstock.kernels.expr.arrays import compile_arrays
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.arrow import arrow_schema, to_batch
 from penstock.kernels.records.chunk import Chunk
-from penstock.kernels.stateless import SelectKernel, WhereKernel
+from penstock.kernels.stateless import FEW, SelectKernel, WhereKernel
 
 SCHEMA = schema_of("a int, b bigint, s string, d date, f double, t boolean")
 INTS = st.none() | st.integers(-(2**31), 2**31 - 1) | st.integers(-3, 3)
@@ -77,6 +77,26 @@ def test_columns_are_what_the_rows_are_evaluated_to(text: str, rows: list[Any]) 
     with contextlib.suppress(pa.ArrowInvalid):
         test = compile_expr(parse(text), SCHEMA)
         assert kernel.array(batch).to_pylist() == [test(row) for row in rows]
+
+
+@settings(max_examples=100)
+@given(CONDITIONS, ROWS.filter(bool), st.booleans())
+def test_many_records_that_are_no_batch_are_tested_by_columns_too(text: str, rows: list[Any], as_rows: bool) -> None:
+    kernel, test = where(text), compile_expr(parse(text), SCHEMA)
+    many = rows * -(-FEW // len(rows))
+    made = {"rows": list(many)} if as_rows else {"columns": [list(c) for c in zip(*many, strict=True)]}
+    found = passing(kernel, Chunk(SCHEMA, **made))
+    if isinstance(found, list):
+        assert found == [row for row in many if test(row) is True]
+    else:
+        assert found == passing(kernel, Chunk(SCHEMA, batch=batch_of(many)))
+
+
+def test_a_text_that_arrow_does_not_take_is_tested_as_a_row() -> None:
+    rows: list[Any] = [(1, 2, text, None, None, None) for text in ["b", "\ud800", "a"] * FEW]
+    kept = passing(where("s = 'b'"), Chunk(SCHEMA, columns=[list(c) for c in zip(*rows, strict=True)]))
+    assert isinstance(kept, list)
+    assert [row[2] for row in kept] == ["b"] * FEW
 
 
 @pytest.mark.parametrize(

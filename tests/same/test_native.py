@@ -41,6 +41,18 @@ def test_where_drops_false_and_null(same: Case) -> None:
 
 
 @pytest.mark.live
+def test_native_steps_between_python_steps_mean_the_same(same: Case) -> None:
+    flow, stream = orders("between")
+    more = stream.map("before", lambda r: (r.user, r.n, r.price), schema=SCHEMA)
+    kept = more.where("some", "n * 2 > 6 or user is null").with_columns("less", n="n - 1")
+    kept.select("pick", "user", "price", "n").map(
+        "after", lambda r: f"{r.user} {r.n} {r.price}", schema="text string"
+    ).sink("out", ps.console())
+    rows = [*ORDERS * 20, (None, None, 1.5)]
+    same.check(flow, {"orders": rows}, {"out": [*["None 6 None", "ada 9 4.0"] * 20, "None None 1.5"]})
+
+
+@pytest.mark.live
 def test_explode_gives_a_record_per_item(same: Case) -> None:
     flow = ps.Flow("explode")
     lines = flow.source("lines", ps.items([], "value string, k int"))

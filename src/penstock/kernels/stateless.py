@@ -17,11 +17,14 @@ from penstock.kernels.base import Kernel, Out, RecordFailed
 from penstock.kernels.expr.arrays import compile_arrays
 from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.arrow import arrow_schema
-from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.chunk import ArrowColumns, Chunk
 from penstock.kernels.records.records import BadRecord
 
 PIECE = 10_000
 """Records that a step which makes many of one returns at a time: so few that the next step finds them in the processor's cache."""
+
+FEW = 50
+"""Fewer rows than this are tested one by one: they cost no more than the arrays would."""
 
 
 def applied(node: Node, function: Callable[[Any], Any], chunk: Chunk) -> list[Any]:
@@ -265,7 +268,7 @@ class SelectKernel(Kernel):
 
 
 class WhereKernel(Kernel):
-    """A condition, evaluated without a JVM: by columns where the records are such and Arrow can, else row by row."""
+    """A condition, evaluated without a JVM: by columns where Arrow can and there are more than a few records, else row by row."""
 
     node: Where
 
@@ -276,16 +279,20 @@ class WhereKernel(Kernel):
 
     def take(self, chunk: Chunk, source: int = 0) -> Out:
         """The records for which it is true; null is not true."""
-        by_columns = self._by_columns(chunk) if chunk.is_arrow else None
+        by_columns = self._by_columns(chunk) if chunk.is_arrow or len(chunk) >= FEW else None
         yield "out", self._by_rows(chunk) if by_columns is None else by_columns
 
     def _by_columns(self, chunk: Chunk) -> Chunk | None:
         """The records that pass; None where the condition has to look at each row."""
-        try:
-            passes = None if self.array is None else self.array(chunk.batch())
-        except pa.ArrowInvalid:
+        if self.array is None:
             return None
-        return None if passes is None else Chunk(chunk.shape.schema, batch=chunk.batch().filter(passes))
+        try:
+            passes = self.array(chunk.batch() if chunk.is_arrow else ArrowColumns(chunk))
+        except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
+            return None
+        if chunk.is_arrow:
+            return Chunk(chunk.shape.schema, batch=chunk.batch().filter(passes))
+        return chunk.keep(passes.to_pylist())
 
     def _by_rows(self, chunk: Chunk) -> Chunk:
         return chunk.keep([f is True for f in evaluated(self.node, self.test, [*chunk.values()])])

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,9 +21,21 @@ from penstock.graph.expr.columnar import has_columns
 from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import arrow_type
 
+
+class Columns(Protocol):
+    """What expressions read: a record batch, or columns that become arrays when they are asked for."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+
+    def column(self, at: int, /) -> pa.Array:
+        """The column of this number."""
+
+
 Datum: TypeAlias = "pa.Array | pa.Scalar"
-ArrayRun = Callable[[pa.RecordBatch], Datum]
-ArrayMaker = Callable[[pa.RecordBatch], pa.Array]
+ArrayRun = Callable[[Columns], Datum]
+ArrayMaker = Callable[[Columns], pa.Array]
 
 _FUNCTIONS: dict[str, Callable[..., Datum]] = {
     "=": pc.equal,
@@ -54,7 +66,7 @@ def compile_arrays(expr: Expr, schema: Schema, *, numbers: bool = False) -> Arra
         return None
     run, kind = _compile(node), arrow_type(node.type)
 
-    def column(batch: pa.RecordBatch) -> pa.Array:
+    def column(batch: Columns) -> pa.Array:
         made = run(batch)
         whole = pa.repeat(made, batch.num_rows) if isinstance(made, pa.Scalar) else made
         return whole if whole.type == kind else whole.cast(kind)

@@ -80,6 +80,11 @@ def declared(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     return batch if batch.schema.equals(wanted) else batch.cast(wanted)
 
 
+def to_array(column: Sequence[Any], kind: t.DataType) -> pa.Array:
+    """One checked column as an array."""
+    return pa.array(column, arrow_type(kind))
+
+
 def to_batch(columns: Sequence[Sequence[Any]], schema: Schema) -> pa.RecordBatch:
     """A record batch of checked columns."""
     shape = arrow_schema(schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.row import Row
@@ -120,8 +120,9 @@ class Chunk:
         """The records whose flag is true."""
         if all(flags):
             return self
-        rows = [row for row, flag in zip(self.rows(), flags, strict=True) if flag]
-        return Chunk(self.shape.schema, rows=rows)
+        if self._columns is None and self._rows is not None:
+            return Chunk(self.shape.schema, rows=list(compress(self._rows, flags)))
+        return Chunk(self.shape.schema, columns=[list(compress(column, flags)) for column in self.columns()])
 
     def plain_rows(self) -> list[Row]:
         """The records as rows of fields, whatever class they have in Python steps; what sinks get."""
@@ -138,6 +139,20 @@ class Chunk:
     def values(self) -> Iterator[tuple[Any, ...]]:
         """The records as plain tuples."""
         return zip(*self.columns(), strict=True)
+
+
+class ArrowColumns:
+    """The columns of a chunk that is no Arrow batch as arrays, each made when it is asked for."""
+
+    __slots__ = ("chunk", "num_rows")
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+        self.num_rows = len(chunk)
+
+    def column(self, at: int) -> pa.Array:
+        """The column of this number."""
+        return arrow.to_array(self.chunk.columns()[at], self.chunk.shape.schema.fields[at].type)
 
 
 class CountedChunk(Chunk):
