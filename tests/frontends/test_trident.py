@@ -112,6 +112,59 @@ def test_an_opaque_state_refuses_an_earlier_transaction_and_names_the_step() -> 
         driver.barrier()
 
 
+MAPS = {
+    "transactional": trident.TransactionalMap,
+    "opaque": trident.OpaqueMap,
+    "non_transactional": trident.NonTransactionalMap,
+}
+
+
+def add_one(value: int | None) -> int:
+    return (value or 0) + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_may_write_a_key_several_times(kind: str) -> None:
+    """In two calls or in one: the second update goes on from the first."""
+    state = MAPS[kind](trident.MemoryStore())
+    for txid in (1, 2):
+        state.begin_commit(txid)
+        assert state.multi_update([("a",), ("a",), ("b",)], [add_one] * 3) == [2 * txid + at for at in (-1, 0)] + [txid]
+        assert state.get(("b",)) == txid
+        state.multi_put([("b",)], [txid])
+        state.commit(txid)
+    assert [state.get((key,)) for key in "abc"] == [4, 2, None]
+    if kind == "opaque":
+        assert state.backing.multi_get([("a",)]) == [trident.OpaqueValue(2, 4, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_read_and_put_back_counts_once_when_the_batch_runs_again(kind: str) -> None:
+    """Within a batch an opaque state shows the values from which the batch begins, whatever an earlier attempt of it has written."""
+    state = MAPS[kind](trident.MemoryStore())
+    for txid in (1, 2, 2):
+        state.begin_commit(txid)
+        state.multi_put([("a",)], [add_one(state.get(("a",)))])
+        state.commit(txid)
+    assert state.get(("a",)) == (3 if kind == "non_transactional" else 2)
+
+
+def test_an_opaque_state_is_not_read_by_an_earlier_transaction() -> None:
+    store = trident.MemoryStore()
+    store.multi_put([("a",)], [trident.OpaqueValue(8, "v1", "v0")])
+    state = trident.OpaqueMap(store)
+    seen = []
+    for txid in (8, 9):
+        state.begin_commit(txid)
+        seen.append(state.get(("a",)))
+    assert seen == ["v0", "v1"]
+    state.begin_commit(7)
+    with pytest.raises(StateError, match="behind the state"):
+        state.get(("a",))
+    state.commit(7)
+    assert state.get(("a",)) == "v1"
+
+
 @pytest.mark.parametrize("spout", KINDS)
 @pytest.mark.parametrize("state", KINDS)
 def test_the_pairs_that_count_once(spout: str, state: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,8 +12,9 @@ from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.logic.trident.aggregators import CombinerAggregator, ReducerAggregator
 from penstock.graph.logic.trident.keyed import AggregatorCall, Query, RunningCalls, answered
 from penstock.graph.logic.trident.operations import Collector, OperationContext, Picked, Values
+from penstock.graph.logic.trident.queries import StateUpdater
 from penstock.graph.logic.trident.rows import PerRequest, RowStep
-from penstock.graph.logic.trident.states import State, StateFactory, StateUpdater
+from penstock.graph.logic.trident.states import State, StateFactory
 from penstock.graph.schema import Schema
 
 

@@ -16,7 +16,7 @@ from penstock.graph.logic.trident.aggregators import (
     crossed,
 )
 from penstock.graph.logic.trident.operations import Collector, Picked, Values
-from penstock.graph.logic.trident.states import QueryFunction
+from penstock.graph.logic.trident.queries import QueryFunction
 
 
 class KeyedBatchLogic:
