@@ -387,3 +387,76 @@ class Listed(trident.ReducerAggregator):
 
     def reduce(self, current: str, tup: Any) -> str:
         return current + str(tup[0])
+
+
+class Prepared(trident.Aggregator):
+    """Adds what it has prepared, which a copy of it has not."""
+
+    def __init__(self) -> None:
+        self.prepared: list[Any] = []
+
+    def prepare(self, conf: dict[str, Any], context: trident.OperationContext) -> None:
+        self.prepared = [*self.prepared, 100]
+
+    def init(self, batch: int, collector: trident.Collector) -> list[int]:
+        return [*self.prepared]
+
+    def aggregate(self, state: list[int], tup: Any, collector: trident.Collector) -> None:
+        state.append(tup.n)
+
+    def complete(self, state: list[int], collector: trident.Collector) -> None:
+        collector.emit((sum(state),))
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (lambda stream: stream.aggregate("n", Prepared, "sum bigint"), [103]),
+        (lambda stream: stream.group_by("k").aggregate("n", Prepared, "sum bigint").project("sum"), [101, 102]),
+        (lambda stream: stream.partition_aggregate("n", Prepared, "sum bigint"), [103]),
+        (lambda stream: stream.tumbling_window(1, "n", Prepared, "sum bigint"), [101, 102]),
+    ],
+    ids=["batch", "group", "partition", "window"],
+)
+def test_an_aggregator_is_prepared_once_wherever_it_runs(step: Any, expected: list[int]) -> None:
+    top = ps.TridentTopology("prepared")
+    step(top.new_stream("numbers", ps.items([], "k string, n bigint"))).sink("out", ps.console())
+    for _ in range(2):
+        assert sorted(run_local(top, {"numbers": [("a", 1), ("b", 2)]})["out"]) == [(each,) for each in expected]
+
+
+class PreparedGet(trident.MapGet):
+    sign = ""
+
+    def prepare(self, conf: dict[str, Any], context: trident.OperationContext) -> None:
+        self.sign += "!"
+
+    def execute(self, tup: Any, result: Any, collector: trident.Collector) -> None:
+        collector.emit(f"{result}{self.sign}")
+
+
+@pytest.mark.parametrize("kind", ["", "opaque"])
+def test_a_query_is_prepared_once(kind: str) -> None:
+    top = ps.TridentTopology("asked")
+    numbers = top.new_stream("numbers", ps.items([("a", 5)], "k string, n bigint"))
+    factory = store_of(kind)[1] if kind else None
+    state = numbers.group_by("k").persistent_aggregate(factory, "n", trident.Sum, "total bigint", name="sums")
+    asked = top.new_stream("asked", ps.items(["a", "a"], "k string"))
+    asked.state_query(state, "k", PreparedGet(), "found string").sink("out", ps.console())
+    assert run_local(top)["out"] == [("a", "5!"), ("a", "5!")]
+
+
+def test_an_operation_hears_when_its_partition_ends() -> None:
+    said: list[str] = []
+
+    class Kept(trident.Filter):
+        def is_keep(self, tup: Any) -> bool:
+            return True
+
+        def cleanup(self) -> None:
+            said.append("the end")
+
+    top = ps.TridentTopology("ends")
+    top.new_stream("numbers", ps.items([1, 2], "n int")).shuffle().filter(Kept).sink("out", ps.console())
+    run_local(top)
+    assert said == ["the end"]
