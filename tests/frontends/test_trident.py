@@ -15,7 +15,7 @@ from penstock.errors import FlowError, NameTaken, SchemaError, StateError, StepE
 from penstock.graph.nodes.batch import CombineBatch
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
-from penstock.testing import BARRIER, CRASH, Driver, run_local
+from penstock.testing import BARRIER, CRASH, Driver, TrackedTopology, complete_topology, run_local
 
 KINDS = ("transactional", "opaque", "non_transactional")
 
@@ -460,3 +460,43 @@ def test_an_operation_hears_when_its_partition_ends() -> None:
     top.new_stream("numbers", ps.items([1, 2], "n int")).shuffle().filter(Kept).sink("out", ps.console())
     run_local(top)
     assert said == ["the end"]
+
+
+def counted() -> ps.TridentTopology:
+    top = ps.TridentTopology("counted")
+    words = top.new_stream("lines", ps.items([], "line string")).each("line", trident.Split, "word string")
+    counts = words.group_by("word").persistent_aggregate(None, (), trident.Count, "n bigint", name="counts")
+    counts.new_values_stream().sink("out", ps.console())
+    words.shuffle().partition_aggregate((), trident.Count, "many bigint")
+    return top
+
+
+def test_the_test_kit_takes_a_topology_of_trident() -> None:
+    """What every step emits, by its name; and one that is moved batch by batch."""
+    done = complete_topology(counted(), {"lines": ["a b", "a"]})
+    assert done.tuples("lines") == [("a b",), ("a",)]
+    assert done.tuples("each-1") == [("a b", "a"), ("a b", "b"), ("a", "a")]
+    assert sorted(done.tuples("counts")) == [("a", 2), ("b", 1)]
+    assert done.tuples("partition_aggregate-1") == [(3,)]
+    tracked = TrackedTopology(counted(), {"lines": ["a b"]})
+    tracked.advance(1)
+    tracked.push("lines", "a")
+    tracked.advance(1)
+    assert (tracked.driver.results()["out"][-1], tracked.is_done) == (("a", 2), True)
+    with pytest.raises(FlowError, match="'lines' has one stream; expected a list"):
+        complete_topology(counted(), {"lines": {"default": ["a"]}})
+
+
+def test_the_test_kit_takes_a_spout_of_trident_and_a_list_in_its_place() -> None:
+    class Numbers(ps.Spout):
+        outputs, n = "n int", 0
+
+        def next_tuple(self) -> Any:
+            self.n += 1
+            self.emit(self.n)
+            return ps.END if self.n == 2 else None
+
+    top = ps.TridentTopology("numbers")
+    top.new_stream("numbers", Numbers).map(lambda tup: tup.n + 1, "m int", name="more").sink("out", ps.console())
+    assert complete_topology(top).tuples("more") == [(2,), (3,)]
+    assert complete_topology(top, {"numbers": [7]}).tuples("more") == [(8,)]
