@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.graph.logic.topology.collector import Collector
 
@@ -13,34 +13,30 @@ _UNDER_WAY = ("emit", "log", "error", "metrics")
 """What a program says of a tuple before it acks it."""
 
 
-class Emitted(NamedTuple):
-    """An emit: the tuples it is anchored to, its stream, and its number there."""
-
-    anchors: list[str]
-    stream: str
-    number: int
+Emitted = tuple[list[str], str, int]
+"""An emit: the tuples it is anchored to, its stream, and its number there."""
 
 
 class OpenEmits:
-    """The emits of a batch, by the last of the tuples that they are anchored to."""
+    """The emits of a batch, by the last of the tuples that they are anchored to, until that is acked."""
 
     def __init__(self) -> None:
         self.by_tuple: dict[str, list[Emitted]] = {}
 
     def add(self, anchors: list[str], stream: str, number: int) -> None:
         """Notes an emit."""
-        self.by_tuple.setdefault(anchors[-1], []).append(Emitted(anchors, stream, number))
-
-    def acked(self, tup: str) -> None:
-        """What was emitted for the tuple stays."""
-        self.by_tuple.pop(tup, None)
+        emit, last = (anchors, stream, number), anchors[-1]
+        if last in self.by_tuple:
+            self.by_tuple[last].append(emit)
+        else:
+            self.by_tuple[last] = [emit]
 
     def forget(self, lost: set[str], collector: Collector) -> None:
         """Takes back what was emitted last for tuples that are all lost, as far as it has not left the task."""
         numbers = defaultdict[str, set[int]](set)
-        for emitted in chain.from_iterable(self.by_tuple.values()):
-            if lost.issuperset(emitted.anchors):
-                numbers[emitted.stream].add(emitted.number)
+        for anchors, stream, number in chain.from_iterable(self.by_tuple.values()):
+            if lost.issuperset(anchors):
+                numbers[stream].add(number)
         for stream, gone in numbers.items():
             collector.cut_last(stream, gone)
         self.by_tuple = {}

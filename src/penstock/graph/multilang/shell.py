@@ -271,8 +271,10 @@ class ShellBolt(ShellComponent, Bolt):
 
     def _drain(self, shell: ShellProcess, many: int | None = None) -> int:
         """Does what the program has said so far, or the first so many messages of it; returns how often it said `sync`."""
-        given = shell.received
-        return sum(self._handle(given.popleft()) for _ in range(len(given) if many is None else many))
+        syncs, given = 0, shell.received
+        for _ in range(len(given) if many is None else many):
+            syncs += self._handle(given.popleft())
+        return syncs
 
     def end_batch(self, batch: int) -> None:
         """Waits until the program has read all tuples, and takes what it emitted.
@@ -293,7 +295,8 @@ class ShellBolt(ShellComponent, Bolt):
         self._tried(self._finish)
         self.held |= {number: tup for number, tup in self._sent.items() if tup._roots is not None}
         self.held_by = self._shell.token if self.held and self._shell is not None else ""
-        self._sent, self._emits = {}, OpenEmits()
+        self._sent = {}
+        self._emits = OpenEmits()
         self._failures = 0
 
     def _finish(self) -> None:
@@ -361,7 +364,7 @@ class ShellBolt(ShellComponent, Bolt):
         if tup is None:
             return
         self._failures = 0
-        self._emits.acked(number)
+        self._emits.by_tuple.pop(number, None)
         if tup._roots is not None:
             super().ack(tup) if command == "ack" else super().fail(tup)
 
