@@ -332,7 +332,8 @@ class ShellBolt(ShellComponent, Bolt):
     def _failed(self, error: ShellFailed) -> None:
         """After a failure: tuples with roots are failed, so that their spouts replay them; the others go to the new process. What was emitted for them alone is forgotten."""
         self._lost(error)
-        self._emits.forget(self._sent.keys() | self.held.keys(), self._running("emit"))
+        if self._collector is not None:
+            self._emits.forget(self._sent.keys() | self.held.keys(), self._collector)
         self._give_up()
         for tup in self._sent.values():
             if tup._roots is not None:
@@ -349,8 +350,8 @@ class ShellBolt(ShellComponent, Bolt):
             self.emit_direct(task, record, stream, anchors=anchors)
         else:
             self._answer(message, self.emit(record, stream, anchors=anchors))
-        if anchors:
-            self._emits.add(named, stream, self._running("emit").last(stream))
+        if anchors and self._collector is not None:
+            self._emits.add(named, stream, self._collector.last(stream))
 
     def _tuple(self, key: str) -> Any:
         return self._sent[key] if key in self._sent else self.held.get(key)
