@@ -18,19 +18,15 @@ from penstock.graph.logic.trident.operations import (
     OperationContext,
     Split,
 )
+from penstock.graph.logic.trident.queries import MapGet, QueryFunction, SnapshotGet, StateUpdater, TupleCollectionGet
 from penstock.graph.logic.trident.states import (
-    MapGet,
     MapState,
     MemoryStore,
     NonTransactionalMap,
     OpaqueMap,
-    QueryFunction,
-    SnapshotGet,
     State,
     StateFactory,
-    StateUpdater,
     TransactionalMap,
-    TupleCollectionGet,
 )
 from penstock.graph.logic.trident.values import OpaqueValue, TransactionalValue
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import runpy
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import penstock as ps
-from penstock.compat import heron, heron_constants, heron_windows, streamparse
+from penstock.compat import heron, heron_constants, heron_global_metrics, heron_windows, streamparse
 from penstock.compat.topology import TopologyType, built
 from penstock.errors import FlowError
 from penstock.graph.logic.topology.task_context import TaskContext
@@ -339,3 +341,48 @@ def test_settings_of_heron_say_what_is_acked_and_fails(config: dict[str, str], p
     assert tracked.pending("timed") == pending
     tracked.advance(61)
     assert len(tracked.failed("timed")) == failed
+
+
+class Counted(heron.Bolt):
+    """Counts as the examples of heronpy do, without a metric of its own."""
+
+    def process(self, tup: Any) -> None:
+        heron_global_metrics.safe_incr("count")
+        heron_global_metrics.incr(tup.values[0], to_add=2)
+        self.ack(tup)
+
+
+class FirstTask(heron.ICustomGrouping):
+    def prepare(self, context: Any, component: str, stream: str, target_tasks: list[int]) -> None:
+        self.target_tasks = target_tasks
+
+    def choose_tasks(self, values: Any) -> list[int]:
+        return self.target_tasks[:1]
+
+
+def test_global_metrics_belong_to_the_task_at_work() -> None:
+    builder = heron.TopologyBuilder("counted")
+    words = builder.add_spout("words", HeronWords, par=1, config={"penstock.spout.limit": 3})
+    builder.add_bolt("counted", Counted, par=2, inputs={words: heron.Grouping.custom(FirstTask())})
+    tracked = TrackedTopology(builder)
+    tracked.run()
+    assert tracked.metrics == {("counted", 0): {"count": 3, "a": 4, "b": 2}}
+
+
+SUBMITTED = """
+from penstock.compat.heron import TopologyBuilder
+from tests.compat.test_ported import HeronWords
+
+builder = TopologyBuilder("submitted")
+builder.add_spout("words", HeronWords, par=1)
+builder.build_and_submit()
+"""
+
+
+def test_a_builder_runs_where_its_file_is_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[heron.TopologyBuilder] = []
+    monkeypatch.setattr(ps, "run", ran.append)
+    (tmp_path / "submitted.py").write_text(SUBMITTED)
+    for name in ("submitted", "__main__"):
+        runpy.run_path(str(tmp_path / "submitted.py"), run_name=name)
+    assert [builder.name for builder in ran] == ["submitted"]

@@ -163,6 +163,20 @@ def test_properties_and_the_environment(tmp_path: Path, monkeypatch: pytest.Monk
         properties_of(written(tmp_path, "a=1\nb\n", "bad.properties"))
 
 
+def test_a_component_may_have_settings_of_its_own(tmp_path: Path) -> None:
+    own = SPLIT.replace("}", ", config: {own.setting: 2, topology.debug: false}}")
+    text = f"name: t\nconfig: {{own.setting: 1, a: 1}}\n{SPOUT}\nbolts: [{own}, {TASKS}, {OUT}]\nstreams: [{{from: lines, to: split, grouping: {{type: SHUFFLE}}}}, {{from: split, to: tasks, grouping: {{type: SHUFFLE}}}}, {{from: tasks, to: out, grouping: {{type: SHUFFLE}}}}]"
+    graph = topology(tmp_path, text).graph
+    assert dict(graph.node("split").config) == {"own.setting": 2, "a": 1, "topology.debug": False}
+    assert dict(graph.node("tasks").config) == {"own.setting": 1, "a": 1}
+    with pytest.raises(
+        FlowError, match=r"line 4, column 9: .*config 'topology.debug': expected true or false, got 'x'"
+    ):
+        topology(tmp_path, text.replace("topology.debug: false", "topology.debug: x"))
+    with pytest.raises(FlowError, match="an endpoint has no settings"):
+        topology(tmp_path, text.replace(OUT, OUT.replace("}", ", config: {a: 1}}")))
+
+
 def test_a_topology_source(tmp_path: Path) -> None:
     top = topology(
         tmp_path, f"config: {{a: 1}}\ntopologySource: {{className: {PARTS}.Source, constructorArgs: [[x, y]]}}"

@@ -54,13 +54,14 @@ def words(config: dict[str, Any] | None = None) -> ps.Topology:
 
 def test_a_topology_comes_back_equal(tmp_path: Path) -> None:
     top = words({"topology.message.timeout.secs": 60, "own": [1, {"a": None}]})
-    top.bolt("even", Suffix("?"), 3).fields("split", "word")
+    top.bolt("even", Suffix("?"), 3, config={"topology.tick.tuple.freq.secs": 60}).fields("split", "word")
     top.bolt("odd", Suffix()).custom("split", First, stream="odd").global_("even")
     top.sink("out", ps.console(), from_="odd")
     text = write_flow(top)
     (tmp_path / "words.yaml").write_text(text)
     again = ps.flow_file(tmp_path / "words.yaml")
     assert comparable(again.graph) == comparable(top.graph)
+    assert again.graph.node("even").config == top.graph.node("even").config  # type: ignore[attr-defined]  # a bolt has settings
     assert (
         sorted(run_local(again)["out"]) == sorted(run_local(top)["out"]) == [("be?!",), ("not!",), ("or?!",), ("to?!",)]
     )
@@ -71,7 +72,9 @@ BAD: dict[str, tuple[Callable[[ps.Topology], Any], str]] = {
     "a lambda": (lambda top: top.bolt("own", Split).custom("lines", lambda values: 0), "component 'own' holds"),
     "a loop": (lambda top: top.bolt("own", Suffix).shuffle("split").shuffle("own", feedback=True), "reads 'own' by a loop"),
     "a partial key": (lambda top: top.bolt("own", Suffix).partial_key("split", "word"), "by partial_key, which Flux does not have"),
-    "settings": (lambda top: top.bolt("own", Suffix, config={"own.key": 1}).shuffle("split"), "has settings beside those of its class"),
+    "settings": (lambda top: top.bolt("own", Suffix, config={"own.key": object()}).shuffle("split"), "component 'own' holds .*object"),
+    "a policy": (lambda top: top.bolt("own", Suffix, on_error="skip").shuffle("split"), "component 'own' has an on_error"),
+    "dead letters": (lambda top: top.dead_letters("bad", ps.console()), "what becomes of bad tuples, for which Flux has no word"),
     "a program": (lambda top: top.bolt("own", ps.ShellBolt(["a"], ["word"])).shuffle("lines"), "component 'own' holds"),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from penstock.errors import FlowError, NameTaken, SchemaError, StateError, StepE
 from penstock.graph.nodes.batch import CombineBatch
 from penstock.kernels.build import kernel_of
 from penstock.kernels.records.chunk import Chunk
-from penstock.testing import BARRIER, CRASH, Driver, run_local
+from penstock.testing import BARRIER, CRASH, Driver, TrackedTopology, complete_topology, run_local
 
 KINDS = ("transactional", "opaque", "non_transactional")
 
@@ -110,6 +110,59 @@ def test_an_opaque_state_refuses_an_earlier_transaction_and_names_the_step() -> 
     driver.push("numbers", ("a", 5))
     with pytest.raises(StepError, match=r"sums.*expected a transaction from 8 on"):
         driver.barrier()
+
+
+MAPS = {
+    "transactional": trident.TransactionalMap,
+    "opaque": trident.OpaqueMap,
+    "non_transactional": trident.NonTransactionalMap,
+}
+
+
+def add_one(value: int | None) -> int:
+    return (value or 0) + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_may_write_a_key_several_times(kind: str) -> None:
+    """In two calls or in one: the second update goes on from the first."""
+    state = MAPS[kind](trident.MemoryStore())
+    for txid in (1, 2):
+        state.begin_commit(txid)
+        assert state.multi_update([("a",), ("a",), ("b",)], [add_one] * 3) == [2 * txid + at for at in (-1, 0)] + [txid]
+        assert state.get(("b",)) == txid
+        state.multi_put([("b",)], [txid])
+        state.commit(txid)
+    assert [state.get((key,)) for key in "abc"] == [4, 2, None]
+    if kind == "opaque":
+        assert state.backing.multi_get([("a",)]) == [trident.OpaqueValue(2, 4, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_read_and_put_back_counts_once_when_the_batch_runs_again(kind: str) -> None:
+    """Within a batch an opaque state shows the values from which the batch begins, whatever an earlier attempt of it has written."""
+    state = MAPS[kind](trident.MemoryStore())
+    for txid in (1, 2, 2):
+        state.begin_commit(txid)
+        state.multi_put([("a",)], [add_one(state.get(("a",)))])
+        state.commit(txid)
+    assert state.get(("a",)) == (3 if kind == "non_transactional" else 2)
+
+
+def test_an_opaque_state_is_not_read_by_an_earlier_transaction() -> None:
+    store = trident.MemoryStore()
+    store.multi_put([("a",)], [trident.OpaqueValue(8, "v1", "v0")])
+    state = trident.OpaqueMap(store)
+    seen = []
+    for txid in (8, 9):
+        state.begin_commit(txid)
+        seen.append(state.get(("a",)))
+    assert seen == ["v0", "v1"]
+    state.begin_commit(7)
+    with pytest.raises(StateError, match="behind the state"):
+        state.get(("a",))
+    state.commit(7)
+    assert state.get(("a",)) == "v1"
 
 
 @pytest.mark.parametrize("spout", KINDS)
@@ -334,3 +387,116 @@ class Listed(trident.ReducerAggregator):
 
     def reduce(self, current: str, tup: Any) -> str:
         return current + str(tup[0])
+
+
+class Prepared(trident.Aggregator):
+    """Adds what it has prepared, which a copy of it has not."""
+
+    def __init__(self) -> None:
+        self.prepared: list[Any] = []
+
+    def prepare(self, conf: dict[str, Any], context: trident.OperationContext) -> None:
+        self.prepared = [*self.prepared, 100]
+
+    def init(self, batch: int, collector: trident.Collector) -> list[int]:
+        return [*self.prepared]
+
+    def aggregate(self, state: list[int], tup: Any, collector: trident.Collector) -> None:
+        state.append(tup.n)
+
+    def complete(self, state: list[int], collector: trident.Collector) -> None:
+        collector.emit((sum(state),))
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (lambda stream: stream.aggregate("n", Prepared, "sum bigint"), [103]),
+        (lambda stream: stream.group_by("k").aggregate("n", Prepared, "sum bigint").project("sum"), [101, 102]),
+        (lambda stream: stream.partition_aggregate("n", Prepared, "sum bigint"), [103]),
+        (lambda stream: stream.tumbling_window(1, "n", Prepared, "sum bigint"), [101, 102]),
+    ],
+    ids=["batch", "group", "partition", "window"],
+)
+def test_an_aggregator_is_prepared_once_wherever_it_runs(step: Any, expected: list[int]) -> None:
+    top = ps.TridentTopology("prepared")
+    step(top.new_stream("numbers", ps.items([], "k string, n bigint"))).sink("out", ps.console())
+    for _ in range(2):
+        assert sorted(run_local(top, {"numbers": [("a", 1), ("b", 2)]})["out"]) == [(each,) for each in expected]
+
+
+class PreparedGet(trident.MapGet):
+    sign = ""
+
+    def prepare(self, conf: dict[str, Any], context: trident.OperationContext) -> None:
+        self.sign += "!"
+
+    def execute(self, tup: Any, result: Any, collector: trident.Collector) -> None:
+        collector.emit(f"{result}{self.sign}")
+
+
+@pytest.mark.parametrize("kind", ["", "opaque"])
+def test_a_query_is_prepared_once(kind: str) -> None:
+    top = ps.TridentTopology("asked")
+    numbers = top.new_stream("numbers", ps.items([("a", 5)], "k string, n bigint"))
+    factory = store_of(kind)[1] if kind else None
+    state = numbers.group_by("k").persistent_aggregate(factory, "n", trident.Sum, "total bigint", name="sums")
+    asked = top.new_stream("asked", ps.items(["a", "a"], "k string"))
+    asked.state_query(state, "k", PreparedGet(), "found string").sink("out", ps.console())
+    assert run_local(top)["out"] == [("a", "5!"), ("a", "5!")]
+
+
+def test_an_operation_hears_when_its_partition_ends() -> None:
+    said: list[str] = []
+
+    class Kept(trident.Filter):
+        def is_keep(self, tup: Any) -> bool:
+            return True
+
+        def cleanup(self) -> None:
+            said.append("the end")
+
+    top = ps.TridentTopology("ends")
+    top.new_stream("numbers", ps.items([1, 2], "n int")).shuffle().filter(Kept).sink("out", ps.console())
+    run_local(top)
+    assert said == ["the end"]
+
+
+def counted() -> ps.TridentTopology:
+    top = ps.TridentTopology("counted")
+    words = top.new_stream("lines", ps.items([], "line string")).each("line", trident.Split, "word string")
+    counts = words.group_by("word").persistent_aggregate(None, (), trident.Count, "n bigint", name="counts")
+    counts.new_values_stream().sink("out", ps.console())
+    words.shuffle().partition_aggregate((), trident.Count, "many bigint")
+    return top
+
+
+def test_the_test_kit_takes_a_topology_of_trident() -> None:
+    """What every step emits, by its name; and one that is moved batch by batch."""
+    done = complete_topology(counted(), {"lines": ["a b", "a"]})
+    assert done.tuples("lines") == [("a b",), ("a",)]
+    assert done.tuples("each-1") == [("a b", "a"), ("a b", "b"), ("a", "a")]
+    assert sorted(done.tuples("counts")) == [("a", 2), ("b", 1)]
+    assert done.tuples("partition_aggregate-1") == [(3,)]
+    tracked = TrackedTopology(counted(), {"lines": ["a b"]})
+    tracked.advance(1)
+    tracked.push("lines", "a")
+    tracked.advance(1)
+    assert (tracked.driver.results()["out"][-1], tracked.is_done) == (("a", 2), True)
+    with pytest.raises(FlowError, match="'lines' has one stream; expected a list"):
+        complete_topology(counted(), {"lines": {"default": ["a"]}})
+
+
+def test_the_test_kit_takes_a_spout_of_trident_and_a_list_in_its_place() -> None:
+    class Numbers(ps.Spout):
+        outputs, n = "n int", 0
+
+        def next_tuple(self) -> Any:
+            self.n += 1
+            self.emit(self.n)
+            return ps.END if self.n == 2 else None
+
+    top = ps.TridentTopology("numbers")
+    top.new_stream("numbers", Numbers).map(lambda tup: tup.n + 1, "m int", name="more").sink("out", ps.console())
+    assert complete_topology(top).tuples("more") == [(2,), (3,)]
+    assert complete_topology(top, {"numbers": [7]}).tuples("more") == [(8,)]

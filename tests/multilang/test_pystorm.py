@@ -106,11 +106,11 @@ class Numbered(ps.Spout):
         self.left.append(id)
 
 
-def killed(marks: Path) -> ps.Topology:
+def killed(marks: Path, kind: str = "dies", spout: Any = None) -> ps.Topology:
     """A program that is killed once in the middle of its tuples."""
     top = ps.Topology("killed")
-    top.spout("words", Numbered())
-    command = [sys.executable, str(ODD), "dies"]
+    top.spout("words", spout or Numbered())
+    command = [sys.executable, str(ODD), kind]
     bolt = ps.ShellBolt(command, "word string", env={"MARKS": str(marks)}, backoff="1ms")
     top.bolt("own", bolt).shuffle("words")
     top.sink("out", ps.console(), from_="own")
@@ -136,3 +136,26 @@ def test_every_message_is_acked_or_replayed_when_its_program_is_killed_on_spark(
     results = run_spark(killed(tmp_path), penstock_spark, {})
     assert (tmp_path / "died").exists()
     assert {word for (word,) in results["out"]} == {f"w{n}" for n in range(40)}
+
+
+WORDS = sorted((f"w{n}",) for n in range(40))
+
+
+@pytest.mark.parametrize("spout", [None, ps.items(WORDS, "word string")], ids=["messages", "no messages"])
+@pytest.mark.parametrize("kind", ["half", "half-asks"])
+def test_what_a_killed_program_emitted_for_a_tuple_that_it_had_not_acked_is_forgotten(
+    kind: str, spout: Any, tmp_path: Path
+) -> None:
+    """Killed between an emit and the ack: the results are those of a program that nobody kills, also where it asked for the tasks."""
+    results = run_local(killed(tmp_path, kind, spout))
+    assert (tmp_path / "died").exists()
+    assert sorted(results["out"]) == WORDS
+
+
+@pytest.mark.spark
+def test_results_are_those_of_an_uninterrupted_run_when_a_program_is_killed_on_spark(
+    penstock_spark: Any, tmp_path: Path
+) -> None:
+    results = run_spark(killed(tmp_path, "half-asks"), penstock_spark, {})
+    assert (tmp_path / "died").exists()
+    assert sorted(results["out"]) == WORDS

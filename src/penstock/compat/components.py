@@ -71,6 +71,23 @@ def ported_tuple(tup: Any) -> PortedTuple:
     return made
 
 
+class AtWork:
+    """The component of this process that is called just now, for what names none."""
+
+    component: ClassVar[PortedComponent | None] = None
+
+
+def counted_at_work(name: str, value: Any) -> None:
+    """Counts under a name for the component that is at work.
+
+    Raises:
+        FlowError: none is.
+    """
+    if AtWork.component is None:
+        raise FlowError(f"counting {name!r} works while a task of a ported spout or bolt runs, not before")
+    AtWork.component.report_metric(name, value)
+
+
 class PortedComponent:
     """What a user's class inherits: `emit` and the like reach its adapter."""
 
@@ -135,6 +152,7 @@ class Adapter:
         """Makes the user's instance."""
         self._made: Any = self._cls()
         self._made._adapter = self
+        AtWork.component = self._made
         self.state = self._made.new_state()
         if hasattr(self._made, "init_state"):
             self._made.init_state(self.state)
@@ -224,7 +242,7 @@ class BoltAdapter(Adapter, Bolt):
     def process(self, tup: Any) -> None:
         """Gives the tuple to the user's instance, and acks or fails it where the class leaves that to its base."""
         made, given = self._made, ported_tuple(tup)
-        self._now = given
+        AtWork.component, self._now = made, given
         if tup._roots is not None:
             self.open[given.id] = tup
         try:
@@ -292,6 +310,7 @@ class SpoutAdapter(Adapter, Spout):
 
     def next_tuple(self) -> None:
         """Asks the user's instance."""
+        AtWork.component = self._made
         self._made.next_tuple()
 
     def _about_to_save(self) -> None:

@@ -20,6 +20,8 @@ Topology('demo', 2 components)
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +66,7 @@ __all__ = [
     "EmitInfo",
     "Grouping",
     "HashMapState",
+    "ICustomGrouping",
     "ITaskHook",
     "MeanReducedMetric",
     "MeanReducer",
@@ -85,6 +88,24 @@ __all__ = [
     "Tuple",
     "WindowContext",
 ]
+
+
+class ICustomGrouping:
+    """The base of a grouping of your own, for `Grouping.custom`.
+
+    >>> class First(ICustomGrouping):
+    ...     def prepare(self, context, component, stream, target_tasks):
+    ...         self.target_tasks = target_tasks
+    ...     def choose_tasks(self, values):
+    ...         return self.target_tasks[:1]
+    """
+
+    def prepare(self, context: Any, component: str, stream: str, target_tasks: list[int]) -> None:
+        """Called once, with the ids of the tasks to choose from."""
+
+    def choose_tasks(self, values: list[Any]) -> list[int]:
+        """The ids of the tasks that get a tuple. You must define it."""
+        raise NotImplementedError
 
 
 class TopologyBuilder:
@@ -136,4 +157,6 @@ class TopologyBuilder:
         return self.topology.graph
 
     def build_and_submit(self) -> None:
-        """Does nothing: `penstock run` finds the builder in its file, and runs it."""
+        """Runs the topology, as `ps.run` does, where the file was started as a program; `penstock run` finds the builder by itself."""
+        if sys._getframe(1).f_globals.get("__name__") == "__main__":
+            importlib.import_module("penstock").run(self)

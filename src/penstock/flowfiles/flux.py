@@ -43,6 +43,7 @@ _COMPONENT = (
     "offHeapMemoryLoad",
     "cpuLoad",
     "memoryLoad",
+    "config",
     "groupingInfo",
 )
 _STREAM = ("id", "name", "from", "to", "grouping")
@@ -144,18 +145,20 @@ class _FluxReader:
         made = self.objects.add(place, _COMPONENT)
         if not isinstance(made, Spout | PartitionedSpout | Endpoint):
             raise entries["className"].error(f"expected a ps.Spout or an endpoint, got {type(made).__name__}")
+        _refuse_config(made, entries)
         with place.naming(), written_at(place.line):
-            top.spout(entries["id"].as_text(), made, _tasks(entries))
+            top.spout(entries["id"].as_text(), made, _tasks(entries), config=_config(entries))
 
     def _bolt(self, top: Topology, place: Place) -> tuple[str, BoltDeclaration | Endpoint]:
         entries = place.checked((*OBJECT, *_COMPONENT), ("id", "className"))
         made, name = self.objects.add(place, _COMPONENT), entries["id"].as_text()
+        _refuse_config(made, entries)
         if isinstance(made, Endpoint):
             return name, made
         if not isinstance(made, Bolt):
             raise entries["className"].error(f"expected a ps.Bolt or an endpoint, got {type(made).__name__}")
         with place.naming(), written_at(place.line):
-            return name, top.bolt(name, made, _tasks(entries))
+            return name, top.bolt(name, made, _tasks(entries), config=_config(entries))
 
     def _stream(self, top: Topology, place: Place, readers: dict[str, BoltDeclaration | Endpoint]) -> None:
         entries = place.checked(_STREAM, ("from", "to", "grouping"))
@@ -203,6 +206,11 @@ def _config(given: dict[str, Place]) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise given["config"].error("expected keys and values")
     return found
+
+
+def _refuse_config(made: object, entries: dict[str, Place]) -> None:
+    if isinstance(made, Endpoint) and "config" in entries:
+        raise entries["config"].error("an endpoint has no settings; what it takes are its constructorArgs")
 
 
 def _merged(key: str, mine: list[Place], other: list[Place], override: bool) -> list[Place]:

@@ -32,7 +32,13 @@ from penstock.errors import FlowError, PenstockError
 from penstock.flowfiles.flux import read_flux
 from penstock.flowfiles.references import reference_to
 from penstock.flowfiles.yaml_text import read_yaml
-from penstock.frontends.topology.declare import BoltDeclaration, SinkDeclaration, SpoutDeclaration, Subscription
+from penstock.frontends.topology.declare import (
+    BoltDeclaration,
+    DeadLettersDeclaration,
+    SinkDeclaration,
+    SpoutDeclaration,
+    Subscription,
+)
 from penstock.frontends.topology.topology import Topology
 from penstock.graph.graph import Graph
 from penstock.graph.logic.topology.components import Component
@@ -51,9 +57,13 @@ def write_topology(top: Topology) -> str:
         top: the topology.
 
     Raises:
-        FlowError: it holds what no Flux file can hold: a lambda, an object with attributes, a loop, a grouping that Flux does not have.
+        FlowError: it holds what no Flux file can hold: a lambda, an object with attributes, a loop, a policy for bad tuples, a grouping that Flux does not have.
     """
     declared = top._declared.values()
+    if top.on_error is not None or any(isinstance(each, DeadLettersDeclaration) for each in declared):
+        raise FlowError(
+            f"export of {top.name!r}: it says what becomes of bad tuples, for which Flux has no word; leave out on_error and dead_letters"
+        )
     entries: dict[str, Any] = {"name": top.name}
     if top.config:
         entries["config"] = _plain("the topology", dict(top.config))
@@ -68,13 +78,16 @@ def write_topology(top: Topology) -> str:
 def _component(declared: SpoutDeclaration | BoltDeclaration | SinkDeclaration) -> dict[str, Any]:
     if isinstance(declared, SinkDeclaration):
         return {"id": declared.name, **_object(declared.name, declared.endpoint)}
+    if declared.on_error is not None:
+        raise _error(declared.name, "has an on_error, for which Flux has no word; leave it out")
     made = declared.spout if isinstance(declared, SpoutDeclaration) else declared.bolt
     if isinstance(declared, SpoutDeclaration) and declared.limit is not None:
         raise _error(declared.name, "has a limit, for which Flux has no word; end the spout in its class")
-    if isinstance(made, Component) and declared.config != dict(made.config):
-        raise _error(declared.name, "has settings beside those of its class; say config = {...} in the class")
     entry = {"id": declared.name, **_object(declared.name, made)}
-    return entry | ({"parallelism": declared.tasks} if declared.tasks > 1 else {})
+    entry |= {"parallelism": declared.tasks} if declared.tasks > 1 else {}
+    of_class = dict(made.config) if isinstance(made, Component) else {}
+    own = {key: value for key, value in declared.config.items() if (key, value) not in of_class.items()}
+    return entry | ({"config": _plain(declared.name, own)} if own else {})
 
 
 def _object(name: str, made: object) -> dict[str, Any]:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from penstock.errors import FlowError, UnknownName, nearest
+from penstock.frontends.drpc.linear import LinearDRPCTopologyBuilder
 from penstock.frontends.topology.declare import BoltDeclaration, SinkDeclaration, SpoutDeclaration, Subscription
 from penstock.frontends.topology.ranges import dealing
 from penstock.frontends.topology.topology import Topology
+from penstock.frontends.trident.topology import TridentTopology
+from penstock.graph.builder import GraphBuilder
+from penstock.graph.compose import picked_fields
 from penstock.graph.endpoints.basic import items, nothing
+from penstock.graph.expr import col
+from penstock.graph.graph import Graph
+from penstock.graph.ids import child, is_derived
 from penstock.graph.logic.tagged import TaggedRecord, to
 from penstock.graph.logic.topology.components import END, Spout
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.fields import opened
-from penstock.graph.nodes import Endpoint, Grouping
+from penstock.graph.nodes import OUT, Endpoint, Grouping, Node, Port, Sink
+from penstock.graph.nodes.topology import visible
 from penstock.kernels.topology.spout import reliable_spouts
 from penstock.local.spouts import SpoutHost, run_spouts
 from penstock.testing.driver import Driver, Record, Results, run_local
@@ -54,6 +62,10 @@ class MockedSpout(Spout):
     def fail(self, id: Any) -> None:
         """Has it wait again."""
         self.waiting.append(id)
+
+
+Composed = TridentTopology | LinearDRPCTopologyBuilder
+"""Topologies whose steps are not bolts of the user's alone."""
 
 
 def mocked(given: Topology | PortedTopology, mocks: Mocks) -> Topology:
@@ -118,6 +130,26 @@ def watched(topology: Topology) -> Topology:
     return made
 
 
+def watched_graph(graph: Graph) -> Graph:
+    """The graph with a sink at every stream of its steps in place of its own sinks."""
+    builder = GraphBuilder(graph.name)
+    steps = [node for node in graph.nodes if not isinstance(node, Sink)]
+    sinks = [each for node in steps if not is_derived(node.name) for each in _sinks_at(node)]
+    builder.add_in_any_order((*steps, *sinks))
+    return builder.graph()
+
+
+def _sinks_at(node: Node) -> Iterator[Node]:
+    """A sink at each output of a step, which gets the fields that users see."""
+    for output in node.outputs:
+        name = sink_of(node.name, DEFAULT if output.name == OUT else output.name)
+        fields = child(name, "fields")
+        yield picked_fields(
+            fields, Port(node.name, output.name), {n: col(n) for n in visible(output.schema).names}, node.line
+        )
+        yield Sink(name, (Port(fields),), nothing(), line=node.line)
+
+
 def sink_of(component: str, stream: str = DEFAULT) -> str:
     """The name under which the tuples of a stream are found."""
     return f"{component}.emitted" if stream == DEFAULT else f"{component}.{stream}"
@@ -150,11 +182,11 @@ class EmittedTuples:
         return [tuple.__new__(type(row), map(opened, row)) for row in rows]
 
 
-def complete_topology(topology: Topology | PortedTopology, mocks: Mocks | None = None) -> EmittedTuples:
+def complete_topology(topology: Topology | PortedTopology | Composed, mocks: Mocks | None = None) -> EmittedTuples:
     """Runs a topology in this process until its spouts are done and all is processed.
 
     Args:
-        topology: the topology, also one of streamparse or heronpy; its sinks are left out.
+        topology: the topology, also one of streamparse, of heronpy or of Trident; its sinks are left out. Steps of Trident go by their names.
         mocks: records by the name of a spout, which they replace; a failed one is emitted again. Of a spout with several streams a record says its
             stream, `ps.to("errors", record)`, or they are given by stream: `{"spout": {"errors": [record]}}`.
 
@@ -178,15 +210,27 @@ def complete_topology(topology: Topology | PortedTopology, mocks: Mocks | None =
     >>> complete_topology(top, {"lines": ["to be"]}).tuples("split")
     [Row(word='to'), Row(word='be')]
     """
+    if isinstance(topology, Composed):
+        return EmittedTuples(run_local(watched_graph(topology.graph), _records(mocks or {})))
     return EmittedTuples(run_local(watched(mocked(topology, mocks or {}))))
+
+
+def _records(mocks: Mocks) -> dict[str, Iterable[Record]]:
+    """The records of sources that have one stream, as those of Trident do."""
+    by_stream = [name for name, records in mocks.items() if isinstance(records, Mapping)]
+    if by_stream:
+        raise FlowError(
+            f"mocks: {by_stream[0]!r} has one stream; expected a list of its records, got records by stream"
+        )
+    return {name: records for name, records in mocks.items() if not isinstance(records, Mapping)}
 
 
 class TrackedTopology:
     """A topology in this process that is moved step by step, and knows when all is processed. Its clock is the test's.
 
     Args:
-        topology: the topology.
-        mocks: records by the name of a spout, which they replace, as in `complete_topology`.
+        topology: the topology, also one of streamparse, of heronpy or of Trident.
+        mocks: records by the name of a spout, which they replace, as in `complete_topology`; of a topology of Trident they are the first that is pushed.
 
     Raises:
         UnknownName: `mocks` names no spout, or a stream that it has not.
@@ -216,12 +260,15 @@ class TrackedTopology:
     ([1, 3], True)
     """
 
-    def __init__(self, topology: Topology | PortedTopology, mocks: Mocks | None = None) -> None:
-        self.driver = Driver(mocked(topology, mocks or {}))
+    def __init__(self, topology: Topology | PortedTopology | Composed, mocks: Mocks | None = None) -> None:
+        composed = isinstance(topology, Composed)
+        self.driver = Driver(topology.graph if isinstance(topology, Composed) else mocked(topology, mocks or {}))
         self.local = self.driver.run
         suffix = dealing("")
         spouts = reliable_spouts(self.local.graph)
         self.hosts = {n.name.removesuffix(suffix): SpoutHost(n, ends=False) for n in spouts}
+        for source, records in _records(mocks or {}).items() if composed else ():
+            self.push(source, *records)
 
     def run(self) -> Results:
         """Lets the spouts emit what they have, and batches pass, until they have nothing more just now.

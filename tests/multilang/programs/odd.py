@@ -58,6 +58,19 @@ def main(kind: str) -> None:  # noqa: C901 - one way to misbehave after the othe
             os._exit(5)
         if kind == "dies" and count == 5 and once("died"):
             os._exit(9)
+        if kind in ("half", "half-asks") and count == 5 and once("died"):
+            for part in (0, 1):
+                send(
+                    {
+                        "command": "emit",
+                        "tuple": [f"{value}{part}"],
+                        "anchors": [message["id"]],
+                        "need_task_ids": kind == "half-asks",
+                    }
+                )
+                if kind == "half-asks":
+                    next(messages)
+            os._exit(9)
         if kind == "always-dies":
             sys.stderr.write("out of luck\n")
             sys.exit(1)

@@ -21,7 +21,9 @@ from penstock.graph.endpoints.basic import nothing
 from penstock.graph.expr import col
 from penstock.graph.graph import Graph
 from penstock.graph.ids import child
+from penstock.graph.logic.topology.bolts import WindowedBolt
 from penstock.graph.logic.topology.components import Spout
+from penstock.graph.logic.topology.config import ACKERS, PENDING, TIMEOUT, USUAL_TIMEOUT
 from penstock.graph.logic.topology.partitioned import PartitionedSpout
 from penstock.graph.logic.topology.task_context import ComponentLayout, TopologyLayout
 from penstock.graph.logic.topology.tuples import DEFAULT
@@ -134,6 +136,7 @@ class _Components:
                 yield made
                 port = Port(made.name)
             ports.append(port)
+        self._check_windows(declared)
         origins = tuple((s.component, s.stream) for s in declared.inputs)
         groupings = tuple(s.grouping for s in declared.inputs)
         config = tuple({**self.config, **declared.config}.items())
@@ -152,6 +155,31 @@ class _Components:
             parallelism=declared.tasks,
             on_error=declared.on_error,
         )
+
+    def _check_windows(self, declared: BoltDeclaration) -> None:
+        """Refuses windows that would hold the messages of a spout for longer than these may be open."""
+        if not isinstance(declared.bolt, WindowedBolt):
+            return
+        for spout in self._messages_of(declared):
+            config = {**self.config, **spout.config}
+            try:
+                declared.bolt.check_messages(float(config.get(TIMEOUT) or USUAL_TIMEOUT), config.get(PENDING))
+            except FlowError as error:
+                raise FlowError(
+                    f"bolt {declared.name!r} ({declared.line}), messages of {spout.name!r}: {error}"
+                ) from None
+
+    def _messages_of(self, declared: BoltDeclaration) -> Iterator[SpoutDeclaration]:
+        """The spouts whose messages, tracked by ackers, a bolt may get tuples of."""
+        seen, ahead = {declared.name}, [declared]
+        while ahead:
+            for name in {s.component for s in ahead.pop().inputs} - seen:
+                seen.add(name)
+                above = self.producers[name]
+                if isinstance(above, BoltDeclaration):
+                    ahead.append(above)
+                elif _reliable(above) and {**self.config, **above.config}.get(ACKERS) != 0:
+                    yield above
 
     def _spout(self, declared: SpoutDeclaration) -> list[Node]:
         if isinstance(declared.spout, Endpoint):

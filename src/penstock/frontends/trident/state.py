@@ -15,14 +15,8 @@ from penstock.graph.logic.trident.aggregators import stored_aggregator
 from penstock.graph.logic.trident.bolts import UPDATES, GroupUpdates, StatePartition
 from penstock.graph.logic.trident.keyed import PersistentAggregate, Query, StateListing
 from penstock.graph.logic.trident.operations import Picked
-from penstock.graph.logic.trident.states import (
-    OPAQUE,
-    QueryFunction,
-    StateFactory,
-    StateUpdater,
-    TupleCollectionGet,
-    check_pair,
-)
+from penstock.graph.logic.trident.queries import QueryFunction, StateUpdater, TupleCollectionGet
+from penstock.graph.logic.trident.states import OPAQUE, StateFactory, check_pair
 from penstock.graph.nodes import OUT, Bolt, Port
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.batch import KeyedBatch

@@ -22,7 +22,8 @@ from penstock.graph.logic.trident.aggregators import Extreme
 from penstock.graph.logic.trident.bolts import PartitionAggregate
 from penstock.graph.logic.trident.keyed import AggregatorCall, BatchAggregate
 from penstock.graph.logic.trident.operations import Filter, operation_of
-from penstock.graph.logic.trident.states import StateFactory, StateUpdater
+from penstock.graph.logic.trident.queries import StateUpdater
+from penstock.graph.logic.trident.states import StateFactory
 from penstock.graph.nodes import Endpoint, FlatMap, Sink, Window, Windows
 from penstock.graph.nodes.base import ALL
 from penstock.graph.nodes.exchange import Grouping

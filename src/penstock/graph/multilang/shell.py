@@ -17,6 +17,7 @@ from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.logic.topology.task_ids import TaskIds
 from penstock.graph.logic.topology.tuples import DEFAULT
 from penstock.graph.multilang.codecs import CODECS
+from penstock.graph.multilang.emits import OpenEmits, settled
 from penstock.graph.multilang.fields import OpenFields, opened, streams_given
 from penstock.graph.multilang.pool import POOL, Key
 from penstock.graph.multilang.process import FULL, LOG, ShellFailed, ShellProcess, ShellSpec
@@ -225,6 +226,7 @@ class ShellBolt(ShellComponent, Bolt):
         """
         self._open(context)
         self._sent, self._unsent, self._has_failed = {}, [], False
+        self._emits = OpenEmits()
 
     def restored(self) -> None:
         """Tuples that another process held are failed: it will not ack them any more."""
@@ -260,17 +262,18 @@ class ShellBolt(ShellComponent, Bolt):
                 self._exchange(shell)
 
     def _exchange(self, shell: ShellProcess) -> None:
+        """Writes and reads. What was emitted for a tuple waits for its ack: none of it shall leave the task when the program ends between both."""
         shell.turn(0)
-        self._drain(shell)
+        self._drain(shell, settled(shell.received))
         while shell.backlog > FULL:
             shell.turn(1.0)
-            self._drain(shell)
+            self._drain(shell, settled(shell.received))
 
-    def _drain(self, shell: ShellProcess) -> int:
-        """Does what the program has said so far; returns how often it said `sync`."""
-        syncs = 0
-        while shell.received:
-            syncs += self._handle(shell.received.popleft())
+    def _drain(self, shell: ShellProcess, many: int | None = None) -> int:
+        """Does what the program has said so far, or the first so many messages of it; returns how often it said `sync`."""
+        syncs, given = 0, shell.received
+        for _ in range(len(given) if many is None else many):
+            syncs += self._handle(given.popleft())
         return syncs
 
     def end_batch(self, batch: int) -> None:
@@ -293,6 +296,7 @@ class ShellBolt(ShellComponent, Bolt):
         self.held |= {number: tup for number, tup in self._sent.items() if tup._roots is not None}
         self.held_by = self._shell.token if self.held and self._shell is not None else ""
         self._sent = {}
+        self._emits = OpenEmits()
         self._failures = 0
 
     def _finish(self) -> None:
@@ -326,8 +330,10 @@ class ShellBolt(ShellComponent, Bolt):
             raise RunError(f"{self!r} failed in {self.failed_batches} batches in a row; the last time: {error}")
 
     def _failed(self, error: ShellFailed) -> None:
-        """After a failure: tuples with roots are failed, so that their spouts replay them; the others go to the new process."""
+        """After a failure: tuples with roots are failed, so that their spouts replay them; the others go to the new process. What was emitted for them alone is forgotten."""
         self._lost(error)
+        if self._collector is not None:
+            self._emits.forget(self._sent.keys() | self.held.keys(), self._collector)
         self._give_up()
         for tup in self._sent.values():
             if tup._roots is not None:
@@ -338,15 +344,16 @@ class ShellBolt(ShellComponent, Bolt):
     def _emitted(self, message: dict[str, Any]) -> None:
         stream, record = self._record(message)
         given = message.get("anchors") or ()
-        named = [given] if isinstance(given, str | int) else given
-        anchors = [tup for a in named if (tup := self._tuple(a)) is not None]
+        named = [str(each) for each in ([given] if isinstance(given, str | int) else given)]
+        anchors = [tup for each in named if (tup := self._tuple(each)) is not None]
         if (task := self._named_task(message)) is not None:
             self.emit_direct(task, record, stream, anchors=anchors)
-            return
-        self._answer(message, self.emit(record, stream, anchors=anchors))
+        else:
+            self._answer(message, self.emit(record, stream, anchors=anchors))
+        if anchors and self._collector is not None:
+            self._emits.add(named, stream, self._collector.last(stream))
 
-    def _tuple(self, number: Any) -> Any:
-        key = str(number)
+    def _tuple(self, key: str) -> Any:
         return self._sent[key] if key in self._sent else self.held.get(key)
 
     def _told(self, command: str, message: dict[str, Any]) -> None:
@@ -358,6 +365,7 @@ class ShellBolt(ShellComponent, Bolt):
         if tup is None:
             return
         self._failures = 0
+        self._emits.by_tuple.pop(number, None)
         if tup._roots is not None:
             super().ack(tup) if command == "ack" else super().fail(tup)
 

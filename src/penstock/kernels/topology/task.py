@@ -163,6 +163,8 @@ class Task:
     def begin(self, times: Times) -> None:
         """A batch begins at these times."""
         self.times = times
+        if self.windows is not None:
+            self.windows.begin()
         if self.node.tick is not None and self.tick_at is None:
             self.tick_at = times.now + round(self.node.tick * SECOND)
             self.touched = True
@@ -205,7 +207,7 @@ class Task:
             self.values.commit()
         if self.collector.open.taken or self.collector.open.held:
             self.touched = True
-        return self.collector.open.finish()
+        return self.collector.open.finish(saved=self.windows is not None and self.windows.is_saved)
 
     def taken_metrics(self) -> dict[str, Any]:
         """The values of the task's metrics, which start over."""
@@ -417,19 +419,17 @@ class Task:
         self.collector.anchor(None)
 
     def _process_window(self, window: Any) -> None:
+        holding = self.windows.holding(window) if self.windows is not None else ()
         anchored = self.collector.rooted and self.logic.auto_anchor
-        self.collector.anchor(joined_roots(window.tuples) if anchored else None)
+        self.collector.anchor(joined_roots(holding) if anchored else None)
         try:
             self._emit(self.logic.process_window(window))
         except FailedException as error:
-            self._failed_window(window, error)
+            for tup in holding:
+                self.logic.fail(tup)
+            self._report(error)
         except Exception as error:
             raise RecordFailed(self.node, f"a window of {len(window)} tuples", None, error) from error
-
-    def _failed_window(self, window: Any, error: FailedException) -> None:
-        for tup in window.tuples:
-            self.logic.fail(tup)
-        self._report(error)
 
     def _emit(self, made: Iterable[Any] | None) -> None:
         add = self.collector.add

@@ -145,6 +145,10 @@ class TupleList(Sequence[Any]):
     def __init__(self, held: WindowTuples, numbers: Numbers) -> None:
         self._held, self._numbers = held, numbers
 
+    def since(self, number: int) -> TupleList:
+        """Those that have come with this number or a later one."""
+        return TupleList(self._held, [each for each in self._numbers if each >= number])
+
     @overload
     def __getitem__(self, at: int) -> Any: ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -72,6 +72,7 @@ class TupleWindows:
         self.length = TupleSpan.of("window", bolt.window)
         self.slide = TupleSpan.of("slide", bolt.window if bolt.slide is None else bolt.slide)
         self.lag = micros(bolt.lag, "lag")
+        self.first = 0
         self.restore(WindowEvents(Pages.of(bolt.in_memory) if isinstance(bolt, StatefulWindowedBolt) else {}))
 
     def restore(self, kept: WindowEvents) -> None:
@@ -85,6 +86,20 @@ class TupleWindows:
         if isinstance(self.kept.held, Pages):
             assert isinstance(self.bolt, StatefulWindowedBolt), "only a stateful bolt has pages"
             self.held = PagedTuples(self.kept.held, entries, self.bolt.in_memory)
+
+    def begin(self) -> None:
+        """A batch begins."""
+        self.first = self.kept.number
+
+    def holding(self, window: TupleWindow) -> Iterable[Any]:
+        """The tuples of a window that keep their messages open: all of them; of a stateful bolt those of this batch, since what it has saved is acked."""
+        tuples = window.tuples
+        return tuples.since(self.first) if isinstance(tuples, TupleList) and self.is_saved else tuples
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether tuples are in the state of the task, and done once a batch has saved them."""
+        return isinstance(self.kept.held, Pages)
 
     def take_over(self, former: WindowEvents, pages: dict[int, list[Any]]) -> None:
         """Takes the tuples of a task that is no more into the windows of this one, by their times; `pages` are those of a stateful bolt."""
@@ -141,7 +156,7 @@ class TupleWindows:
         kept.times.append(time)
         kept.numbers.append(kept.number)
         kept.number += 1
-        kept.has_roots |= tup._roots is not None
+        kept.has_roots |= tup._roots is not None and not self.is_saved
 
     def _time_of(self, tup: Any) -> int:
         value = tup[self.bolt.timestamp_field]

@@ -108,8 +108,10 @@ class OpenTuples:
             self.report.hold(root, -1)
         return packed is not None
 
-    def finish(self) -> AckReport:
-        """Ends a batch: what is still open is held from now on. Returns what there is to report."""
+    def finish(self, *, saved: bool = False) -> AckReport:
+        """Ends a batch: what is still open is held from now on, or done where the batch saves it. Returns what there is to report."""
+        if saved:
+            self.taken = {}
         for root, many in Counter(r for packed in self.taken.values() for r in roots_of(packed)).items():
             self.report.hold(root, many)
         self.held |= self.taken

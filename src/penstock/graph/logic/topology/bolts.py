@@ -253,6 +253,32 @@ class WindowedBolt(Bolt):
         if self.late_stream is not None and self.late_stream not in (known := streams_of(self)):
             raise FlowError(f"late_stream: outputs have no {self.late_stream!r}; {nearest(self.late_stream, known)}")
 
+    def check_messages(self, timeout: float, pending: int | None) -> None:
+        """Refuses windows that would hold their tuples longer than messages may be open, as Storm does.
+
+        Args:
+            timeout: the message timeout in seconds.
+            pending: how many messages of a task of the spout may be open; None for no limit.
+
+        Raises:
+            FlowError: length and slide together are longer than the timeout, or more tuples than may be open.
+        """
+        spans = [
+            TupleSpan.of("window", each) for each in (self.window, self.window if self.slide is None else self.slide)
+        ]
+        seconds, many = sum(s.seconds or 0 for s in spans), sum(s.count or 0 for s in spans)
+        remedy = "or take a StatefulWindowedBolt, whose tuples are acked once they are saved"
+        if seconds > timeout:
+            raise FlowError(
+                f"expected a window and slide of at most topology.message.timeout.secs together ({timeout:g} s), got {seconds:g} s: messages would "
+                f"fail while a window holds their tuples; raise the timeout, {remedy}"
+            )
+        if pending is not None and many > pending:
+            raise FlowError(
+                f"expected a window and slide of at most topology.max.spout.pending tuples together ({pending}), got {many}: a window would wait for "
+                f"tuples that may not come; raise the limit, {remedy}"
+            )
+
     def process_window(self, window: TupleWindow) -> Iterable[Any] | None:
         """Called for each window. You must define it.
 
@@ -285,6 +311,8 @@ class WindowedBolt(Bolt):
 class StatefulWindowedBolt(WindowedBolt, StatefulBolt):
     """A `WindowedBolt` that has a key-value state too, and whose windows may be larger than memory: the tuples are saved page by page.
 
+    A tuple is acked with the batch that saves it; what is emitted is anchored to the tuples of the batch at hand.
+
     >>> import penstock as ps
     >>> class Running(ps.StatefulWindowedBolt):
     ...     outputs = "total bigint"
@@ -295,6 +323,14 @@ class StatefulWindowedBolt(WindowedBolt, StatefulBolt):
     ...         self._state["total"] = self._state.get("total", 0) + sum(tup.n for tup in window)
     ...         yield self._state["total"]
     """
+
+    def check_messages(self, timeout: float, pending: int | None) -> None:
+        """Any window will do: its tuples are acked with the batch that saves them.
+
+        Args:
+            timeout: the message timeout.
+            pending: how many messages may be open.
+        """
 
     in_memory: ClassVar[int] = 100_000
     """How many tuples of its windows a task has in memory; the others are in its state, and come as a window is gone over."""

@@ -185,6 +185,21 @@ class Collector:
         if tup is not None:
             self.open.ack(tup)
 
+    def last(self, stream: str) -> int:
+        """The number of the record that was added last."""
+        return self.gone[stream] + len(self.records[stream]) - 1
+
+    def cut_last(self, stream: str, numbers: set[int]) -> None:
+        """Forgets the last records of a stream, as long as they have one of these numbers and have not been taken. Those whose tasks are chosen already stay."""
+        if stream in self.chosen:
+            return
+        self.sizes()
+        records, beside = self.records[stream], (self.tasks.get(stream), self.roots.get(stream))
+        while records and self.gone[stream] + len(records) - 1 in numbers:
+            for each in (records, *beside):
+                if each:
+                    each.pop()
+
 
 class SpoutCollector(Collector):
     """Takes what a task of a spout emits; beside each record of a reliable one stands its id, or None."""

@@ -11,9 +11,10 @@ from penstock.graph.logic.topology.components import Bolt
 from penstock.graph.logic.topology.task_context import TaskContext
 from penstock.graph.logic.trident.aggregators import CombinerAggregator, ReducerAggregator
 from penstock.graph.logic.trident.keyed import AggregatorCall, Query, RunningCalls, answered
-from penstock.graph.logic.trident.operations import Collector, OperationContext, Picked, Values
+from penstock.graph.logic.trident.operations import Collector, OperationContext, Picked, Values, clean_up, prepared
+from penstock.graph.logic.trident.queries import StateUpdater
 from penstock.graph.logic.trident.rows import PerRequest, RowStep
-from penstock.graph.logic.trident.states import State, StateFactory, StateUpdater
+from penstock.graph.logic.trident.states import State, StateFactory
 from penstock.graph.schema import Schema
 
 
@@ -29,6 +30,11 @@ class PartitionRows(Bolt):
         """Prepares the operation."""
         if self.step is not None:
             self.step.prepare(OperationContext(context.task, context.tasks))
+
+    def close(self) -> None:
+        """Tells the operation."""
+        if self.step is not None:
+            self.step.close()
 
     def process(self, tup: Any) -> list[Any]:
         """The rows that one becomes."""
@@ -48,7 +54,12 @@ class PartitionAggregate(Bolt):
         """Prepares the aggregators."""
         self._rows: dict[Values, list[Any]] = {}
         for call in self.calls:
-            call.aggregator.prepare({}, OperationContext(context.task, context.tasks))
+            prepared(call.aggregator, OperationContext(context.task, context.tasks))
+
+    def close(self) -> None:
+        """Tells the aggregators."""
+        for call in self.calls:
+            clean_up(call.aggregator)
 
     def process(self, tup: Any) -> None:
         """Gathers a tuple."""
@@ -119,7 +130,13 @@ class StatePartition(Bolt):
         self._state = self.factory.state(context.task, context.tasks)
         self._updates: list[Any] = []
         self._asked: dict[str, list[Any]] = {query.output: [] for query in self.queries}
-        self.updater.prepare({}, OperationContext(context.task, context.tasks))
+        for operation in (self.updater, *(query.function for query in self.queries)):
+            prepared(operation, OperationContext(context.task, context.tasks))
+
+    def close(self) -> None:
+        """Tells the updater and the queries."""
+        for operation in (self.updater, *(query.function for query in self.queries)):
+            clean_up(operation)
 
     def process(self, tup: Any) -> None:
         """Gathers a tuple."""

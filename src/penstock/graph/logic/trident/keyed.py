@@ -15,8 +15,8 @@ from penstock.graph.logic.trident.aggregators import (
     ReducerAggregator,
     crossed,
 )
-from penstock.graph.logic.trident.operations import Collector, Picked, Values
-from penstock.graph.logic.trident.states import QueryFunction
+from penstock.graph.logic.trident.operations import Collector, Picked, Values, prepared
+from penstock.graph.logic.trident.queries import QueryFunction
 
 
 class KeyedBatchLogic:
@@ -71,7 +71,9 @@ class RunningCalls:
 
     def __post_init__(self) -> None:
         self.collectors = [Collector() for _ in self.calls]
-        self.states = [c.aggregator.init(self.batch, o) for c, o in zip(self.calls, self.collectors, strict=True)]
+        self.states = [
+            prepared(c.aggregator).init(self.batch, o) for c, o in zip(self.calls, self.collectors, strict=True)
+        ]
 
     def add(self, row: Any) -> None:
         """Hands a tuple to each."""
@@ -289,7 +291,7 @@ def answered(query: Query, state: Any, rows: list[Any]) -> list[Values]:
     tuples = [query.picked(row) for row in rows]
     if not tuples:
         return []
-    results = query.function.batch_retrieve(state, tuples)
+    results = prepared(query.function).batch_retrieve(state, tuples)
     if len(results) != len(tuples):
         raise StateError(
             f"expected a result for each of {len(tuples)} tuples from {type(query.function).__qualname__}.batch_retrieve, got {len(results)}"

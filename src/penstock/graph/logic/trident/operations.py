@@ -100,7 +100,34 @@ class Operation:
         """
 
     def cleanup(self) -> None:
-        """Called once when an instance ends."""
+        """Called when a partition ends that the instance worked for. One that works before tuples were first dealt out, or by key, just ends."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != _PREPARED}
+
+
+_PREPARED = "_is_prepared"
+
+
+def prepared(operation: Any, context: OperationContext | None = None) -> Any:
+    """The operation, which is prepared before its first use; a copy is another instance.
+
+    >>> class Noted(Filter):
+    ...     def prepare(self, conf, context):
+    ...         print(context)
+    >>> _ = prepared(prepared(Noted()))
+    OperationContext(partition=0, partitions=1)
+    """
+    if isinstance(operation, Operation) and _PREPARED not in vars(operation):
+        vars(operation)[_PREPARED] = True
+        operation.prepare({}, context or OperationContext())
+    return operation
+
+
+def clean_up(operation: Any) -> None:
+    """Tells an operation that its partition ends."""
+    if isinstance(operation, Operation) and _PREPARED in vars(operation):
+        operation.cleanup()
 
 
 class Function(Operation):

@@ -13,11 +13,12 @@ from penstock.graph.logic.trident.operations import (
     Collector,
     Filter,
     Function,
-    Operation,
     OperationContext,
     Picked,
     Values,
     as_values,
+    clean_up,
+    prepared,
 )
 from penstock.graph.schema import Schema
 
@@ -30,18 +31,18 @@ class RowStep:
     picked: Picked
     scope: int = 0
     """How many fields at the beginning go along unseen."""
-    _context: OperationContext | None = field(default=None, compare=False)
 
     def prepare(self, context: OperationContext) -> None:
-        """Prepares the operation, once."""
-        if self._context is None:
-            self._context = context
-            if isinstance(self.operation, Operation):
-                self.operation.prepare({}, context)
+        """Prepares the operation for a partition."""
+        prepared(self.operation, context)
+
+    def close(self) -> None:
+        """Tells the operation that its partition ends."""
+        clean_up(self.operation)
 
     def __call__(self, row: Any) -> list[Values]:
         """The rows that one becomes."""
-        self.prepare(OperationContext())
+        prepared(self.operation)
         return self.rows(row)
 
     def rows(self, row: Any) -> list[Values]:
@@ -126,6 +127,10 @@ class PerRequest:
     def prepare(self, context: OperationContext) -> None:
         """Prepares the operation."""
         self.of.prepare(context)
+
+    def close(self) -> None:
+        """Tells the operation."""
+        self.of.close()
 
 
 @dataclass

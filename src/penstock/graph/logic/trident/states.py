@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Protocol
 
 from penstock.errors import FlowError, StateError
-from penstock.graph.logic.trident.operations import Collector, Operation, Values
+from penstock.graph.logic.trident.operations import Values
 from penstock.graph.logic.trident.values import OpaqueValue, TransactionalValue
 
 TRANSACTIONAL, OPAQUE, NON_TRANSACTIONAL = "transactional", "opaque", "non_transactional"
@@ -78,14 +79,15 @@ class MapState(State):
                 )
         self.backing = backing
         self.txid: int | None = None
+        self._written: dict[Values, Any] = {}
 
     def begin_commit(self, txid: int) -> None:
         """Remembers the transaction."""
-        self.txid = txid
+        self.txid, self._written = txid, {}
 
     def commit(self, txid: int) -> None:
         """Forgets the transaction."""
-        self.txid = None
+        self.txid, self._written = None, {}
 
     def get(self, key: Values) -> Any:
         """The value of a key.
@@ -99,21 +101,36 @@ class MapState(State):
         return self.multi_get([key])[0]
 
     def multi_get(self, keys: Sequence[Values]) -> list[Any]:
-        """The values of keys.
+        """The values of keys: within a batch those from which it begins, and where it has written itself what it has written.
 
         Args:
             keys: the keys.
 
         Returns:
             A value for each; None where there is none.
+
+        Raises:
+            StateError: a later batch than the one at hand has written already.
         """
-        return [None if stored is None else self.read(stored) for stored in self.backing.multi_get(list(keys))]
+        return [
+            None if stored is None else self._seen(key, stored)
+            for key, stored in zip(keys, self._stored(keys), strict=True)
+        ]
+
+    def _seen(self, key: Values, stored: Any) -> Any:
+        return self.read(stored) if tuple(key) in self._written else self.begun(self.txid, stored)
+
+    def _stored(self, keys: Sequence[Values]) -> list[Any]:
+        """What is stored for each key; the store is asked for those that the batch has not written itself."""
+        asked = [key for key in keys if tuple(key) not in self._written]
+        found = iter(self.backing.multi_get(asked) if asked else ())
+        return [self._written[tuple(key)] if tuple(key) in self._written else next(found) for key in keys]
 
     def multi_update(self, keys: Sequence[Values], updates: Sequence[Update]) -> list[Any]:
-        """Changes the values of keys, as the kind of the state says.
+        """Changes the values of keys, as the kind of the state says. A key that the batch has written already goes on from there.
 
         Args:
-            keys: the keys, each once.
+            keys: the keys.
             updates: for each a function from its value to the new one.
 
         Returns:
@@ -122,19 +139,25 @@ class MapState(State):
         Raises:
             StateError: no batch is under way, or a later one has written already.
         """
-        txid = self._transaction()
-        before = self.backing.multi_get(list(keys))
-        after = [self.changed(txid, stored, update) for stored, update in zip(before, updates, strict=True)]
-        new = [(k, a) for k, b, a in zip(keys, before, after, strict=True) if a is not b]
+        txid, made = self._transaction(), []
+        new: dict[Values, Any] = {}
+        for key, stored, update in zip(map(tuple, keys), self._stored(keys), updates, strict=True):
+            before = new.get(key, stored)
+            again = key in new or key in self._written
+            after = self.changed_again(before, update) if again else self.changed(txid, before, update)
+            if after is not before:
+                new[key] = after
+            made.append(self.read(after))
         if new:
-            self.backing.multi_put([k for k, _ in new], [a for _, a in new])
-        return [self.read(stored) for stored in after]
+            self.backing.multi_put(list(new), list(new.values()))
+            self._written |= new
+        return made
 
     def multi_put(self, keys: Sequence[Values], values: Sequence[Any]) -> None:
         """Sets the values of keys.
 
         Args:
-            keys: the keys, each once.
+            keys: the keys.
             values: for each its value.
 
         Raises:
@@ -174,8 +197,20 @@ class MapState(State):
         """
         return stored
 
+    def begun(self, txid: int | None, stored: Any) -> Any:
+        """The value from which a transaction begins.
+
+        Args:
+            txid: the transaction; None outside of one.
+            stored: what the store has.
+
+        Returns:
+            The value.
+        """
+        return self.read(stored)
+
     def changed(self, txid: int, stored: Any, update: Update) -> Any:
-        """What is stored after an update.
+        """What is stored after the first update of a transaction.
 
         Args:
             txid: the transaction.
@@ -189,6 +224,18 @@ class MapState(State):
             NotImplementedError: the class does not define it.
         """
         raise NotImplementedError
+
+    def changed_again(self, stored: Any, update: Update) -> Any:
+        """What is stored after a further update of the same transaction.
+
+        Args:
+            stored: what the transaction has stored itself.
+            update: from the value to the new one.
+
+        Returns:
+            What is to be stored.
+        """
+        return replace(stored, value=update(self.read(stored)))
 
 
 def _always(value: object) -> Update:
@@ -209,6 +256,10 @@ class NonTransactionalMap(MapState):
     """
 
     def changed(self, txid: int, stored: Any, update: Update) -> Any:
+        """The new value."""
+        return update(stored)
+
+    def changed_again(self, stored: Any, update: Update) -> Any:
         """The new value."""
         return update(stored)
 
@@ -255,6 +306,10 @@ class OpaqueMap(MapState):
     def read(self, stored: OpaqueValue) -> Any:
         """The value as it stands."""
         return stored.value
+
+    def begun(self, txid: int | None, stored: OpaqueValue) -> Any:
+        """The value before the transaction, also where an attempt of it has written already."""
+        return stored.get(txid)
 
     def changed(self, txid: int, stored: OpaqueValue | None, update: Update) -> OpaqueValue:
         """The new value, made of that from which the transaction begins."""
@@ -346,124 +401,6 @@ class StateFactory:
         """
         made = self.make({}, partition, partitions)
         return made if isinstance(made, State) else MAPS[self.kind](made)
-
-
-class QueryFunction(Operation):
-    """Asks a state about the tuples of a batch.
-
-    >>> from penstock.trident import QueryFunction
-    >>> class IsKnown(QueryFunction):
-    ...     def batch_retrieve(self, state, tuples):
-    ...         return [value is not None for value in state.multi_get([tuple(tup) for tup in tuples])]
-    ...     def execute(self, tup, result, collector):
-    ...         collector.emit(result)
-    """
-
-    def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
-        """What the state answers. You must define it.
-
-        Args:
-            state: the state.
-            tuples: the input fields of each tuple.
-
-        Returns:
-            A result for each tuple.
-
-        Raises:
-            NotImplementedError: the class does not define it.
-        """
-        raise NotImplementedError
-
-    def execute(self, tup: Any, result: Any, collector: Collector) -> None:
-        """Emits what is appended to a tuple; nothing drops it.
-
-        Args:
-            tup: its input fields.
-            result: what the state answered.
-            collector: takes what is emitted.
-        """
-        collector.emit((result,))
-
-
-class MapGet(QueryFunction):
-    """The value of the key that the input fields are; null where there is none.
-
-    >>> from penstock.trident import MapGet, MemoryStore, OpaqueMap
-    >>> MapGet().batch_retrieve(OpaqueMap(MemoryStore()), [("a",)])
-    [None]
-    """
-
-    def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
-        """The values of the keys."""
-        made: list[Any] = state.multi_get([tuple(tup) for tup in tuples])
-        return made
-
-
-class SnapshotGet(QueryFunction):
-    """The one value of a state that was aggregated without a group; null where there is none.
-
-    >>> from penstock.trident import MemoryStore, OpaqueMap, SnapshotGet
-    >>> SnapshotGet().batch_retrieve(OpaqueMap(MemoryStore()), [("who",), ("else",)])
-    [None, None]
-    """
-
-    def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
-        """The value, for each tuple."""
-        made: list[Any] = state.multi_get([()])
-        return made * len(tuples)
-
-
-class TupleCollectionGet(QueryFunction):
-    """All that a state keeps: for each tuple that asks, a tuple for each key, its values and then the value that is kept.
-
-    A state of yours answers with `get_tuples()`; each of its partitions answers for itself. Of a state that Penstock keeps one task lists all keys.
-
-    >>> import penstock as ps
-    >>> from penstock import trident
-    >>> from penstock.testing import LocalDRPC
-    >>> top = ps.TridentTopology("demo")
-    >>> words = top.new_stream("words", ps.items(["a", "b", "a"], "word string"))
-    >>> counts = words.group_by("word").persistent_aggregate(None, (), trident.Count, "n bigint")
-    >>> asked = top.new_drpc_stream("all").state_query(counts, "args", trident.TupleCollectionGet, "word string, n bigint")
-    >>> _ = asked.project("word", "n")
-    >>> called = LocalDRPC(top)
-    >>> called.push("words", "a", "b", "a")
-    >>> called.execute("all")
-    '[["a", 2], ["b", 1]]'
-    """
-
-    def batch_retrieve(self, state: Any, tuples: list[Any]) -> list[Any]:
-        """All that is kept, for each tuple."""
-        made = list(state.get_tuples())
-        return [made] * len(tuples)
-
-    def execute(self, tup: Any, result: Any, collector: Collector) -> None:
-        """Emits a tuple for each key."""
-        for values in result:
-            collector.emit(values)
-
-
-class StateUpdater(Operation):
-    """Writes the tuples of a batch to a state.
-
-    >>> from penstock.trident import StateUpdater
-    >>> class Put(StateUpdater):
-    ...     def update_state(self, state, tuples, collector):
-    ...         state.multi_put([(tup.id,) for tup in tuples], [tup.name for tup in tuples])
-    """
-
-    def update_state(self, state: Any, tuples: list[Any], collector: Collector) -> None:
-        """Called for each batch of a partition. You must define it.
-
-        Args:
-            state: the state.
-            tuples: the input fields of each tuple.
-            collector: takes what is emitted: the stream of new values.
-
-        Raises:
-            NotImplementedError: the class does not define it.
-        """
-        raise NotImplementedError
 
 
 def check_pair(spouts: frozenset[str], state: str) -> bool:
