@@ -179,6 +179,15 @@ def test_outer_joins_of_what_subqueries_say_of_a_side_and_of_pairs(same: Case) -
     same.check(flow_of(text), given(text), {"result": expected})
 
 
+def test_a_value_that_reads_the_query_around_it_by_more_than_equalities(same: Case) -> None:
+    text = """
+        SELECT id, category, (SELECT count(*) FROM bids b WHERE b.price > a.category - 6) AS dearer,
+            (SELECT max(b.price + a.category) FROM bids b WHERE b.auction = a.id AND b.price <> 10) AS best
+        FROM auctions a"""
+    expected = [("a", 10, 4, 40), ("b", 11, 3, 41), ("d", 10, 4, None)]
+    same.check(flow_of(text), given(text), {"result": expected})
+
+
 @pytest.mark.live
 def test_two_inserts_of_tables_into_one(same: Case) -> None:
     text = """

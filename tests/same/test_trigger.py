@@ -126,6 +126,29 @@ def test_processing_time_fires_on_quiet_input() -> None:
     assert driver.barrier()["out"] == [("ann", 3), ("ann", 3)]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_that_come_all_the_time_put_no_firing_off(whole: bool) -> None:
+    stream = ps.Flow("f").source("orders", ps.items([], "who string, amount bigint"))
+    stream.key_by("who").trigger("each", every="1m", clock="processing", whole=whole).sink("out", ps.console())
+    driver, emitted = Driver(stream.flow), []
+    for number in range(8):
+        driver.push("orders", ("ann", number))
+        emitted.append(len(driver.barrier()["out"]))
+        driver.clock.advance(25)
+    assert driver.barrier()["out"][-1] == ("ann", 7)
+    assert len(set(emitted)) == 3
+
+
+def test_rows_that_come_all_the_time_put_no_firing_by_event_time_off() -> None:
+    stream = orders()
+    stream.key_by("who").trigger("each", every="1m").select("s", "who", "amount").sink("out", ps.console())
+    driver, emitted = Driver(stream.flow), []
+    for number in range(5):
+        driver.push("orders", ("ann", number, at(number * 50)))
+        emitted.append(len(driver.barrier()["out"]))
+    assert emitted == [0, 0, 3, 4, 5]
+
+
 def test_what_waits_survives_a_crash() -> None:
     stream = ps.Flow("f").source("orders", ps.items([], "who string, amount bigint"))
     stream.key_by("who").trigger("each", every="1m", clock="processing").sink("out", ps.console())

@@ -37,6 +37,9 @@ SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.customer = p.name WHER
 SELECT o.id, p.name FROM orders o, people p WHERE o.customer = p.name AND p.city = 'Rome'
 SELECT o.id, p.name FROM orders o CROSS JOIN people p WHERE o.amount > p.age
 SELECT o.id, p.city, y.paid FROM orders o JOIN people p ON o.customer = p.name JOIN payments y ON y.order_id = o.id
+SELECT o.id, p.name, y.paid FROM orders o JOIN people p ON o.customer = p.name RIGHT JOIN payments y ON y.order_id = o.id WHERE o.amount > p.age
+SELECT o.id, p.name, y.paid FROM orders o, people p FULL JOIN payments y ON y.paid > p.age WHERE o.customer = p.name
+SELECT o.id, p.name, y.paid FROM orders o FULL JOIN payments y ON y.order_id = o.id JOIN people p ON o.customer = p.name WHERE o.amount < p.age
 SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer = b.customer AND a.id < b.id
 SELECT city, count(*) AS n FROM orders o JOIN people p ON o.customer = p.name GROUP BY city
 SELECT t.customer, p.city, t.total FROM (SELECT customer, sum(amount) AS total FROM orders GROUP BY customer) t LEFT JOIN people p ON p.name = t.customer

@@ -57,6 +57,17 @@ def test_rows_of_a_range_without_aggregates() -> None:
     assert answer(query) == sorted((k, n) for rows in instants(20, 10) for k, n, _ in rows if n > 1)
 
 
+def test_distinct_rows_are_those_of_each_instant() -> None:
+    wanted = sorted(each for rows in instants(20, 10) for each in {(k,) for k, _, _ in rows})
+    assert len(wanted) > len(set(wanted))
+    assert answer("SELECT DISTINCT k FROM S [RANGE 20 SECONDS SLIDE 10 SECONDS]") == wanted
+    counts = [{(sum(k == one for one, _, _ in rows),) for k, _, _ in rows} for rows in instants(20, 10)]
+    query = "SELECT DISTINCT COUNT(*) AS many FROM S [RANGE 20 SECONDS SLIDE 10 SECONDS] GROUP BY k"
+    assert answer(query) == sorted(each for made in counts for each in made)
+    rows = sorted(each for made in instants(20, 10) for each in {(k, n) for k, n, _ in made})
+    assert [row[:2] for row in answer("SELECT DISTINCT * FROM S [RANGE 20 SECONDS SLIDE 10 SECONDS]")] == rows
+
+
 def test_now_and_unbounded_are_the_stream() -> None:
     assert answer("SELECT k, n FROM S [NOW]") == sorted((k, n) for k, n, _ in SEEN)
     assert answer("SELECT k, SUM(n) AS t FROM S [RANGE UNBOUNDED] GROUP BY k")[-1] == ("b", 6)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import random
 
 import pytest
 
 import penstock as ps
 from penstock.errors import SqlError
 from penstock.jobs.sql.session import Listed, SqlSession
-from penstock.testing import Driver, run_local
+from penstock.testing import BARRIER, Driver, run_local
 
 SINKS = "CREATE TABLE a (n INT) WITH ('connector' = 'print'); CREATE TABLE b (n INT) WITH ('connector' = 'print');"
 NUMBERS = ps.items([1, 2, 2], "n int")
@@ -142,3 +143,65 @@ def test_times_that_could_not_be_taken_back_are_refused(text: str, reason: str) 
     with pytest.raises(SqlError) as caught:
         ps.sql_flow(text, {"t": NUMBERS})
     assert reason in caught.value.reason
+
+
+VERSIONED = """
+CREATE VIEW versioned_rates AS
+SELECT currency, conversion_rate * 2 AS twice, update_time
+  FROM (
+      SELECT *,
+      ROW_NUMBER() OVER (PARTITION BY currency
+         ORDER BY update_time DESC) AS rownum
+      FROM currency_rates)
+WHERE rownum = 1;
+SELECT o.id, r.twice FROM orders AS o
+LEFT JOIN versioned_rates FOR SYSTEM_TIME AS OF o.order_time AS r ON o.currency = r.currency;
+"""
+
+
+def priced(text: str) -> ps.Flow:
+    flow = ps.Flow("priced")
+    orders = flow.source(
+        "orders",
+        ps.items([], "id int, currency string, order_time timestamp"),
+        event_time="order_time",
+        lateness="1m",
+    )
+    rates = flow.source(
+        "currency_rates",
+        ps.items([], "currency string, conversion_rate int, update_time timestamp"),
+        event_time="update_time",
+        lateness="1m",
+    )
+    return ps.sql_flow(text, {"orders": orders, "currency_rates": rates})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_versioned_view_has_the_version_of_the_time(seed: int) -> None:
+    chance = random.Random(seed)
+    noon = datetime.datetime(2026, 5, 1, 12, tzinfo=datetime.UTC)
+    times = [noon + datetime.timedelta(seconds=s) for s in chance.sample(range(50), 16)]
+    orders = [(n, chance.choice("ab"), at) for n, at in enumerate(times[:8])]
+    rates = [(chance.choice("ab"), n, at) for n, at in enumerate(times[8:])]
+    wanted = []
+    for number, currency, at in orders:
+        valid = [(then, rate) for key, rate, then in rates if key == currency and then <= at]
+        wanted.append((number, max(valid)[1] * 2 if valid else None))
+    given = {
+        name: [each for row in rows for each in ([row, BARRIER] if chance.random() < 0.4 else [row])]
+        for name, rows in (("orders", orders), ("currency_rates", rates))
+    }
+    made = priced(VERSIONED)
+    assert sorted(map(tuple, run_local(made, given)["result"])) == wanted
+    assert not [node.name for node in made.graph.nodes if node.name.startswith("versioned_rates")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("o.currency = r.currency", "o.id = r.twice"), ("rownum = 1", "rownum = 1 AND conversion_rate > 2")],
+)
+def test_versions_that_a_view_does_not_have_are_refused(old: str, new: str) -> None:
+    with pytest.raises(SqlError, match="a record for each version"):
+        priced(VERSIONED.replace(old, new))
+    both = priced(VERSIONED + "SELECT * FROM versioned_rates")
+    assert any(node.name == "versioned_rates.top" for node in both.graph.nodes)

@@ -61,3 +61,9 @@ def test_each_statement_before_it_is_mutated_is_read(statement: str) -> None:
     tables = {name: ps.items([], schema) for name, schema in TABLES.items()}
     error = refusal(statement, tables)
     assert error is None or error.line >= 1
+
+
+def test_the_parser_says_nothing_beside_the_error(caplog: pytest.LogCaptureFixture) -> None:
+    error = refusal("CREATE TABLE a (x INT) AS COMMENT 'c' PARTITIONED BY (x) WITH ('connector' = 'print')", {})
+    assert error is not None
+    assert caplog.messages == []

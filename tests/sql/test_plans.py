@@ -69,3 +69,12 @@ def test_importing_penstock_imports_no_parser_of_sql() -> None:
         [sys.executable, "-c", "import sys, penstock; sys.exit('sqlglot' in sys.modules)"], check=False, timeout=60
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("condition", ["a.x + 1 = b.x", "a.x < b.x", "a.x = b.x AND a.x + 1 > b.x"])
+def test_what_a_step_keeps_is_said_without_hidden_fields(condition: str) -> None:
+    text = f"SELECT a.x, (SELECT count(*) FROM b i WHERE i.x < a.x) AS n FROM a LEFT JOIN b ON {condition}"
+    given = {name: ps.items([], "x bigint") for name in "ab"}
+    kept = [step["keeps"] for step in describe(ps.sql_flow(text, given).graph)["steps"] if step["keeps"]]
+    assert any("rows of both sides per" in each for each in kept)
+    assert not any("__" in each or "$" in each for each in kept)

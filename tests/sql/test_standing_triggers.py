@@ -77,6 +77,7 @@ def kept(driver: Driver, part: str) -> dict[Any, Any]:
 
 def test_every_emits_what_has_changed_at_multiples_of_processing_time() -> None:
     driver = started(TOTALS.format("anns", "ann", "EVERY 5 MINUTES"))
+    driver.clock.advance(-driver.clock() % 300)
     seen = Seen(driver, "totals")
     assert seen.next(order("ann", 1), order("ann", 2), seconds=60) == []
     assert seen.next(order("ann", 3), seconds=60) == []
@@ -84,6 +85,12 @@ def test_every_emits_what_has_changed_at_multiples_of_processing_time() -> None:
     assert seen.next(seconds=300) == []
     assert seen.next(order("ann", 4), seconds=1) == []
     assert seen.next(seconds=300) == [("anns", "ann", 10)]
+
+
+def test_rows_in_each_batch_put_no_firing_off() -> None:
+    seen = Seen(started(TOTALS.format("anns", "ann", "EVERY 1 MINUTE")), "totals")
+    fired = [seen.next(order("ann", 1), seconds=25) for _ in range(8)]
+    assert [row for rows in fired for row in rows] == [("anns", "ann", n) for n in (3, 5, 8)]
 
 
 def test_every_goes_by_event_time_where_the_table_has_it() -> None:

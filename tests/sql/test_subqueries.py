@@ -7,6 +7,7 @@ import random
 import pytest
 
 import penstock as ps
+from penstock.errors import SqlError
 from penstock.testing import BARRIER, run_local
 from tests.sql.corpus import TABLES, answer, by_duckdb, in_order, standing, tables
 
@@ -105,6 +106,18 @@ SELECT c, count(*) AS n FROM (SELECT customer IN (SELECT name FROM people) AS c,
 SELECT DISTINCT amount IN (SELECT paid FROM payments) AS c FROM orders GROUP BY amount IN (SELECT paid FROM payments), id
 SELECT count(*) AS n FROM orders GROUP BY amount NOT IN (SELECT paid FROM payments)
 SELECT max(id) AS m FROM orders GROUP BY amount = ANY (SELECT paid FROM payments), price > ALL (SELECT 1 FROM payments)
+SELECT id, (SELECT count(*) FROM payments y WHERE y.paid < o.amount) AS n FROM orders o
+SELECT id, (SELECT max(paid) - min(paid) FROM payments y WHERE y.paid <> o.amount OR o.amount IS NULL) AS n FROM orders o
+SELECT id, (SELECT sum(y.paid * o.price) FROM payments y WHERE y.order_id = o.id AND y.paid < o.amount) AS n FROM orders o
+SELECT id, (SELECT max(y.paid + o.id) FROM payments y) AS n FROM orders o
+SELECT id, (SELECT sum(paid) + o.id FROM payments y WHERE y.order_id > o.id HAVING count(*) > 1) AS n FROM orders o
+SELECT id, (SELECT count(DISTINCT y.order_id) FROM payments y JOIN people p ON p.age > y.paid WHERE p.name <> o.customer AND y.paid IN (SELECT amount FROM orders)) AS n FROM orders o
+SELECT id FROM orders o WHERE amount > (SELECT avg(age) FROM people p WHERE p.name > o.customer) OR 2 = (SELECT count(*) FROM orders i WHERE i.customer = o.customer AND i.id <= o.id)
+SELECT customer, n, (SELECT count(*) FROM payments y WHERE y.order_id <= t.n) AS m FROM (SELECT customer, count(*) AS n FROM orders GROUP BY customer) t
+SELECT (SELECT count(*) FROM payments y WHERE y.paid < o.amount) AS k, count(*) AS n FROM orders o GROUP BY (SELECT count(*) FROM payments y WHERE y.paid < o.amount)
+SELECT o.id, p.name FROM orders o LEFT JOIN people p ON o.customer = p.name AND p.age > (SELECT avg(paid) FROM payments y WHERE y.order_id < o.id)
+SELECT id, (SELECT count(*) FROM payments y WHERE y.order_id = o.id AND 1 = o.id) AS n, amount IN (SELECT paid FROM payments y WHERE 10 = o.amount) AS m FROM orders o
+SELECT o.id, p.name, y.paid FROM orders o JOIN people p ON o.customer = p.name AND o.amount IN (SELECT paid FROM payments) AND p.age NOT IN (SELECT paid FROM payments) LEFT JOIN payments y ON y.order_id = o.id AND y.paid IN (SELECT amount FROM orders) AND o.id IN (SELECT order_id FROM payments)
 """
 LISTED = [line for line in QUERIES.strip().splitlines() if line.strip()]
 
@@ -145,6 +158,25 @@ def test_no_step_of_a_subquery_is_left_unread(text: str) -> None:
     read = {port.step for node in flow.graph.nodes for port in node.inputs}
     steps = [node for node in flow.graph.nodes if node.name.startswith("result.")]
     assert [node.name for node in steps if node.name not in read] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM payments y WHERE EXISTS (SELECT 1 FROM people p WHERE p.age = o.amount AND p.age > y.paid))",
+            "1:115: table 'o' is further out: a subquery reads the query directly around it",
+        ),
+        (
+            "SELECT id, (SELECT max(paid) FROM payments y WHERE y.paid < o.amount LIMIT 1) AS n FROM orders o",
+            "1:20: expected a subquery without LIMIT, since it reads the query around it",
+        ),
+    ],
+)
+def test_what_a_subquery_cannot_read_is_refused_with_its_place(text: str, says: str) -> None:
+    with pytest.raises(SqlError) as refused:
+        ps.sql_flow(text, tables())
+    assert says in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -288,7 +288,7 @@ class TableJoin(StreamJoin):
     @property
     def keeps(self) -> str:
         """Both sides."""
-        sides = f"the rows of both sides per {', '.join(self.keys)}"
+        sides = f"the rows of both sides {self.per_key}"
         if self.ttl is None:
             return f"{sides}: of tables while they are there, records {FOR_EVER}"
         return f"{sides}, until none has come or gone for {shown(self.ttl)}"

@@ -127,6 +127,11 @@ class StreamJoin(Keyed):
     takes_functions: ClassVar[bool] = True
     hows: ClassVar[tuple[str, ...]] = HOWS
 
+    @property
+    def per_key(self) -> str:
+        """For whom something is kept; keys that are no fields have no name."""
+        return f"per {', '.join(dict.fromkeys('computed key' if key.startswith(ON) else key for key in self.keys))}"
+
     def resolve(self, given: Inputs) -> Self:
         """Where the event times are, and from which side each field is taken."""
         self._check_keys(given)

@@ -13,7 +13,7 @@ from penstock.graph.graph import Graph
 from penstock.graph.nodes.relational.trigger import ADD, END, ENDED, EVERY, OP, UNTIL, Trigger
 from penstock.graph.nodes.window import EVENT
 from penstock.graph.state.layout import Column, Layout
-from penstock.graph.state.timers import PROCESSING
+from penstock.graph.state.timers import PROCESSING, Slot
 from penstock.graph.times import FOREVER, NEVER, Times, to_micros, to_moment
 from penstock.kernels.base import Context, Out, RecordFailed
 from penstock.kernels.changes.bags import bag_columns, bag_of, checkpoint_content_of
@@ -77,6 +77,7 @@ class TriggerKernel(GatheredChangesKernel):
             self.setting_key = key_getter(names, node.keys)
             self.setting_at = {name: names.index(name) for name in (OP, EVERY, UNTIL) if name in names}
         self.set: dict[Key, Row] = {}
+        self._firing = Slot(node.clock)
 
     def _condition(self, written: Expr | None) -> Callable[[Row], bool] | None:
         if written is None:
@@ -218,10 +219,10 @@ class TriggerKernel(GatheredChangesKernel):
     # -- time --------------------------------------------------------------------------------------------------------
 
     def _wait(self, key: Key, state: KeyState) -> None:
-        """Sets the timer of the next firing, where there is something to fire."""
-        if state.every is None or not (self.node.whole or len(state.rows)):
-            return
+        """Sets the timer of the next firing, where there is something to fire. One that is set stays: it may be due in this batch."""
         assert self.timers is not None
+        if state.every is None or not (self.node.whole or len(state.rows)) or self._firing in self.timers.of(key):
+            return
         at = self.times.watermark if self.node.clock == EVENT else self.times.now
         if at >= FOREVER:
             self.timers.set(key, EVENT, FOREVER, AT_END)

@@ -130,9 +130,23 @@ class Scope:
     def unknown(self, qualifier: str, name: str, place: Place) -> Exception:
         """The error for a column that is not there, with the nearest names."""
         if qualifier and not any(q.lower() == qualifier.lower() for q in self.relation.qualifiers):
-            known = nearest(qualifier, self.relation.qualifiers) if self.relation.qualifiers else "FROM has none"
+            if self._is_further_out(qualifier):
+                return self.text.error(
+                    place, f"table {qualifier!r} is further out: a subquery reads the query directly around it"
+                )
+            owners = [q for q in self.relation.qualifiers if not q.startswith("$")]
+            known = nearest(qualifier, owners) if owners else "FROM has none"
             return self.text.error(place, f"no table {qualifier!r} in this query; {known}")
         seen = [c for c in self.relation.columns if not c.name.startswith("$")]
         names = [c.name for c in seen if not qualifier or c.qualifier.lower() == qualifier.lower()]
         near = nearest(name, names) if names else "this query reads no table"
         return self.text.error(place, f"no column {name!r}; {near}")
+
+    def _is_further_out(self, qualifier: str) -> bool:
+        """Whether a table is one of a query around this one."""
+        scope = self.outer
+        while scope is not None:
+            if any(q.lower() == qualifier.lower() for q in scope.relation.qualifiers):
+                return True
+            scope = scope.outer
+        return False

@@ -72,6 +72,13 @@ class Session:
             self.used = used
             self.relations, self.views, self.shared = known
 
+    def forget(self, steps: set[str]) -> None:
+        """Takes steps out of the plan, which nothing that stays may read."""
+        self.builder.restore(node for node in self.builder.nodes if node.name not in steps)
+        self.used -= steps
+        self.views = {key: known for key, known in self.views.items() if known[1].port.step not in steps}
+        self.shared = {key: port for key, port in self.shared.items() if port.step not in steps}
+
     def follow_settings(self) -> None:
         """Has the graph do what SET says of records that a step fails on."""
         word = self.settings.get(ON_ERROR)

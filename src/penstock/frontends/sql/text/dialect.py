@@ -72,6 +72,9 @@ class Penstock(Dialect):
             if kind != TokenType.MATCH_RECOGNIZE
         }
 
+        def _warn_unsupported(self) -> None:
+            """Says nothing: a statement that is not understood is refused with its place."""
+
         def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
             """An item of FROM, perhaps with a row pattern after it."""
             table = super()._parse_table(*args, **kwargs)

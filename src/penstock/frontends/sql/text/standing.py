@@ -171,7 +171,7 @@ class _Statement:
         if kind in self.parts or (kind == "UNTIL" and "MOMENT" in self.parts):
             raise reader.error(f"one {word}")
         if {kind, *self.parts} >= {"EVERY", "WHEN"}:
-            raise reader.error("one trigger, EVERY or WHEN,")
+            raise reader.error("one trigger, EVERY or WHEN")
         {"EVERY": self._every, "WHEN": self._when, "UNTIL": self._until, "SNAPSHOT": self._snapshot}[kind]()
 
     def _snapshot(self) -> None:

@@ -22,7 +22,7 @@ from penstock.graph import types as t
 from penstock.graph.expr import Cast, Column, Expr, lit
 from penstock.graph.nodes import Port, Select, Union
 
-_VALUE, _SIDE = "$asked", "$row"
+_SIDE = "$row"
 
 
 def joined_by_queries(planning: Planning, left: Relation, part: JoinPart, ttl: int | None) -> Relation:
@@ -68,14 +68,14 @@ def _with_values(planning: Planning, relation: Relation, tree: exp.Expr) -> tupl
     assert swap is not None
     schema = planning.schema(relation.port)
     fields: dict[str, Expr] = {n: Column(n) for n in schema.names}
-    columns, names = list(relation.columns), dict[int, exp.Column]()
+    columns, names, owner = list(relation.columns), dict[int, exp.Column](), f"${planning.step('asked')}"
     for each in subqueries_in(tree):
         value = swap(each)
         assert value is not None
         field = fresh("asked", fields)
         fields[field] = value
-        columns.append(VisibleColumn(_VALUE, f"{_VALUE}{field}", field, hidden=True))
-        names[id(each)] = exp.column(f"{_VALUE}{field}", _VALUE)
+        columns.append(VisibleColumn(owner, f"${field}", field, hidden=True))
+        names[id(each)] = exp.column(f"${field}", owner)
     port = planning.add(Select(planning.step("asked"), (relation.port,), tuple(fields.items())), tree)
     return replace(relation, port=port, columns=tuple(columns)), _exchanged(tree, names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -17,9 +17,10 @@ from penstock.frontends.sql.plan.relations.from_clause import aliased, plan_rela
 from penstock.frontends.sql.plan.relations.tables import physical
 from penstock.frontends.sql.plan.windows.windows import settled
 from penstock.graph.compose import add_join
-from penstock.graph.expr import Call, Cast, Column, Expr
-from penstock.graph.nodes import AsOfJoin, Endpoint, JoinStatic, LookupJoin, Port, Select, Where
+from penstock.graph.expr import Call, Cast, Column, Expr, columns_of
+from penstock.graph.nodes import AsOfJoin, Endpoint, JoinStatic, LookupJoin, Port, Select, Top, Where
 from penstock.graph.nodes.join import CHANGED
+from penstock.graph.order import Term
 from penstock.graph.relational.versions import add_versioned_join
 
 
@@ -151,8 +152,9 @@ def _key(planning: Planning, left: Relation, right: Relation, tree: exp.Expr) ->
 
 def _matched(planning: Planning, left: Relation, tree: exp.Join, how: str, *, versions: bool) -> Relation:
     """A join with a stream: the version that was valid at the row's time, or what is there now."""
+    before = {node.name for node in planning.builder.nodes}
     right = settled(planning, plan_relation(planning, _without_version(tree.this)), tree)
-    right = apart(planning, left, right, tree)
+    right = apart(planning, left, _versioned(planning, right, tree, before) if versions else right, tree)
     both = replace(left, columns=left.columns + right.columns)
     pairs, rest = pairs_of(planning, left, right, both, conjuncts(tree.args.get("on")))
     if not pairs:
@@ -175,6 +177,60 @@ def _matched(planning: Planning, left: Relation, tree: exp.Join, how: str, *, ve
     return replace(
         both, port=port, columns=tuple(c for c in both.columns if c.field in fields or c.field in left.clocks)
     )
+
+
+def _versioned(planning: Planning, right: Relation, tree: exp.Join, before: set[str]) -> Relation:
+    """All versions of a view that shows the newest of each key, where it is joined by that key.
+
+    The steps that find the newest go, but for those that were there `before`.
+    """
+    found = _newest(planning, right.port)
+    if found is None:
+        return right
+    wanted = {c.field for each in conjuncts(tree.args.get("on")) for c in _equal_columns(planning, right, each)}
+    if set(found.keys) != wanted:
+        return right
+    port = found.port
+    planning.session.forget(set(found.steps) - before)
+    for columns in found.selected:
+        port = planning.add(Select(planning.step("versions"), (port,), columns), tree)
+    return right.at(port)
+
+
+def _equal_columns(planning: Planning, right: Relation, tree: exp.Expr) -> list[VisibleColumn]:
+    """The columns of the right side that an equality asks for."""
+    sides = (tree.this, tree.expression) if isinstance(tree, exp.EQ) else ()
+    columns = (planning.scope(right).matches(c.table, c.name) for c in sides if isinstance(c, exp.Column))
+    return [found[0] for found in columns if found]
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """The newest row of each key: the stream of all of them, the fields of the key, the steps that make it, and what they select."""
+
+    port: Port
+    keys: tuple[str, ...]
+    steps: tuple[str, ...]
+    selected: tuple[tuple[tuple[str, Expr], ...], ...] = ()
+
+
+def _newest(planning: Planning, port: Port) -> _Newest | None:
+    """What a stream is the newest of by event time; None where it is anything else."""
+    node = next(each for each in planning.builder.nodes if each.name == port.step)
+    if isinstance(node, Top):
+        given = planning.output(node.inputs[0])
+        is_newest = given.event_time is not None and node.by == (Term(given.event_time.column, True),)
+        is_newest = is_newest and node.n == 1 and given.changes is None
+        return _Newest(node.inputs[0], node.keys, (node.name,)) if is_newest else None
+    found = _newest(planning, node.inputs[0]) if isinstance(node, Select) else None
+    if found is None or not isinstance(node, Select):
+        return None
+    names = {e.name: n for n, e in node.columns if isinstance(e, Column)}
+    have = planning.schema(found.port).names if not found.selected else [n for n, _ in found.selected[-1]]
+    if not set(found.keys) <= set(names) or any(set(columns_of(e)) - set(have) for _, e in node.columns):
+        return None
+    keys, steps = tuple(names[k] for k in found.keys), (*found.steps, node.name)
+    return _Newest(found.port, keys, steps, (*found.selected, node.columns))
 
 
 SPECIAL_JOINS.insert(0, (_is_temporal, _temporal))

@@ -98,7 +98,7 @@ def qualified(planning: Planning, inner: Relation, tree: exp.Expr) -> exp.Expr:
 
 def reads_around(planning: Planning, relation: Relation, query: exp.Select) -> bool:
     """Whether a subquery reads columns of the query around it."""
-    known = _tables(planning, query)
+    known = tables_of(planning, query)
     shown = (each for each in query.expressions if not is_star(each))
     return bool(_asked_outside(planning, known, relation, query)) or any(
         reads_outer(planning, known, relation, each) for each in shown
@@ -107,7 +107,7 @@ def reads_around(planning: Planning, relation: Relation, query: exp.Select) -> b
 
 def read_around(planning: Planning, relation: Relation, query: exp.Select) -> list[exp.Column]:
     """The columns of the query around it that a subquery reads, in its conditions and its select list."""
-    known = _tables(planning, query)
+    known = tables_of(planning, query)
     shown = (each for each in query.expressions if not is_star(each))
     read = [c for each in (*_asked_outside(planning, known, relation, query), *shown) for c in columns_in(each)]
     return [c for c in read if not _is_in(planning, known, c) and _is_in(planning, relation, c)]
@@ -115,7 +115,7 @@ def read_around(planning: Planning, relation: Relation, query: exp.Select) -> li
 
 def goes_by_keys(planning: Planning, relation: Relation, query: exp.Select) -> bool:
     """Whether a subquery shares nothing with the query around it but what equalities of its WHERE say."""
-    known = _tables(planning, query)
+    known = tables_of(planning, query)
     shown = (each for each in query.expressions if not is_star(each))
     if any(reads_outer(planning, known, relation, each) for each in shown):
         return False
@@ -130,7 +130,7 @@ def _asked_outside(planning: Planning, known: Relation, relation: Relation, quer
 
 
 def _sides(planning: Planning, known: Relation, relation: Relation, tree: exp.Expr) -> tuple[exp.Expr, exp.Expr] | None:
-    """The side of an equality that reads the query around, and the side that does not; None where it is nothing like that."""
+    """The side of an equality that reads the query around, and the side that reads the subquery; None where it is nothing like that."""
     tree = unwrapped(tree)
     if not isinstance(tree, exp.EQ):
         return None
@@ -139,7 +139,8 @@ def _sides(planning: Planning, known: Relation, relation: Relation, tree: exp.Ex
     mixed = any(_is_in(planning, known, c) for s in outer for c in columns_in(s))
     if len(outer) != 1 or mixed:
         return None
-    return (sides[0], sides[1]) if outer[0] is sides[0] else (sides[1], sides[0])
+    mine, theirs = sides if outer[0] is sides[0] else sides[::-1]
+    return (mine, theirs) if any(_is_in(planning, known, c) for c in columns_in(theirs)) else None
 
 
 def decorrelated(
@@ -149,7 +150,7 @@ def decorrelated(
     if query.args.get("from_") is None:
         return query, []
     where = query.args.get("where")
-    known = _tables(planning, query)
+    known = tables_of(planning, query)
     outside = _asked_outside(planning, known, relation, query)
     if not outside:
         return query, []
@@ -175,7 +176,7 @@ def decorrelated(
     return alone, mine
 
 
-def _tables(planning: Planning, query: exp.Select) -> Relation:
+def tables_of(planning: Planning, query: exp.Select) -> Relation:
     """The columns of the tables in FROM of a subquery."""
     from penstock.frontends.sql.plan.relations.from_clause import plan_relation
 

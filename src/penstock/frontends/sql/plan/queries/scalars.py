@@ -12,6 +12,8 @@ from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
 from penstock.frontends.sql.plan.queries.correlation import INNER, decorrelated, marked, unwrapped
 from penstock.frontends.sql.plan.queries.query import plan_query
+from penstock.frontends.sql.plan.queries.value_pairs import aggregated_pairs, needs_pairs
+from penstock.frontends.sql.plan.windows.windows import settled
 from penstock.graph.expr import Call, Column, Expr, lit
 
 
@@ -27,11 +29,15 @@ def scalar_value(planning: Planning, relation: Relation, tree: exp.Subquery) -> 
     if not is_aggregated(query, planning.catalog):
         raise planning.text.error(tree, "expected an aggregate in a subquery of one value, such as MAX(x)")
     calls = aggregates_in(query.expressions[0], planning.catalog)
-    split = query.copy()
-    split.set("expressions", [exp.alias_(each.copy(), f"value{at}") for at, each in enumerate(calls)])
-    alone, shared = decorrelated(planning, relation, split)
-    both, found = beside(planning, relation, alone, shared, tree)
-    values = {id(call): over_none(call, c.field, query) for call, c in zip(calls, found, strict=True)}
+    if needs_pairs(planning, relation, query, calls):
+        relation, rows, same = aggregated_pairs(planning, settled(planning, relation, tree), query, calls, tree)
+        both, found = _joined(planning, relation, rows, same, tree)
+    else:
+        split = query.copy()
+        split.set("expressions", [exp.alias_(each.copy(), f"value{at}") for at, each in enumerate(calls)])
+        alone, shared = decorrelated(planning, relation, split)
+        both, found = beside(planning, relation, alone, shared, tree)
+    values = {id(call): over_none(call, c.field, query) for call, c in zip(calls, found[: len(calls)], strict=True)}
     made = planning.translator(relation, lambda each: values.get(id(each))).expr(unwrapped(query.expressions[0]))
     return both, made
 
@@ -50,10 +56,18 @@ def beside(
         exp.EQ(this=mine.copy(), expression=exp.column(c.name, INNER))
         for mine, c in zip(shared, inner.columns[wanted:], strict=True)
     )
+    both, found = _joined(planning, relation, inner, conditions, place)
+    return both, found[:wanted]
+
+
+def _joined(
+    planning: Planning, relation: Relation, rows: Relation, conditions: tuple[exp.Expr, ...], place: exp.Expr
+) -> tuple[Relation, tuple[VisibleColumn, ...]]:
+    """Each row with the one row that it shares something with, or nulls, whose columns are hidden."""
     before = len(relation.columns)
-    both = joined(planning, relation, JoinPart(exp.Join(this=place.copy()), inner, "left", conditions), None)
+    both = joined(planning, relation, JoinPart(exp.Join(this=place.copy()), rows, "left", conditions), None)
     hidden = tuple(replace(c, hidden=True, qualifier="", name=f"{INNER}{c.field}") for c in both.columns[before:])
-    return replace(both, columns=both.columns[:before] + hidden), hidden[:wanted]
+    return replace(both, columns=both.columns[:before] + hidden), hidden
 
 
 def aggregates_in(tree: exp.Expr, catalog: Catalog) -> list[exp.Expr]:

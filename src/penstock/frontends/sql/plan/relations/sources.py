@@ -44,6 +44,8 @@ class _Joins:
         """The columns of conditions that are asked already, by the identity of their nodes: nothing after a join reads them."""
         self.owners: set[str] = set()
         """The names of all relations, in lower case."""
+        self.may_take = True
+        """Whether no later join keeps rows without a pair, of which the conditions of WHERE are asked too."""
 
     def planned(self, first: Relation, joins: list[exp.Join]) -> tuple[Relation, list[exp.Expr]]:
         """One join after the other, from left to right."""
@@ -58,7 +60,8 @@ class _Joins:
         may_push = not any(how in ("right", "full") for how in hows)
         first = self._early(first, known, may_push)
         left = self._pruned(first) if not any(lateral) else first
-        for join, right, how in zip(joins, rights, hows, strict=True):
+        for at, (join, right, how) in enumerate(zip(joins, rights, hows, strict=True)):
+            self.may_take = not any(later in ("right", "full") for later in hows[at:])
             left = self._one(left, join, right, how, known, may_push)
         return left, self.conditions
 
@@ -77,7 +80,7 @@ class _Joins:
         if how == "inner" and may_push:
             self.conditions += [each for each in conditions if holds_query(each)]
             conditions = [each for each in conditions if not holds_query(each)]
-        if how == "inner":
+        if how == "inner" and self.may_take:
             conditions += self._taken(left, right, known)
         if any(holds_query(each) for each in conditions):
             return joined_by_queries(self.planning, left, JoinPart(join, right, how, tuple(conditions)), self.ttl)

@@ -27,6 +27,8 @@ COMES, GOES = ("insert", "update_after"), ("delete", "update_before")
 BOUNDS = ("window_start", "window_end")
 _COMPARED = "cql_compared"
 """Where a query is noted, in `meta`, of which one instant is compared with the next."""
+_DISTINCT = "cql_distinct"
+"""Where a query is noted, in `meta`, whose rows say at which instant they are."""
 
 
 def plan_window(planning: Planning, tree: exp.Bracket) -> Relation:
@@ -102,10 +104,12 @@ def plan_cql_select(planning: Planning, tree: exp.Select) -> Relation:
     for join in tree.args.get("joins") or ():
         if isinstance(join.this, exp.Bracket):
             _at_one_instant(planning, first, join)
+    if tree.args.get("distinct") is not None and not tree.meta.get(_COMPARED) and not tree.meta.get(_DISTINCT):
+        return _distinct_rows(planning, tree, first)
     if not is_aggregated(tree, planning.catalog):
         return plan_select(planning, tree)
     group = tree.args.get("group")
-    columns = [exp.column(name, table=_alias(first)) for name in BOUNDS]
+    columns = _instant(first)
     if group is None:
         tree.set("group", exp.Group(expressions=columns))
         slide = micros_of(planning.text, first.args["slide"], "the slide of a window")
@@ -113,6 +117,24 @@ def plan_cql_select(planning: Planning, tree: exp.Select) -> Relation:
     elif not {c.name for c in group.expressions if isinstance(c, exp.Column)} & set(BOUNDS):
         group.set("expressions", [*group.expressions, *columns])
     return plan_select(planning, tree)
+
+
+def _distinct_rows(planning: Planning, tree: exp.Select, first: exp.Bracket) -> Relation:
+    """SELECT DISTINCT: each row once at each instant, so that the instant is a part of the row."""
+    inner = tree.copy()
+    inner.set("expressions", [*inner.expressions, *(exp.alias_(each, f"$at_{each.name}") for each in _instant(first))])
+    inner.meta[_DISTINCT] = True
+    relation = exact(planning, plan_cql_select(planning, inner), tree)
+    shown = relation.columns[: -len(BOUNDS)]
+    port = planning.add(
+        Select(planning.step("rows"), (relation.port,), tuple((c.field, Column(c.field)) for c in shown)), tree
+    )
+    return replace(relation, port=port, columns=shown)
+
+
+def _instant(first: exp.Bracket) -> list[exp.Column]:
+    """The columns that say at which instant a row is in a window."""
+    return [exp.column(name, table=_alias(first)) for name in BOUNDS]
 
 
 def _slides(tree: object) -> bool:
@@ -180,7 +202,7 @@ def _between_instants(planning: Planning, query: exp.Expr, slide: int, *, comes:
     first = inner.args["from_"].this if inner.args.get("from_") is not None else None
     if not isinstance(first, exp.Bracket) or not _slides(first):
         raise planning.text.error(query, "expected a window with SLIDE in the FROM of this query")
-    instant = [exp.alias_(exp.column(n, table=_alias(first)), f"cql_{n}") for n in BOUNDS]
+    instant = [exp.alias_(each, f"cql_{each.name}") for each in _instant(first)]
     inner.set("expressions", [*inner.expressions, *instant])
     inner.meta[_COMPARED] = True
     is_total = is_aggregated(inner, planning.catalog) and inner.args.get("group") is None
