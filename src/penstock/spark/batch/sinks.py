@@ -75,6 +75,11 @@ class Sinks:
                 f"sink {sink.name!r} ({sink.line}) cannot hold delivery={context.delivery!r}; it holds {' and '.join(able.deliveries)}"
             )
         goes_on = sink.on_error is not None and sink.on_error.action != FAIL
+        if goes_on and able.row_errors == "staged" and context.delivery == AT_MOST_ONCE:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) finds rows that are refused by writing a batch before it is noted, so with on_error it holds "
+                f"{EXACTLY_ONCE} and {AT_LEAST_ONCE}; {AT_MOST_ONCE!r} was asked for"
+            )
         if goes_on and able.row_errors == "reported" and context.delivery != AT_LEAST_ONCE:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
@@ -128,12 +133,13 @@ class Sinks:
         return staged
 
     def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[StagedBatch, list[Refusal]] | None:
-        """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
+        """Has a sink tell the rows that it refuses; None when it takes or refuses a batch as a whole."""
         connector = self.connectors[sink.name]
-        if sink.endpoint.capabilities.row_errors != "reported":
+        if sink.endpoint.capabilities.row_errors not in ("reported", "staged"):
             return None
+        doing = "delivering" if sink.endpoint.capabilities.row_errors == "reported" else "staging"
         about = self._about(sink, number)
-        partial = self._answered(sink, f"delivering batch {number}", lambda: connector.stage_rows(frame, about))
+        partial = self._answered(sink, f"{doing} batch {number}", lambda: connector.stage_rows(frame, about))
         passing("staged", number)
         return partial
 
