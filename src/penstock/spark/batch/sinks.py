@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, StagedBatch
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
-from penstock.errors import DeliveryError, Impossible
+from penstock.errors import DeliveryError, Impossible, RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE
 from penstock.graph.graph import Graph
@@ -95,7 +95,7 @@ class Sinks:
         for sink in self.graph.sinks:
             context = self.contexts[sink.name]
             with self.watch.watching(f"{_named(sink)}, opening", self.connectors[sink.name].interrupt):
-                entry = self.connectors[sink.name].open(context)
+                entry = _opened(sink, self.connectors[sink.name], context)
             if context.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
                 self._check_ledger(sink.name, entry)
                 found |= {sink.name: entry} if entry is not None else {}
@@ -216,6 +216,15 @@ class Sinks:
         with contextlib.ExitStack() as closing:
             for connector in self.connectors.values():
                 closing.callback(connector.close)
+
+
+def _opened(sink: Sink, connector: SinkConnector, context: SinkContext) -> Entry | None:
+    """Opens a sink; an error of the system is told with the sink and the file that it is about."""
+    try:
+        return connector.open(context)
+    except OSError as error:
+        about = f" ({error.filename})" if error.filename else ""
+        raise RunError(f"{_named(sink)} cannot be opened: {error.strerror or error}{about}") from None
 
 
 def _named(sink: Sink) -> str:
