@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.errors import Impossible, RunError
+from penstock.connectors.kafka.refusals import RefusalSearch
+from penstock.errors import DeliveryError, Impossible, RunError
 from penstock.graph.endpoints.kafka import write_kafka
 from penstock.graph.run import RunSpec
 from penstock.live.dead_letters.replay import Replays
@@ -18,6 +21,7 @@ from penstock.spark.run import run_bounded, run_live
 from penstock.testing import run_local
 from tests.kafka.conftest import Kafka
 from tests.kafka.registry import schema_registry
+from tests.kafka.test_transactions import ROWS, about, rows_of, writer_of
 
 SCHEMA = "id string, n bigint, text string"
 LARGE = "x" * 5_000
@@ -122,6 +126,35 @@ def test_a_topic_that_refuses_everything_stops_the_flow(
     with pytest.raises(RunError, match="more than 2 records of batch 0, which is taken for a wrong topic"):
         run_bounded(flow.graph, penstock_spark)
     assert kafka.values(topic) == []
+
+
+def keyless(batch: int) -> Any:
+    """The records of a batch with their numbers, one without the key that a compacted topic wants."""
+    rows = rows_of(batch).append_column("__number", pa.array(range(ROWS)))
+    keys = pa.array([None if n == 9 else f"{batch}-{n}".encode() for n in range(ROWS)])
+    return rows.set_column(0, "key", keys)
+
+
+@pytest.mark.kafka
+def test_a_driver_that_was_replaced_while_it_looks_for_refused_records_writes_nothing(kafka: Kafka) -> None:
+    topic = kafka.topic(2, cleanup_policy="compact")
+    with writer_of(kafka, topic) as old, writer_of(kafka, topic) as new:
+        old.take_over()
+        waiting, refused = RefusalSearch(old, about(0)).send(keyless(0))
+        assert list(refused) == [9]
+        new.take_over()
+        for _ in range(2):
+            transaction, found = RefusalSearch(new, about(0)).send(keyless(0))
+            transaction.commit()
+        assert (transaction.producer, found) == (None, {}), "a batch that is there is not written, nor looked through"
+        with pytest.raises(DeliveryError, match="another driver"):
+            RefusalSearch(old, about(0)).send(keyless(0))
+        with pytest.raises(DeliveryError, match="another driver"):
+            waiting.commit()
+        transaction, found = RefusalSearch(new, about(1)).send(keyless(1))
+        transaction.commit()
+    expected = [f"{b}:{n}".encode() for b in (0, 1) for n in range(ROWS) if n != 9]
+    assert Counter(kafka.values(topic)) == Counter(expected)
 
 
 @pytest.mark.kafka

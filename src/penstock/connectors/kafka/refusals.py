@@ -191,9 +191,12 @@ class RefusalSearch:
         found: dict[int, str] = {}
         left = ATTEMPTS
         while suspects.num_rows:
-            producer = self.writer.fresh(ALONE).producer
-            answers = self._attempt(producer, suspects, alone=True)
-            discard(producer)
+            ready = self.writer.fresh(ALONE)
+            self.writer.is_new(
+                ready, self.batch
+            )  # raises when another driver has taken over, which is to be left alone
+            answers = self._attempt(ready.producer, suspects, alone=True)
+            discard(ready.producer)
             if answers.is_clean:
                 break
             if answers.failed is not None and not answers.refused:
