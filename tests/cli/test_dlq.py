@@ -174,3 +174,24 @@ def test_looking_runs_nothing_that_stands_in_a_letter(folder: Path) -> None:
     assert "gASV" in dlq("show", folder, letter["id"])
     assert dlq("list", folder)
     assert "not JSON" in dlq("edit", folder, letter["id"], "--raw", "x", code=2)
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "deep"])
+def test_a_damaged_file_is_named_with_its_line(folder: Path, damage: str) -> None:
+    (kept,) = (folder / "dead-letters").glob("*.jsonl")
+    whole = kept.read_text()
+    bad = {"cut": whole[:-9], "other": whole + '{"id": "x"}\n', "deep": whole + "[" * 100_000}[damage]
+    kept.write_text(bad)
+    line = len(bad.splitlines())
+    for command in (["list"], ["export"], ["drop", "--all"], ["replay"]):
+        said = dlq(command[0], folder, *command[1:], code=1)
+        assert f"{kept}, line {line}, is damaged" in said
+        assert "Unexpected" not in said
+    assert kept.read_text() == bad
+
+
+def test_a_damaged_request_for_a_replay_is_named(folder: Path) -> None:
+    dlq("replay", folder)
+    (kept,) = (folder / "replay" / "pending").glob("*.json")
+    kept.write_text("[[")
+    assert f"{kept} is damaged" in dlq("replay", folder, code=1)

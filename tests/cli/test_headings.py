@@ -10,10 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import penstock as ps
-from penstock.cli.output.progress import Tally, _headline, summary
+from penstock.cli.output.progress import Tally, _headline, plain_line, summary
 from penstock.cli.tools.verify import shown
 from penstock.live.report import BatchReport
 from penstock.spark.jvm.noise import quiet
+from penstock.spark.live.status import RunStatus
 from penstock.testing.verify import Tally as Verified
 from tests.command_line import make_app
 from tests.spark.checkpoints import batch, begin
@@ -68,8 +69,13 @@ def test_one_is_not_many() -> None:
     flow = ps.Flow("one")
     flow.source("in", ps.items([1], "n int")).sink("out", ps.console())
     tally = Tally(flow.graph)
-    tally.add(BatchReport(0, {"in": 1}))
+    tally.add(BatchReport(0, {"in": 1}, {"out": (1, 1)}))
     assert "1 batch " in _headline(tally, tally.began, "").plain
+    assert "1 row in" in _headline(tally, tally.began, "").plain
+    assert "  1 row in (" in plain_line(tally)
+    assert "1 row in, " in summary(tally)
+    assert summary(tally).endswith("out 1 row")
+    assert RunStatus("running", 0, 0, batch=0, rows=1, tasks=1).text.startswith("batch 0: 1 row, 0 of 1 task, ")
     assert summary(tally).startswith("one: 1 batch in")
     assert shown("log", Verified(1, 1, 1, kills={"F1": 1}), 1.0).startswith(
         "log: 1 record in 1 batch, 1 kill (F1 1), 1 read"

@@ -15,6 +15,7 @@ from penstock.connectors.preflight import check_outside
 from penstock.errors import SetupError
 from penstock.jobs.ports import free_port
 from penstock.log import Log
+from penstock.testing import run_local
 from tests.command_line import make_app
 
 
@@ -122,6 +123,18 @@ def test_missing_files_of_a_source_and_of_a_join_are_named(tmp_path: Path) -> No
     assert "'names' reads" in refusal(flow)
     check_outside(reading(ps.files(tmp_path / "*.csv", "csv", "id bigint, name string")).graph)
     check_outside(reading(ps.files("s3a://bucket/x", "csv", "id bigint, name string")).graph)
+
+
+def test_a_directory_that_files_cannot_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").write_text("a file")
+    for folder, below in ((tmp_path / "taken", ""), (tmp_path / "taken" / "out", f", below {tmp_path}/taken")):
+        said = refusal(writing(ps.write_files(folder, "json")))
+        assert f"'out' writes files to {folder}{below}, which is a file; name another directory" in said
+        with pytest.raises(SetupError, match="which is a file"):
+            run_local(writing(ps.write_files(folder, "json")), write=True)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert "may not write; name another directory, or change its owner" in refusal(writing(ps.write_files(tmp_path)))
+    check_outside(writing(ps.write_files("s3a://bucket/x", "json")).graph)
 
 
 @pytest.mark.parametrize("make", [ps.postgres, ps.write_postgres])

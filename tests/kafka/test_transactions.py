@@ -135,9 +135,9 @@ class Between:
         writer._initiated = self.after(writer._initiated)  # type: ignore[method-assign]  # the schedule of the test
         writer.ledger.last = self.after(writer.ledger.last)  # type: ignore[method-assign]
 
-    def after(self, step: Callable[[], Any]) -> Callable[[], Any]:
-        def done() -> Any:
-            made = step()
+    def after(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        def done(*given: Any) -> Any:
+            made = step(*given)
             if self.left:
                 self.left.pop()()
             return made

@@ -123,7 +123,7 @@ def test_sinks_that_cannot_try_are_refused(url: str) -> None:
     rows = flow.source("rows", ps.items([], "id bigint, word string"))
     with pytest.raises(
         FlowError,
-        match="can tell which row they refuse, which are write_http, write_postgres and write_files with partition_by",
+        match="can tell which row they refuse, which are write_http, write_postgres, write_kafka, write_redis and write_files with partition_by",
     ):
         rows.sink("out", ps.console(), on_error="dead_letter")
     with pytest.raises(FlowError, match="refused again"):

@@ -126,6 +126,26 @@ def test_a_map_that_returns_none_fails_on_that_record_unless_it_says_null(same: 
     same.check(flow, {"texts": GIVEN}, {"out": kept, "nulls": [*kept, (None,), (None,), (None,)]})
 
 
+class ReturnsOne(ps.Process):
+    """Returns a record where it is to return many: its parts are no records."""
+
+    def on_event(self, row: Any) -> Any:
+        return {"2": {"text": "x"}, "3": row}.get(row.text, [row.text])
+
+
+@pytest.mark.parametrize("kind", ["flat_map", "process"])
+def test_one_record_is_not_taken_for_many(same: Case, kind: str) -> None:
+    """A text would be taken for its letters, and a dict for the names of its fields: a record of one field may hold either."""
+    flow, texts = numbers("one")
+    if kind == "flat_map":
+        made = texts.flat_map("many", lambda r: {"2": {"text": "x"}, "3": r}.get(r.text, [r.text]), "text string")
+    else:
+        made = texts.key_by("k").process("many", ReturnsOne(), "text string")
+    made.on_error("skip").sink("out", ps.console())
+    kept = [(text,) for _, text in GIVEN if text not in ("2", "3")]
+    same.check(flow, {"texts": GIVEN}, {"out": kept})
+
+
 class Wandering(ps.Process):
     """Keeps what it does not declare, and a text where it declared a number."""
 

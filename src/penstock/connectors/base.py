@@ -160,7 +160,7 @@ REFUSED = "refuses a row:"
 
 
 class StagedBatch:
-    """Work that is done but not shown yet. `through` says that a rehearsal found the batch in the sink already."""
+    """Work that is done but not shown yet. `through` says that a rehearsal, or `stage_rows`, found the batch in the sink already."""
 
     rows: int | None = None
     through: bool = False
@@ -202,7 +202,11 @@ class SinkConnector:
         raise NotImplementedError
 
     def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
-        """Instead of `stage` where the user has said `on_error`: delivers at once, at least once, and tells the rows that are refused."""
+        """Instead of `stage` where the user has said `on_error`: tells the rows that are refused.
+
+        With `row_errors="reported"` it delivers at once, at least once; with "staged" it shows nothing before `commit`, and says `through` of a batch
+        that the sink holds already.
+        """
         raise NotImplementedError
 
     def interrupt(self) -> bool:

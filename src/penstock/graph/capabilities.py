@@ -10,8 +10,8 @@ DELIVERIES = (EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE)
 """From the strongest delivery guarantee to the weakest."""
 WEAKER = (AT_LEAST_ONCE, AT_MOST_ONCE)
 
-RowErrors = Literal["none", "bisected", "reported"]
-"""How a sink tells which row it refuses: not at all, by trying parts of a batch, or row by row while it delivers."""
+RowErrors = Literal["none", "bisected", "reported", "staged"]
+"""How a sink tells which row it refuses: not at all, by trying parts of a batch, row by row while it delivers, or while it stages a batch of which nothing is shown yet."""
 TableRows = Literal["added", "removed", "shown"]
 """What a sink does with the rows of a table: it only adds them, it can remove one by its key, or it shows the changes as they are."""
 

@@ -19,6 +19,7 @@ from penstock.kernels.expr.evaluate import compile_expr
 from penstock.kernels.records.arrow import arrow_schema
 from penstock.kernels.records.chunk import ArrowColumns, Chunk
 from penstock.kernels.records.records import BadRecord
+from penstock.kernels.records.several import PLAIN, several
 
 PIECE = 10_000
 """Records that a step which makes many of one returns at a time: so few that the next step finds them in the processor's cache."""
@@ -137,7 +138,7 @@ class FlatMapKernel(Kernel):
         try:
             for row in walk:
                 given = function(row)
-                made += given if given.__class__ is list else _several(given)
+                made += given if given.__class__ in PLAIN else several(given)
                 if len(made) > PIECE:
                     pieces, made = self._pieces(made), []
                     yield from pieces
@@ -153,15 +154,6 @@ class FlatMapKernel(Kernel):
     def _failed(self, row: object, at: int, error: Exception) -> RecordFailed:
         """What the function failed on; a record that does not fit the schema is blamed already."""
         return error if isinstance(error, RecordFailed) else RecordFailed(self.node, row, at, error)
-
-
-def _several(given: Any) -> Iterable[Any]:
-    """The records of a function that has not returned a list; none for None."""
-    if not given:
-        return ()
-    if given.__class__ is str or given.__class__ is bytes:
-        raise TypeError(f"flat_map needs a list of records, not one text, got {given!r}. Write [{given!r}]")
-    return given  # type: ignore[no-any-return]  # whatever it is, it is gone over
 
 
 def by_output(kernel: Kernel, records: list[Any]) -> Iterator[tuple[str, Chunk]]:
@@ -203,7 +195,9 @@ class MapBatchesKernel(Kernel):
             for each in many:
                 yield from _as_batches(each, wanted)
         except Exception as error:
-            raise RecordFailed(self.node, f"a batch of {batch.num_rows} records", 0, error) from error
+            raise RecordFailed(
+                self.node, f"a batch of {batch.num_rows} record{'' if batch.num_rows == 1 else 's'}", 0, error
+            ) from error
 
 
 def _as_batches(given: pa.RecordBatch | pa.Table, wanted: pa.Schema) -> Iterator[Any]:

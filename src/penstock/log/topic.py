@@ -113,7 +113,7 @@ class Topics:
     def create(self, name: str, config: TopicConfig) -> Topic:
         """Create a topic in one step: it is there with all its partitions, or not at all."""
         if not _NAME.fullmatch(name):
-            raise BadSetting(f"a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and no dot in front, not {name!r}")
+            raise BadSetting(f"a topic name has 1 to 249 of A-Z a-z 0-9 . _ - and no dot in front, got {name!r}")
         beside = self.root / f".new-{name}"
         with FileLock(self.root / ".lock"):
             if (self.root / name).exists():

@@ -50,4 +50,5 @@ def savepoint(
 
 
 def _line(about: dict[str, object]) -> str:
-    return "{savepoint}: version {version} of {flow}, {made}, {files} files, {bytes:,} bytes".format(**about)
+    files = "1 file" if about["files"] == 1 else f"{about['files']} files"
+    return "{savepoint}: version {version} of {flow}, {made}, {many}, {bytes:,} bytes".format(many=files, **about)

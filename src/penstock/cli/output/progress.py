@@ -106,6 +106,15 @@ def batches(many: int) -> str:
     return f"{number(many)} batch{'' if many == 1 else 'es'}"
 
 
+def rows_text(many: int) -> str:
+    """So many rows, in words.
+
+    >>> rows_text(1), rows_text(2000)
+    ('1 row', '2,000 rows')
+    """
+    return f"{number(many)} row{'' if many == 1 else 's'}"
+
+
 def phases(report: BatchReport) -> dict[str, float]:
     """Where the time of a batch went; what no phase accounts for is `spark`."""
     known = {name: report.seconds[name] for name in PHASES if name in report.seconds}
@@ -182,7 +191,7 @@ def plain_line(tally: Tally) -> str:
         return f"{tally.graph.name}: no batch yet"
     parts = [f"{tally.graph.name} batch {report.batch}"]
     if report.sources:
-        parts.append(f"{number(report.rows_in)} rows in ({number(tally.rate())}/s)")
+        parts.append(f"{rows_text(report.rows_in)} in ({number(tally.rate())}/s)")
     parts += [f"{sink} {number(_rows(report, sink))}" for sink in tally.sinks if sink in report.steps]
     parts.append(f"{report.total:.2f} s ({phases_text(report)})")
     texts = (time_text(report), runs_text(report), metrics_text(report))
@@ -204,8 +213,8 @@ def summary(tally: Tally) -> str:
     if tally.last is not None and tally.first_began is not None:
         parts[0] += f" in {tally.last.finished - tally.first_began:.1f} s"
     if tally.rows_in:
-        parts.append(f"{number(tally.rows_in)} rows in, {number(tally.mean_rate())} rows/s on average")
-    parts += [f"{sink} {number(tally.given[sink])} rows" for sink in tally.sinks if sink in tally.given]
+        parts.append(f"{rows_text(tally.rows_in)} in, {number(tally.mean_rate())} rows/s on average")
+    parts += [f"{sink} {rows_text(tally.given[sink])}" for sink in tally.sinks if sink in tally.given]
     parts += [f"{number(many)} late in {step}" for step, many in tally.late.items()]
     parts += [f"{number(many)} without a usable event time in {step}" for step, many in tally.bad.items()]
     parts += [f"{number(many)} dead letter{'' if many == 1 else 's'} of {step}" for step, many in tally.dead.items()]
@@ -228,7 +237,7 @@ def _headline(tally: Tally, now: float, note: str) -> Text:
     line = Text.assemble((tally.graph.name, "bold"), f"  {tally.mode}  {clock(now - tally.began)}")
     line.append(f"  {batches(tally.batches)}")
     if tally.rows_in or tally.mode != "batch":
-        line.append(f"  {number(tally.rows_in)} rows in  ")
+        line.append(f"  {rows_text(tally.rows_in)} in  ")
         line.append(f"{number(tally.rate())} rows/s", "bold green")
     if note:
         line.append(f"  {note}", "yellow")

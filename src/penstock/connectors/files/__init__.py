@@ -16,6 +16,7 @@ CONNECTORS = (
         __name__,
         sink="sink:FilesSink",
         local_writer="local:write_files",
+        check="preflight:check_folder",
         makes="preflight:written_path",
     ),
 )

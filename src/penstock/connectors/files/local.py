@@ -19,6 +19,7 @@ from penstock.connectors.base import REFUSED
 from penstock.connectors.files.disk import LocalDisk, plain_path
 from penstock.connectors.files.listing import is_stored, stored_files
 from penstock.connectors.files.partitions import Folders, typed_values
+from penstock.connectors.files.preflight import check_writable
 from penstock.connectors.files.store import StoreDisk
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.errors import RunError, SchemaError, nearest
@@ -159,6 +160,7 @@ def write_files(sink: LocalSink, rows: Sequence[Row]) -> None:
     folder, form = Path(plain_path(sink.options["path"])), sink.options["format"]
     folders = Folders.of(sink.schema, sink.options.get("partition_by", ()))
     prefix = _prefix(sink)
+    check_writable(folder.absolute(), f"sink {sink.step!r}")
     folder.mkdir(parents=True, exist_ok=True)
     made = [
         (path, _aside(sink, folders, part, folder / path)) for path, part in _parted(folders, rows, sink.step).items()

@@ -1,10 +1,13 @@
-"""Whether the files that a source reads are there."""
+"""Whether the files that a source reads are there, and a sink can make its own."""
 
 from __future__ import annotations
 
+import getpass
+import os
 import shlex
 from pathlib import Path
 
+from penstock.connectors.files.disk import plain_path
 from penstock.connectors.preflight import Options, Preflight, Submission
 from penstock.errors import SetupError, nearest
 
@@ -23,6 +26,28 @@ def check_path(asked: Preflight) -> None:
         f"{asked.step!r} reads {path}, and there is no such file or directory{hint}. "
         f"If files will arrive there, make it first: mkdir -p {shlex.quote(str(Path(path).absolute()))}"
     )
+
+
+def check_folder(asked: Preflight) -> None:
+    """The directory of a sink must be one that this user may write, or could be made."""
+    path = str(asked.options["path"])
+    if not _is_elsewhere(path):
+        check_writable(Path(plain_path(path)).absolute(), repr(asked.step))
+
+
+def check_writable(folder: Path, who: str) -> None:
+    """Refuses a directory that cannot be written, or made, by this user.
+
+    Raises:
+        SetupError: it cannot be; the message says which path is in the way.
+    """
+    there = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110 - Path.exists raises where it may not look
+    what = "" if there.is_dir() else "which is a file; name another directory"
+    if there.is_dir() and not os.access(there, os.W_OK | os.X_OK):
+        what = f"which {getpass.getuser()} may not write; name another directory, or change its owner or mode"
+    if what:
+        inside = "" if there == folder else f", below {there}"
+        raise SetupError(f"{who} writes files to {folder}{inside}, {what}")
 
 
 def check_sent(asked: Submission) -> str:

@@ -92,6 +92,21 @@ class Cluster:
             raise RunError(f"the Kafka cluster at {self.servers} does not answer: {said(error)}") from None
         return found.error is None and all(p.leader >= 0 for p in found.partitions.values()) and bool(found.partitions)
 
+    def largest_request(self, topic: str) -> int | None:
+        """How many bytes the brokers take for a topic at once; None when they do not tell."""
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+
+        def ask() -> int:
+            found = self.admin.describe_configs([resource], request_timeout=PATIENCE)[resource].result()
+            return int(found["max.message.bytes"].value)
+
+        try:
+            return patiently(ask)
+        except confluent().KafkaException:
+            return None
+
     def check_topics(self, context: SourceContext, *, live: bool = False) -> None:
         """The topics must be there; in a live run they must be those that the checkpoint began with."""
         if context.options.get("pattern"):

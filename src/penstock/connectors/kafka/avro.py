@@ -60,6 +60,17 @@ def parsed(found: RegisteredSchema, known: dict[str, Any] | None = None) -> obje
     return fastavro().parse_schema(json.loads(found.text), named_schemas=known)
 
 
+def validate(record: object, schema: Any) -> None:
+    """Refuses what the writer would write without a word and no reader understands: a number that is too large for an int.
+
+    Raises:
+        Exception: fastavro's own, which names the field.
+    """
+    from fastavro.validation import validate as check
+
+    check(record, schema)
+
+
 def avro_writer(front: bytes, text: str) -> Callable[[Any], bytes]:
     """Makes bytes of records; the schema is read where they are made."""
     try:
@@ -67,6 +78,7 @@ def avro_writer(front: bytes, text: str) -> Callable[[Any], bytes]:
     except (ValueError, fastavro().schema.SchemaParseException) as error:
         raise RunError(f"value_schema is not an Avro schema: {error}") from None
     ready: list[Any] = []
+    has_ints = '"int"' in text
 
     def write(record: object) -> bytes:
         if not ready:
@@ -74,9 +86,11 @@ def avro_writer(front: bytes, text: str) -> Callable[[Any], bytes]:
         out = io.BytesIO(front)
         out.seek(len(front))
         try:
+            if has_ints:
+                validate(record, ready[0])
             fastavro().schemaless_writer(out, ready[0], record)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise RunError(f"a record does not fit its Avro schema: {error}") from None
+        except Exception as error:  # whatever gets out of the writer makes a bad record
+            raise RunError(f"a record does not fit its Avro schema: {' '.join(str(error).split())}") from None
         return out.getvalue()
 
     return write

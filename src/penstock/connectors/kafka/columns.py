@@ -14,10 +14,13 @@ from penstock.graph.types import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+NUMBER, REFUSED = "__number", "__refused"
+"""The columns with the number of a row, and with why it cannot be written, where rows that Kafka refuses are told."""
 
-def kafka_columns(frame: DataFrame, context: SinkContext) -> DataFrame:
-    """The records as Kafka takes them."""
-    columns = [f"{_key(context)} as key", *_beside(context)]
+
+def kafka_columns(frame: DataFrame, context: SinkContext, *also: str) -> DataFrame:
+    """The records as Kafka takes them, with further columns beside them."""
+    columns = [f"{_key(context)} as key", *_beside(context), *also]
     if context.options["format"] not in REGISTERED:
         return frame.selectExpr(columns[0], f"{_unless_gone(context, _value(context))} as value", *columns[1:])
     from penstock.connectors.kafka.wire import encoded

@@ -11,7 +11,7 @@ from penstock.connectors.base import SourceContext
 from penstock.connectors.kafka.columns import body_fields, check_columns, key_fields, value_field
 from penstock.connectors.kafka.reader import BoundedReader, reading_of
 from penstock.connectors.kafka.registered import body_reader, written_values
-from penstock.connectors.kafka.sink import HeldRows
+from penstock.connectors.kafka.sink import HeldRows, sending_settings
 from penstock.connectors.local import LocalSink, LocalSource, Record
 from penstock.connectors.messages import Message, ReadBody, field_bytes, json_bytes, message_reader
 from penstock.graph.endpoints.kafka import PLAIN
@@ -34,7 +34,8 @@ def read_topics(source: LocalSource) -> Iterator[Record]:
 def write_topic(sink: LocalSink, rows: Sequence[Row]) -> None:
     """Sends all rows, and waits until the broker has confirmed them."""
     check_columns(sink.context())
-    HeldRows(pa.Table.from_batches([_columns(sink, rows)]), sink.context()).commit()
+    context = sink.context()
+    HeldRows(pa.Table.from_batches([_columns(sink, rows)]), context, sending_settings(context)).commit()
 
 
 def _columns(sink: LocalSink, rows: Sequence[Row]) -> pa.RecordBatch:

@@ -233,7 +233,7 @@ def protobuf_writer(front: bytes, message: Message) -> Callable[[Any], bytes]:
         made = ready[0]()
         try:
             _fill(made, record)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except Exception as error:  # whatever gets out of the writer makes a bad record
             raise RunError(f"a record does not fit the Protobuf message {message.name}: {error}") from None
         return whole + bytes(made.SerializeToString())
 

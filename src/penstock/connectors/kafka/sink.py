@@ -7,15 +7,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, SinkContext, StagedBatch
+from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, rows_of
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka.admin import Cluster
-from penstock.connectors.kafka.columns import check_columns, kafka_columns
+from penstock.connectors.kafka.columns import NUMBER, check_columns, kafka_columns
 from penstock.connectors.kafka.ledger import KafkaLedger, ensure_topic
+from penstock.connectors.kafka.refusals import RefusalSearch, deliver
 from penstock.connectors.kafka.settings import confluent, java_settings, python_settings
 from penstock.connectors.kafka.writer import PRODUCER, KafkaWriter, Transaction, produce
 from penstock.errors import RunError
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, EXACTLY_ONCE
+from penstock.graph.row import row_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,6 +35,7 @@ class KafkaSink(LedgerSink):
     def __init__(self) -> None:
         self.context: SinkContext | None = None
         self.writer: KafkaWriter | None = None
+        self.settings: dict[str, Any] = {}
         self._cluster: Cluster | None = None
 
     def refuses(self, context: SinkContext) -> str:
@@ -48,10 +51,10 @@ class KafkaSink(LedgerSink):
         cluster = self._cluster = Cluster(context.options["servers"], context.options["client"])
         if context.options["topic"]:
             ensure_topic(cluster, context.options["topic"])
+        settings = self.settings = sending_settings(context, cluster)
         if context.delivery != EXACTLY_ONCE:
             return None
         name = f"penstock/{context.flow}/{context.sink}/{context.lineage}"
-        settings = python_settings(context.options["servers"], context.options["client"])
         if context.lineage == BOUNDED:
             self.writer = KafkaWriter(settings, f"{name}/{uuid.uuid4().hex[:12]}", context.options["topic"], None)
             return None
@@ -67,11 +70,24 @@ class KafkaSink(LedgerSink):
         assert self.context is not None
         rows = kafka_columns(frame, self.context)
         if batch.delivery == AT_LEAST_ONCE:
-            return _written(rows, self.context)
+            return _written(rows, self.context, self.settings)
         if self.writer is None:
-            return HeldRows(rows.toArrow(), self.context)
+            return HeldRows(rows.toArrow(), self.context, self.settings)
         table = rows.toArrow()
         return StagedTransaction(self.writer.send(table, batch), table.num_rows)
+
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
+        """As `stage`, without the records that Kafka refuses, which are told."""
+        assert self.context is not None
+        numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}")
+        rows = kafka_columns(numbered, self.context, NUMBER)
+        if batch.delivery == AT_LEAST_ONCE or self.writer is None:
+            staged, refused = _delivered(rows, self.context, self.settings)
+        else:
+            transaction, refused = RefusalSearch(self.writer, batch).send(rows.toArrow())
+            staged = StagedTransaction(transaction, transaction.rows.num_rows)
+            staged.through = transaction.producer is None
+        return staged, _refusals(numbered, refused)
 
     def interrupt(self) -> bool:
         """Has the writer give up after the request that is under way, which takes a minute at most."""
@@ -120,21 +136,59 @@ class StagedTransaction(StagedBatch):
 class HeldRows(StagedBatch):
     """Rows in the driver, to be sent once at most."""
 
-    def __init__(self, rows: pa.Table, context: SinkContext) -> None:
-        self.taken, self.context = rows, context
+    def __init__(self, rows: pa.Table, context: SinkContext, settings: dict[str, Any]) -> None:
+        self.taken, self.context, self.settings = rows, context, settings
         self.rows = rows.num_rows
 
     def commit(self) -> None:
         """Sends them."""
-        given = self.context.options
-        settings = python_settings(given["servers"], given["client"])
-        _send_all(settings, given["topic"], self.taken.to_batches(), self.context.sink)
+        _send_all(self.settings, self.context.options["topic"], self.taken.to_batches(), self.context.sink)
 
 
-def _written(rows: DataFrame, context: SinkContext) -> StagedBatch:
+def sending_settings(context: SinkContext, cluster: Cluster | None = None) -> dict[str, Any]:
+    """The settings of a producer in Python: it makes no request larger than the topic takes, since it does not divide one that is refused."""
+    servers, client, topic = (context.options[name] for name in ("servers", "client", "topic"))
+    most = (cluster or Cluster(servers, client)).largest_request(topic) if topic else None
+    limits = {} if most is None else {"batch.size": min(most, PRODUCER["batch.size"])}
+    return {**limits, **python_settings(servers, client)}
+
+
+def _refusals(numbered: DataFrame, refused: dict[int, str]) -> list[Refusal]:
+    """The rows that are refused, with what is said against each."""
+    if not refused:
+        return []
+    found = rows_of(numbered.where(f"{NUMBER} in ({', '.join(map(str, refused))})"))
+    make = row_class(tuple(numbered.columns[:-1]))
+    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
+
+
+def _delivered(rows: DataFrame, context: SinkContext, settings: dict[str, Any]) -> tuple[StagedBatch, dict[int, str]]:
+    """Sends rows from the tasks, at least once; the records that Kafka refuses."""
+    topic, sink = context.options["topic"], context.sink
+
+    def make(more: dict[str, Any]) -> Any:
+        return confluent().Producer({**PRODUCER, **settings, **more})
+
+    def write(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for table in (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows):
+            refused = deliver(table, topic, make, sink)
+            sent = table.num_rows - len(refused)
+            listed = pa.array([list(refused.items())], pa.map_(pa.int64(), pa.string()))
+            yield pa.record_batch({"rows": [sent], "refused": listed})
+
+    staged, reports = StagedBatch(), rows.mapInArrow(write, "rows bigint, refused map<bigint, string>").collect()
+    staged.rows = sum(int(report[0]) for report in reports)
+    return staged, {number: said for report in reports for number, said in report[1].items()}
+
+
+def _written(rows: DataFrame, context: SinkContext, settings: dict[str, Any]) -> StagedBatch:
     """Writes rows from the tasks; how many is counted on the way."""
     staged = StagedBatch()
-    staged.rows = _by_python(rows, context) if context.options["via"] == "python" else _by_spark(rows, context)
+    staged.rows = (
+        _by_python(rows, context, settings) if context.options["via"] == "python" else _by_spark(rows, context)
+    )
     return staged
 
 
@@ -165,10 +219,9 @@ def _newer_writer(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_OLDER, before)
 
 
-def _by_python(rows: DataFrame, context: SinkContext) -> int:
+def _by_python(rows: DataFrame, context: SinkContext, settings: dict[str, Any]) -> int:
     import pyarrow as pa
 
-    settings = python_settings(context.options["servers"], context.options["client"])
     topic, sink = context.options["topic"], context.sink
 
     def write(batches: Iterator[Any]) -> Iterator[Any]:

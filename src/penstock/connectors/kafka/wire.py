@@ -16,6 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.connectors.base import SinkContext, SourceContext
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
+from penstock.connectors.kafka.columns import NUMBER, REFUSED
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
 from penstock.connectors.malformed import ARROW, MALFORMED, REPLAYED, TYPE, Unreadable, beside, invalid, read_values
@@ -221,7 +222,10 @@ def check_kind(registry: Registry, number: int, wanted: str) -> None:
 
 
 def encoded(frame: DataFrame, context: SinkContext) -> DataFrame:
-    """The column `value`, a struct, as bytes in the wire format; the schema is registered first."""
+    """The column `value`, a struct, as bytes in the wire format; the schema is registered first.
+
+    With a column of numbers a value that does not fit its schema gets a cause, instead of an error.
+    """
     given = context.options
     kind, text = given["format"], given["value_schema"]
     registry = registry_at(given["registry"], given.get("registry_client"))
@@ -232,15 +236,35 @@ def encoded(frame: DataFrame, context: SinkContext) -> DataFrame:
         return frame.selectExpr(*(made if n == "value" else quote(n) for n in frame.columns))
     write = value_writer(registry, given["topic"], kind, text)
     others = [n for n in frame.columns if n != "value"]
-    shape = ", ".join(["value binary", *(f"{quote(n)} {frame.schema[n].dataType.simpleString()}" for n in others)])
+    keeps = NUMBER in others
+    shape = ", ".join(
+        [
+            "value binary",
+            *(f"{quote(n)} {frame.schema[n].dataType.simpleString()}" for n in others),
+            *([f"{REFUSED} string"] if keeps else []),
+        ]
+    )
 
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             rows = batch.column("value").to_pylist(maps_as_pydicts="strict")
-            values = pa.array([None if row is None else write(row) for row in rows], pa.binary())
-            yield pa.record_batch([values, *(batch.column(n) for n in others)], names=["value", *others])
+            made = [_written(write, row, keeps=keeps) for row in rows]
+            values, causes = pa.array([v for v, _ in made], pa.binary()), pa.array([c for _, c in made], pa.string())
+            columns = [values, *(batch.column(n) for n in others), causes]
+            names = ["value", *others, REFUSED]
+            yield pa.record_batch(columns[: len(names) - (not keeps)], names=names[: len(names) - (not keeps)])
 
     return frame.mapInArrow(encode, shape)
+
+
+def _written(write: Callable[[Any], bytes], row: Any, *, keeps: bool) -> tuple[bytes | None, str | None]:
+    """A row as bytes, and why it cannot be written where that is to be kept."""
+    try:
+        return None if row is None else write(row), None
+    except RunError as error:
+        if not keeps:
+            raise
+        return None, str(error)
 
 
 def value_writer(registry: Registry, topic: str, kind: str, text: str) -> Callable[[Any], bytes]:

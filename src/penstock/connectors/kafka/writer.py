@@ -98,19 +98,19 @@ class KafkaWriter:
             return ready.entry if ready.entry is not None and ready.entry.batch >= 0 else None
         return None
 
-    def fresh(self) -> Ready:
-        """A producer that has taken over, then the ledger: in this order."""
-        producer = self._initiated()
+    def fresh(self, more: Mapping[str, Any] | None = None) -> Ready:
+        """A producer that has taken over, then the ledger: in this order. `more` are settings of this producer alone."""
+        producer = self._initiated(more)
         try:
             return Ready(producer, self.ledger.last() if self.ledger is not None else None)
         except BaseException:
             discard(producer)
             raise
 
-    def _initiated(self) -> Producer:
+    def _initiated(self, more: Mapping[str, Any] | None = None) -> Producer:
         """A producer that has taken over."""
         kafka = confluent()
-        producer = kafka.Producer(dict(self.settings))
+        producer = kafka.Producer({**self.settings, **(more or {})})
         self._connect(producer)
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -137,7 +137,7 @@ class KafkaWriter:
         """Makes the next producer ready while the batch is being computed."""
         self._next = _later(self.fresh)
 
-    def _ready(self) -> Ready:
+    def ready(self) -> Ready:
         """A producer of our own; a failure in the background is tried again here."""
         prepared, self._next = self._next, None
         if prepared is not None:
@@ -151,13 +151,13 @@ class KafkaWriter:
         """Begins a transaction and sends all rows; nothing is shown before `commit`."""
         last = ""
         for attempt in range(ATTEMPTS):
-            ready = self._ready()
-            if self.ledger is not None and self._verdict(ready, batch) != WRITE:
+            ready = self.ready()
+            if not self.is_new(ready, batch):
                 discard(ready.producer)
                 return Transaction(self, batch, rows, None)
             try:
                 ready.producer.begin_transaction()
-                produce(ready.producer, self.topic, rows.to_batches(max_chunksize=CHUNK), _ids(batch))
+                produce(ready.producer, self.topic, rows.to_batches(max_chunksize=CHUNK), ids_of(batch))
                 return Transaction(self, batch, rows, ready.producer)
             except confluent().KafkaException as error:
                 discard(ready.producer)
@@ -166,6 +166,10 @@ class KafkaWriter:
                 self.check_interrupted(last)
                 _pause(attempt)
         raise RunError(f"sink {batch.sink!r}: batch {batch.id} could not be sent, {ATTEMPTS} times: {last}")
+
+    def is_new(self, ready: Ready, batch: Batch) -> bool:
+        """Whether a batch is to be written: the ledger has it not yet."""
+        return self.ledger is None or self._verdict(ready, batch) == WRITE
 
     def _verdict(self, ready: Ready, batch: Batch) -> str:
         """What to do with a batch; a line of batch -1 says only who has taken over."""
@@ -277,7 +281,8 @@ def crc_of(rows: pa.Table) -> int:
     return crc
 
 
-def _ids(batch: Batch) -> str:
+def ids_of(batch: Batch) -> str:
+    """What the ids of the records of a batch begin with; empty when they get none."""
     return f"{batch.lineage}/{batch.id}" if batch.options.get("record_ids") else ""
 
 
@@ -312,7 +317,7 @@ def _produce_chunk(producer: Producer, topic: str, chunk: pa.RecordBatch, ids: s
         whole = [(h["key"], h["value"]) for h in given or ()]
         if ids:
             whole.append(("penstock", f"{ids}/{number + at}".encode()))
-        _patiently(producer, where, value, key, whole)
+        patiently(producer, where, value, key, whole)
 
 
 def _produce_plain(producer: Producer, topic: str, keys: list[Any], values: list[Any]) -> None:
@@ -321,17 +326,23 @@ def _produce_plain(producer: Producer, topic: str, keys: list[Any], values: list
         try:
             send(topic, value, key)
         except BufferError:
-            _patiently(producer, topic, value, key, None)
+            patiently(producer, topic, value, key, None)
 
 
-def _patiently(
-    producer: Producer, topic: str, value: bytes | None, key: bytes | None, headers: list[tuple[str, bytes]] | None
+def patiently(
+    producer: Producer,
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    headers: list[tuple[str, bytes]] | None,
+    told: Callable[[Any, Any], None] | None = None,
 ) -> None:
-    """Sends a record, waiting for room in the queue as long as any leaves it."""
+    """Sends a record, waiting for room in the queue as long as any leaves it. `told` is called with what becomes of it."""
+    more = {} if told is None else {"on_delivery": told}
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            producer.produce(topic, value, key, headers=headers or None)
+            producer.produce(topic, value, key, headers=headers or None, **more)
             return
         except BufferError:
             producer.poll(0.05)

@@ -24,6 +24,7 @@ from penstock.connectors.postgres.wire import Address, Link, qualified
 from penstock.connectors.ranges import Offset, Ranges, Stretch, bounded_of, stream_of
 from penstock.connectors.text_rows import TextRows, read_texts
 from penstock.errors import RunError
+from penstock.graph.endpoints.servers import publication_of
 from penstock.graph.endpoints.sniff_postgres import driver
 from penstock.graph.schema import Schema
 from penstock.kernels.records.unreadable import ESCAPES
@@ -84,7 +85,7 @@ class Changes(TextRows[Change], Ranges):
         self.keeps_malformed = keeps_malformed
         self.address, self.who = Address.of(options), f"source {step!r}"
         self.table, self.slot = options["table"], options["slot"]
-        self.publication = options.get("publication") or f"penstock_{self.slot}"
+        self.publication = options.get("publication") or publication_of(self.slot)
         self.own_publication = not options.get("publication")
         self.most = options.get("changes_per_batch")
         self.fields = fields

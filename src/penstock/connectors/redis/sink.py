@@ -6,18 +6,19 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, SinkContext, StagedBatch
+from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, rows_of
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
+from penstock.connectors.redis.refusals import LARGEST, NUMBER, Limits, largest_value, other_kinds
 from penstock.connectors.redis.wire import TAG, Address, Layout, driver, packed
 from penstock.errors import DeliveryError, RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
+from penstock.graph.row import row_class
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,9 +29,17 @@ if TYPE_CHECKING:
 BOUNDED = "bounded"
 DAY = 86_400
 PATIENCE = 30.0
-COMMANDS = 200
-"""Commands put aside as one value."""
-REPORT = pa.schema([("key", pa.string()), ("rows", pa.int64()), ("crc", pa.int64())])
+COMMANDS, BYTES = 200, 16 * 1024 * 1024
+"""Commands put aside as one value, and their bytes; the commands of a row stay together."""
+REPORT = pa.schema(
+    [
+        ("key", pa.string()),
+        ("rows", pa.int64()),
+        ("commands", pa.int64()),
+        ("crc", pa.int64()),
+        ("refused", pa.map_(pa.int64(), pa.string())),
+    ]
+)
 
 COMMIT = """
 local ledger = KEYS[1]
@@ -70,6 +79,7 @@ class RedisSink(LedgerSink):
 
     def __init__(self) -> None:
         self.context: SinkContext | None = None
+        self.largest = LARGEST
 
     def refuses(self, context: SinkContext) -> str:
         """A server that may forget its last second cannot hold exactly_once, unless the user takes that."""
@@ -86,6 +96,7 @@ class RedisSink(LedgerSink):
                 raise RunError(
                     f"sink {context.sink!r}: this Redis is a cluster; a batch must be written to one server as a whole"
                 )
+            self.largest = largest_value(client)
             if context.lineage == BOUNDED:
                 return None
             self.fence = int(client.hincrby(self.ledger, "fence", 1))
@@ -127,13 +138,31 @@ class RedisSink(LedgerSink):
 
     def stage(self, frame: DataFrame, batch: Batch) -> StagedBatch:
         """Has every task put its commands aside."""
+        return self._staged(frame, batch, Limits(self.largest))[0]
+
+    def stage_rows(self, frame: DataFrame, batch: Batch) -> tuple[StagedBatch, list[Refusal]]:
+        """As `stage`, without the rows that cannot be written, which are told."""
+        numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}")
+        limits = Limits(self.largest, tells=True)
+        while True:
+            staged, refused = self._staged(numbered, batch, limits)
+            staged.through = staged.is_through()
+            wrong = {} if staged.through else other_kinds(self.client(), staged.keys, staged.layout)
+            if not wrong:
+                return staged, _refusals(numbered, refused)
+            staged.abort()
+            limits.other_kinds.update(wrong)
+
+    def _staged(self, frame: DataFrame, batch: Batch, limits: Limits) -> tuple[StagedCommands, dict[int, str]]:
+        """What tasks have put aside, and what is said against the rows that are refused."""
         context = self._opened()
         layout = Layout.of(context.options)
         prefix = f"{self.aside}{self.fence}:{uuid.uuid4().hex[:12]}:"
         staged = StagedCommands(self, layout, prefix, batch)
         try:
-            task = StageTask(Address.of(context.options), f"sink {context.sink!r}", layout, prefix)
-            reports = frame.mapInArrow(task, "key string, rows bigint, commands bigint, crc bigint").collect()
+            task = StageTask(Address.of(context.options), f"sink {context.sink!r}", layout, prefix, limits)
+            shape = "key string, rows bigint, commands bigint, crc bigint, refused map<bigint, string>"
+            reports = frame.mapInArrow(task, shape).collect()
         except BaseException:
             staged.abort()
             raise
@@ -141,7 +170,7 @@ class RedisSink(LedgerSink):
         staged.commands = sum(r[2] for r in reports)
         for report in reports:
             staged.crc ^= report[3]
-        return staged
+        return staged, {number: said for report in reports for number, said in report[4].items()}
 
     def _opened(self) -> SinkContext:
         assert self.context is not None, "a sink is opened before its first batch"
@@ -155,6 +184,15 @@ class RedisSink(LedgerSink):
     def client(self) -> redis.Redis:
         """The connection to the server."""
         return Address.of(self._opened().options).client()
+
+
+def _refusals(numbered: DataFrame, refused: dict[int, str]) -> list[Refusal]:
+    """The rows that are refused, with what is said against each."""
+    if not refused:
+        return []
+    found = rows_of(numbered.where(f"{NUMBER} in ({', '.join(map(str, refused))})"))
+    make = row_class(tuple(numbered.columns[:-1]))
+    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
 
 
 class _talking:  # noqa: N801 - reads as a verb
@@ -211,13 +249,15 @@ class StageTask:
     who: str
     layout: Layout
     prefix: str
+    limits: Limits = field(default_factory=Limits)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes all batches, and returns one row that tells of them."""
         key, rows, commands, crc = f"{self.prefix}{uuid.uuid4().hex[:12]}", 0, 0, 0
+        refused: dict[int, str] = {}
         try:
             for batch in batches:
-                texts = list(self._packed(batch))
+                texts = list(self._packed(batch, refused))
                 with self.address.client().pipeline(transaction=False) as pipe:
                     for many, text in texts:
                         pipe.rpush(key, text)
@@ -229,11 +269,21 @@ class StageTask:
         except driver().RedisError as error:
             raise RunError(f"{self.who}: staging failed: {self.address.clean(error)}") from None
         if rows:
-            yield pa.RecordBatch.from_pydict({"key": [key], "rows": [rows], "commands": [commands], "crc": [crc]})
+            yield pa.record_batch(
+                [[key], [rows - len(refused)], [commands], [crc], [[*refused.items()]]], schema=REPORT
+            )
 
-    def _packed(self, batch: pa.RecordBatch) -> Iterator[tuple[int, bytes]]:
-        commands = self.layout.commands(batch)
-        while some := list(islice(commands, COMMANDS)):
+    def _packed(self, batch: pa.RecordBatch, refused: dict[int, str]) -> Iterator[tuple[int, bytes]]:
+        """The commands of a batch as values: as many in one as it holds, and the server takes."""
+        some: list[list[bytes]] = []
+        filled, most = 0, min(BYTES, self.limits.largest - 5)
+        for commands, size in self.limits.commands(self.layout, batch, refused):
+            if some and (len(some) >= COMMANDS or filled + size > most):
+                yield len(some), packed(some)
+                some, filled = [], 0
+            some += commands
+            filled += size
+        if some:
             yield len(some), packed(some)
 
 
@@ -280,6 +330,10 @@ class StagedCommands(StagedBatch):
         passing("ledger checked", self.batch.id)
         seen = [str(entry.batch), entry.fingerprint] if entry is not None else ["", ""]
         return self._run(client, ["yes", str(self.sink.fence), *seen])
+
+    def is_through(self) -> bool:
+        """Whether the ledger has the batch already."""
+        return self._exactly and verdict(self.sink.entry(), self.batch, self.sink.fence) == SKIP
 
     @property
     def _exactly(self) -> bool:

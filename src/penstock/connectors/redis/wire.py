@@ -86,13 +86,18 @@ class Layout:
 
     def commands(self, batch: pa.RecordBatch) -> Iterator[list[bytes]]:
         """The commands that write the rows of a batch."""
-        names = batch.schema.names
-        for values in zip(*to_columns(batch), strict=True):
-            row = dict(zip(names, values, strict=True))
-            if row.pop(OPERATION, "") == DELETE:
-                yield [b"DEL", self._key(row)]
-                continue
-            yield from self._command(self._key(row), {k: v for k, v in row.items() if k not in self.key}, row)
+        for row in rows_of(batch):
+            yield from self.commands_of(row)
+
+    def commands_of(self, row: dict[str, Any]) -> list[list[bytes]]:
+        """The commands that write a row.
+
+        Raises:
+            RunError: it has no key.
+        """
+        others = {k: v for k, v in row.items() if k not in self.key and k != OPERATION}
+        key = self._key(row)
+        return [[b"DEL", key]] if row.get(OPERATION) == DELETE else list(self._command(key, others))
 
     def _key(self, row: dict[str, Any]) -> bytes:
         parts = [text_of(row[k]) for k in self.key]
@@ -100,7 +105,7 @@ class Layout:
             raise RunError(f"a row has no key: {', '.join(self.key)} is null in {row!r}")
         return b":".join([*([self.name.encode()] if self.name else []), *(p for p in parts if p is not None)])
 
-    def _command(self, key: bytes, others: dict[str, Any], row: dict[str, Any]) -> Iterator[list[bytes]]:
+    def _command(self, key: bytes, others: dict[str, Any]) -> Iterator[list[bytes]]:
         if self.kind == "hash":
             yield from self._hash(key, others)
         elif self.kind == "string":
@@ -124,6 +129,13 @@ class Layout:
     def _text(self, others: dict[str, Any]) -> bytes:
         found = text_of(others.get(self.value)) if self.value else json_text(others).encode()
         return found if found is not None else b""
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows of a batch."""
+    names = batch.schema.names
+    for values in zip(*to_columns(batch), strict=True):
+        yield dict(zip(names, values, strict=True))
 
 
 def _pairs(row: dict[str, Any]) -> list[bytes]:

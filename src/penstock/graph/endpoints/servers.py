@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from penstock.graph.types import BIGINT, STRING, TIMESTAMP, Field, Struct
 
 POSTGRES = ("postgresql", "postgres")
 REDIS = ("redis", "rediss")
+_SLOT = re.compile(r"[a-z0-9_]+")
 MODES = ("append", "upsert", "changelog")
 KINDS = ("hash", "string", "list", "stream")
 _POSTGRES_SOURCE = replace(SOURCE, package="psycopg", extra="postgres")
@@ -126,10 +128,11 @@ def postgres_changes(
     >>> ps.Flow("demo").source("changes", changes).schema.names
     ('id', 'op', 'old', 'lsn', 'committed_at')
     """
-    if not slot or not slot.replace("_", "").isalnum() or slot != slot.lower():
+    if not _SLOT.fullmatch(slot):
         raise FlowError(
             f"postgres_changes({table!r}): a slot's name has lower-case letters, digits and _, got {slot!r}"
         )
+    check_postgres_names(f"postgres_changes({table!r})", slot, publication or publication_of(slot))
     clean, password = without_password(url, POSTGRES, "postgres_changes()")
     options = {
         "url": clean,
@@ -142,6 +145,11 @@ def postgres_changes(
     row = _given(f"postgres_changes({table!r})", schema, repr(table))
     able = replace(_POSTGRES_SOURCE, runs_locally=True, parses=("",))
     return Endpoint("postgres_changes", options, change_schema(row), capabilities=able)
+
+
+def publication_of(slot: str) -> str:
+    """The publication that is made for a slot when none is named."""
+    return f"penstock_{slot}"
 
 
 def change_schema(row: Schema) -> Schema:
@@ -231,6 +239,8 @@ def write_postgres(
     >>> totals.sink("out", ps.write_postgres("postgresql://writer@db/shop", "words", key="word", create=True))
     """
     keys = _names("write_postgres()", "key", key)
+    if not table:
+        raise FlowError("write_postgres(): table= is the name of a table, got ''")
     check_postgres_names("write_postgres()", table, workspace, *keys, op, order)
     if mode and mode not in MODES:
         raise FlowError(f"write_postgres({table!r}): no mode {mode!r}; {nearest(mode, MODES)}")
@@ -359,7 +369,7 @@ def write_redis(
         "accept_rollback": accept_rollback,
     }
     rows: TableRows = "removed" if kind in ("hash", "string") else "added"
-    able = replace(LEDGER_SINK, runs_locally=True, package="redis", extra="redis", table_rows=rows)
+    able = replace(LEDGER_SINK, row_errors="staged", runs_locally=True, package="redis", extra="redis", table_rows=rows)
     return Endpoint("write_redis", options, capabilities=able)
 
 
@@ -423,7 +433,7 @@ def write_http(
 
 
 def check_postgres_names(what: str, *names: str) -> None:
-    """Refuses names that PostgreSQL cannot hold as they are: longer than 63 bytes it cuts them, NUL it refuses."""
+    """Refuses names that PostgreSQL cannot hold as they are: longer than 63 bytes it cuts them, NUL and what is no UTF-8 it refuses."""
     for name in names:
         for part in name.split(".") if "." in name else (name,):
             wrong = _wrong_name(part.strip('"'))
@@ -434,6 +444,8 @@ def check_postgres_names(what: str, *names: str) -> None:
 def _wrong_name(name: str) -> str:
     if "\0" in name:
         return "has a NUL in it, which no PostgreSQL name has; leave it out"
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        return "has half of a character in it (a lone surrogate), which no PostgreSQL name has; leave it out"
     if "%" in name:
         return "has a % in it, which the client takes for a parameter; use another name, or a view over the table"
     size = len(name.encode(errors="surrogatepass"))

@@ -186,10 +186,15 @@ def _moment(day: re.Match[str], rest: str, *, zoned: bool) -> datetime.datetime:
     zone = rest[time.end() :].strip(_BLANKS)
     if zone and not zoned:
         raise ValueError(f"{zone!r} is a time zone, which it has none of")
-    return local.replace(tzinfo=_zone(zone)).astimezone(datetime.UTC)
+    return local.replace(tzinfo=time_zone(zone)).astimezone(datetime.UTC)
 
 
-def _zone(text: str) -> datetime.tzinfo:
+def time_zone(text: str) -> datetime.tzinfo:
+    """The time zone of a name such as Europe/Berlin, or of an offset such as +02:00; no name is UTC.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
     if text in ("", "Z", "UTC", "GMT", "UT"):
         return datetime.UTC
     found = _OFFSET.fullmatch(text)
@@ -200,5 +205,9 @@ def _zone(text: str) -> datetime.tzinfo:
         return datetime.timezone(-span if found[1] == "-" else span)
     try:
         return ZoneInfo(_ZONES.get(text, text))
-    except (ZoneInfoNotFoundError, ValueError):
+    except (
+        ZoneInfoNotFoundError,
+        ValueError,
+        OSError,
+    ):  # a zone is a file: its name may be that of a directory, or too long
         raise ValueError(f"{text!r} is no time zone") from None

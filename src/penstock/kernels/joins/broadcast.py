@@ -13,6 +13,7 @@ from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
 from penstock.kernels.keyed.keyed import KeyedKernel
 from penstock.kernels.records.chunk import Chunk
+from penstock.kernels.records.several import several
 from penstock.kernels.stateless import shaped
 
 
@@ -115,7 +116,7 @@ class BroadcastKernel(Kernel):
         rules = self.rules or {}
         for at, row in enumerate(chunk.rows()):
             try:
-                made += self.node.logic.on_event(row, rules) or ()
+                made += several(self.node.logic.on_event(row, rules))
             except Exception as error:
                 raise RecordFailed(self.node, row, at, error) from error
         return shaped(self, "out", made)

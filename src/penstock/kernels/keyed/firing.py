@@ -9,6 +9,7 @@ from penstock.graph.logic.process import Timer
 from penstock.graph.state.timers import EVENT, PROCESSING, DueTimer
 from penstock.graph.times import FOREVER, to_moment
 from penstock.kernels.base import RecordFailed
+from penstock.kernels.records.several import several
 
 if TYPE_CHECKING:
     from penstock.kernels.keyed.keyed import Key
@@ -45,7 +46,7 @@ class Firing:
         before, logic._event_time = logic._event_time, (lambda: due.time) if clock == EVENT else None
         try:
             self._refuse_endless(due.key, timer)
-            made += logic.on_timer(timer) or ()
+            made += several(logic.on_timer(timer))
         except Exception as error:
             raise RecordFailed(self.kernel.node, f"{timer} of key {logic.key!r}", 0, error) from error
         finally:

@@ -25,6 +25,7 @@ from penstock.kernels.keyed.firing import Firing
 from penstock.kernels.keyed.keyed import KeyedKernel
 from penstock.kernels.quiet import quiet
 from penstock.kernels.records.chunk import Chunk, Walk
+from penstock.kernels.records.several import PLAIN, several
 from penstock.kernels.stateless import by_output, shaped
 
 _TYPES: dict[Any, Any] = {
@@ -131,7 +132,8 @@ class ProcessKernel(KeyedKernel):
 
     def _whole(self, row: object) -> list[Any]:
         """All that the class emits for a record, or nothing if it fails on the way."""
-        made = list(self.logic.on_event(row) or ())
+        given = self.logic.on_event(row)
+        made = list(given if given.__class__ in PLAIN else several(given))
         self._refuse_attributes()
         around = vars(self.logic)
         self._refuse_types(tuple([around.get(c.name, c.default) for c in self.plain]))
@@ -159,7 +161,7 @@ class ProcessKernel(KeyedKernel):
             around["key"] = key
             given = on_event(self.row)
             if given is not None:
-                extend(given)
+                extend(given if given.__class__ in PLAIN else several(given))
             left = around.get(name, default)
             if left is not kept:
                 if left.__class__ is not kind:
@@ -180,7 +182,8 @@ class ProcessKernel(KeyedKernel):
             kept = get(key, defaults)
             around.update(zip(named, kept, strict=True))
             around["key"] = key
-            made += on_event(self.row) or ()
+            given = on_event(self.row)
+            made += given if given.__class__ in PLAIN else several(given)
             left = tuple([around.get(name, default) for name, default in pairs])
             if not all(map(is_, left, kept)):
                 self._refuse_types(left)
@@ -191,7 +194,8 @@ class ProcessKernel(KeyedKernel):
         on_event = self._on_event
         for self.row, key in zip(rows, keys, strict=True):
             kept = self.load(key)
-            made += on_event(self.row) or ()
+            given = on_event(self.row)
+            made += given if given.__class__ in PLAIN else several(given)
             self.store(key, kept)
 
     def _refuse_types(self, values: tuple[Any, ...]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.kernels.errors.payload import read_payload
+from penstock.live.dead_letters.damage import read_requests
 from penstock.location import Address
 from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
@@ -86,7 +87,7 @@ class Replays:
         elif not again:
             return {"names": [], "requests": []}
         try:
-            claimed: dict[str, Any] = json.loads(self.storage.read(name))
+            claimed: dict[str, Any] = read_requests(self.folder, name)
         except NotFound:
             return {"names": [], "requests": []}
         self.storage.delete(*claimed["names"])
@@ -95,7 +96,7 @@ class Replays:
     def _requests(self, name: str) -> list[dict[str, Any]]:
         """The requests of an object; none when it was withdrawn or claimed since its name was read."""
         try:
-            found = json.loads(self.storage.read(name))
+            found = read_requests(self.folder, name)
         except NotFound:
             return []
         made: list[dict[str, Any]] = found if isinstance(found, list) else found["requests"]

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.connectors.base import StagedBatch
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
+from penstock.live.dead_letters.damage import read_letters
 from penstock.location import Address
 from penstock.storage import NotFound, Storage, names_under, open_storage
 
@@ -47,7 +48,7 @@ class DeadLetterStore:
         """All dead letters, oldest first."""
         for name in self._files():
             with suppress(NotFound):  # dropped since its name was read
-                yield from _read(self.storage, name)
+                yield from read_letters(self.folder, name)
 
     def edit(self, dead_letter: str, payload: Mapping[str, object]) -> None:
         """Replaces the payload of a dead letter; raises BadPayload for one that cannot be replayed."""
@@ -70,7 +71,7 @@ class DeadLetterStore:
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
         for name in self._files():
-            before = list(_read(self.storage, name))
+            before = read_letters(self.folder, name)
             after = [made for made in map(change, before) if made is not None]
             if not after:
                 self.storage.delete(name)
@@ -98,10 +99,6 @@ class StagedLetters(StagedBatch):
 def plain(dead_letter: dict[str, Any]) -> dict[str, Any]:
     """A dead letter as JSON can hold it: its time as text, its payload as an object."""
     return dead_letter | {"time": dead_letter["time"].isoformat(), "payload": json.loads(dead_letter["payload"])}
-
-
-def _read(storage: Storage, name: str) -> Iterator[dict[str, Any]]:
-    return map(json.loads, storage.read(name).splitlines())
 
 
 def _write(storage: Storage, name: str, dead_letters: list[dict[str, Any]]) -> None:

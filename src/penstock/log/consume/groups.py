@@ -59,7 +59,7 @@ class Groups:
     def path(self, group: str) -> Path:
         """The directory of a group."""
         if not _NAME.fullmatch(group):
-            raise BadSetting(f"a group name has 1 to 200 of A-Z a-z 0-9 . _ - and no dot in front, not {group!r}")
+            raise BadSetting(f"a group name has 1 to 200 of A-Z a-z 0-9 . _ - and no dot in front, got {group!r}")
         return self.root / group
 
     def names(self) -> list[str]:

@@ -39,7 +39,7 @@ from penstock.spark.batch.result import BatchInput, BatchResult, Phases
 from penstock.spark.batch.samples import native_samples
 from penstock.spark.batch.sinks import Sinks
 from penstock.spark.dead_letters.malformed import MOST_DEAD_LETTERS
-from penstock.spark.dead_letters.row_errors import Refusals, check_refusals, dead_letter_of
+from penstock.spark.dead_letters.row_errors import Refusals
 from penstock.spark.jvm.reach import runs_here
 from penstock.spark.lower.context import Lowering
 from penstock.spark.lower.lower import lower
@@ -268,12 +268,10 @@ class BatchRunner:
     def _staged_without_refused(self, sink: Sink, frame: DataFrame, batch: int) -> tuple[StagedBatch, list[DeadLetter]]:
         """The batch, staged without the rows that its sink refuses, and those as dead letters."""
         schema = self.plan.graph.output(sink.inputs[0]).schema
-        partial = self.sinks.stage_rows(sink, frame, batch)
-        if partial is not None:
-            check_refusals(sink, *partial)
-            return partial[0], [dead_letter_of(sink.name, schema, *refusal) for refusal in partial[1]]
         notes = open_storage(self.at.kept / "refused" / sink.name)
-        return Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch)).staged(frame)
+        refusals = Refusals(sink, schema, lambda rows: self.sinks.stage(sink, rows, batch), notes, str(batch))
+        partial = self.sinks.stage_rows(sink, frame, batch)
+        return refusals.staged(frame) if partial is None else (partial[0], refusals.of_rows(*partial))
 
     def _stage_dead_letters(
         self, at: Lowering, batch: int, dead: list[Sink], staged: dict[str, StagedBatch], now: int

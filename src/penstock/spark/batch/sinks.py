@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.connectors.base import Batch, Refusal, SinkConnector, SinkContext, StagedBatch
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.registry import sink_connector
-from penstock.errors import DeliveryError, Impossible
+from penstock.errors import DeliveryError, Impossible, RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, AT_MOST_ONCE, EXACTLY_ONCE
 from penstock.graph.graph import Graph
@@ -75,6 +75,11 @@ class Sinks:
                 f"sink {sink.name!r} ({sink.line}) cannot hold delivery={context.delivery!r}; it holds {' and '.join(able.deliveries)}"
             )
         goes_on = sink.on_error is not None and sink.on_error.action != FAIL
+        if goes_on and able.row_errors == "staged" and context.delivery == AT_MOST_ONCE:
+            raise Impossible(
+                f"sink {sink.name!r} ({sink.line}) finds rows that are refused by writing a batch before it is noted, so with on_error it holds "
+                f"{EXACTLY_ONCE} and {AT_LEAST_ONCE}; {AT_MOST_ONCE!r} was asked for"
+            )
         if goes_on and able.row_errors == "reported" and context.delivery != AT_LEAST_ONCE:
             raise Impossible(
                 f"sink {sink.name!r} ({sink.line}) finds rows that are refused by delivering them, so with on_error it holds "
@@ -90,7 +95,7 @@ class Sinks:
         for sink in self.graph.sinks:
             context = self.contexts[sink.name]
             with self.watch.watching(f"{_named(sink)}, opening", self.connectors[sink.name].interrupt):
-                entry = self.connectors[sink.name].open(context)
+                entry = _opened(sink, self.connectors[sink.name], context)
             if context.delivery == EXACTLY_ONCE and isinstance(self.connectors[sink.name], LedgerSink):
                 self._check_ledger(sink.name, entry)
                 found |= {sink.name: entry} if entry is not None else {}
@@ -128,12 +133,13 @@ class Sinks:
         return staged
 
     def stage_rows(self, sink: Sink, frame: DataFrame, number: int) -> tuple[StagedBatch, list[Refusal]] | None:
-        """Has a sink deliver row by row and tell what it refuses; None when it takes or refuses a batch as a whole."""
+        """Has a sink tell the rows that it refuses; None when it takes or refuses a batch as a whole."""
         connector = self.connectors[sink.name]
-        if sink.endpoint.capabilities.row_errors != "reported":
+        if sink.endpoint.capabilities.row_errors not in ("reported", "staged"):
             return None
+        doing = "delivering" if sink.endpoint.capabilities.row_errors == "reported" else "staging"
         about = self._about(sink, number)
-        partial = self._answered(sink, f"delivering batch {number}", lambda: connector.stage_rows(frame, about))
+        partial = self._answered(sink, f"{doing} batch {number}", lambda: connector.stage_rows(frame, about))
         passing("staged", number)
         return partial
 
@@ -210,6 +216,15 @@ class Sinks:
         with contextlib.ExitStack() as closing:
             for connector in self.connectors.values():
                 closing.callback(connector.close)
+
+
+def _opened(sink: Sink, connector: SinkConnector, context: SinkContext) -> Entry | None:
+    """Opens a sink; an error of the system is told with the sink and the file that it is about."""
+    try:
+        return connector.open(context)
+    except OSError as error:
+        about = f" ({error.filename})" if error.filename else ""
+        raise RunError(f"{_named(sink)} cannot be opened: {error.strerror or error}{about}") from None
 
 
 def _named(sink: Sink) -> str:

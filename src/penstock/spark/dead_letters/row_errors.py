@@ -1,4 +1,4 @@
-"""Rows that a sink refuses: found while the batch is staged, by trying beginnings of it, and put aside as dead letters.
+"""Rows that a sink refuses: found while the batch is staged, by trying beginnings of it where the sink does not tell them, and put aside as dead letters.
 
 A trial writes and takes back, so it shows nothing. What was refused is noted on disk before the sink commits: a batch that runs again after
 that is skipped by its sink, and its dead letters are those of the note.
@@ -51,9 +51,21 @@ class Refusals:
         except Exception as error:
             made, said = StagedBatch(), self._refusal(error)
         if not said:
-            return made, self._noted() if made.through else []
+            return made, self._settled(made, [])
         made.abort()
         return self._without(frame)
+
+    def of_rows(self, made: StagedBatch, refused: Sequence[Refusal]) -> list[DeadLetter]:
+        """The dead letters of a batch whose sink has told the rows that it refuses."""
+        _check_refusals(self.sink, made, refused)
+        return self._settled(made, [_dead_letter_of(self.sink.name, self.schema, *refusal) for refusal in refused])
+
+    def _settled(self, made: StagedBatch, dead_letters: list[DeadLetter]) -> list[DeadLetter]:
+        """The dead letters of a batch: of one that is through those that were noted then, else these, which are noted now."""
+        if made.through:
+            return self._noted()
+        self._write(dead_letters)
+        return dead_letters
 
     def _without(self, frame: DataFrame) -> tuple[StagedBatch, list[DeadLetter]]:
         numbered = frame.selectExpr("*", f"monotonically_increasing_id() as {NUMBER}").persist()
@@ -62,9 +74,7 @@ class Refusals:
             made = self.stage(_part(numbered, refused))
             if self._is_through(made):
                 return made, self._noted()
-            dead_letters = [self._dead_letter(numbered, number, said) for number, said in refused.items()]
-            self._write(dead_letters)
-            return made, dead_letters
+            return made, self._settled(made, [self._dead_letter(numbered, *each) for each in refused.items()])
         finally:
             numbered.unpersist()
 
@@ -112,12 +122,13 @@ class Refusals:
     def _dead_letter(self, numbered: DataFrame, number: int, said: str) -> DeadLetter:
         row = numbered.where(f"{NUMBER} = {number}").drop(NUMBER).collect()[0]
         made = tuple.__new__(row_class(tuple(row.__fields__)), tuple(row))
-        return dead_letter_of(self.sink.name, self.schema, number, made, said)
+        return _dead_letter_of(self.sink.name, self.schema, number, made, said)
 
     def _write(self, dead_letters: list[DeadLetter]) -> None:
-        """Notes the dead letters; those of batches before are through by now."""
-        self.notes.write(self.note, json.dumps([asdict(made) for made in dead_letters]).encode())
-        self.notes.delete(*(name for name in names_under(self.notes, "") if name != self.note))
+        """Notes the dead letters; what is noted of batches before is through by now, and of an earlier attempt at this one no longer true."""
+        if dead_letters:
+            self.notes.write(self.note, json.dumps([asdict(made) for made in dead_letters]).encode())
+        self.notes.delete(*(name for name in names_under(self.notes, "") if not dead_letters or name != self.note))
 
     def _noted(self) -> list[DeadLetter]:
         if not exists(self.notes, self.note):
@@ -125,7 +136,7 @@ class Refusals:
         return [DeadLetter(**made) for made in json.loads(self.notes.read(self.note))]
 
 
-def check_refusals(sink: Sink, staged: StagedBatch, refused: Sequence[Refusal]) -> None:
+def _check_refusals(sink: Sink, staged: StagedBatch, refused: Sequence[Refusal]) -> None:
     """A sink that takes some rows and refuses others tells of bad records; one that refuses all of many is wrong itself."""
     if len(refused) > MOST and not staged.rows:
         raise RunError(
@@ -134,7 +145,7 @@ def check_refusals(sink: Sink, staged: StagedBatch, refused: Sequence[Refusal]) 
         )
 
 
-def dead_letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> DeadLetter:
+def _dead_letter_of(sink: str, schema: Schema, number: int, row: tuple[Any, ...], said: str) -> DeadLetter:
     """A row that a sink refuses as a dead letter."""
     return DeadLetter(sink, said.split("\n", 1)[0], said, short(row), payload_of(row, schema), 0, f"row {number}")
 

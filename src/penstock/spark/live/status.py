@@ -49,8 +49,8 @@ class RunStatus:
         """The batch under way in a line; empty between batches."""
         if self.batch is None:
             return ""
-        rows = [] if self.rows is None else [f"{self.rows:,} rows"]
-        tasks = [f"{self.tasks_done} of {self.tasks} tasks"] if self.tasks else []
+        rows = [] if self.rows is None else [f"{self.rows:,} row{'' if self.rows == 1 else 's'}"]
+        tasks = [f"{self.tasks_done} of {self.tasks} task{'' if self.tasks == 1 else 's'}"] if self.tasks else []
         return f"batch {self.batch}: {', '.join([*rows, *tasks, f'{self.seconds:.0f} s'])}"
 
 

@@ -6,13 +6,13 @@ import datetime
 import json
 import re
 import urllib.parse
-import zoneinfo
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph import types as t
 from penstock.graph.expr import ScalarFunction
+from penstock.graph.expr.literals import time_zone
 
 _TIME = "%Y-%m-%d %H:%M:%S"
 _STEP = re.compile(r"\.([^.\[\]*?]+)|\[(\d+)\]|\['([^']*)'\]")
@@ -54,7 +54,7 @@ def convert_tz(text: str, first: str, other: str) -> str | None:
         moment = datetime.datetime.strptime(text, _TIME)  # noqa: DTZ007 - its zone is the next argument
     except ValueError:
         return None
-    zones = [zoneinfo.ZoneInfo(each) for each in (first, other)]
+    zones = [time_zone(each) for each in (first, other)]
     return moment.replace(tzinfo=zones[0]).astimezone(zones[1]).strftime(_TIME)
 
 
