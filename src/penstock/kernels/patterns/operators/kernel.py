@@ -24,7 +24,7 @@ from penstock.kernels.ordering.sort import given, keys_in, with_key_hashes
 from penstock.kernels.patterns.operators.build import running
 from penstock.kernels.patterns.operators.hits import Hits
 from penstock.kernels.patterns.operators.looks import compile_looks
-from penstock.kernels.patterns.operators.machine import Found, Machine
+from penstock.kernels.patterns.operators.machine import Found, Held, Machine
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import shaped
@@ -201,7 +201,7 @@ class OperatorKernel(KeyedKernel):
             kept = self.state.get(key)
             if kept is not None:
                 made.load(kept)
-                self._changes.take_out(*counted(made.began))
+                self._changes.take_out(*counted(made.held))
         return made
 
     @property
@@ -255,7 +255,7 @@ class OperatorKernel(KeyedKernel):
                 self.state.delete(key)
             else:
                 self.state.put(key, machine.dump())
-                self._changes.put(*counted(machine.began))
+                self._changes.put(*counted(machine.held))
         self.machines = {}
         return ()
 
@@ -267,7 +267,6 @@ class OperatorKernel(KeyedKernel):
         return min(timers, self.first_waiting + 1)
 
 
-def counted(times: list[int]) -> tuple[dict[str, int], list[int], int]:
-    """The figures of a key that holds events of these times: it has begun a match, with the first of them."""
-    began = sorted(times)[:1]
-    return {REST: len(began)}, began, len(times)
+def counted(held: Held) -> tuple[dict[str, int], list[int], int]:
+    """The figures of a key: how many matches it has begun, when each of them, and how many events it holds."""
+    return {REST: len(held.began)}, sorted(held.began), held.events
