@@ -6,7 +6,7 @@ It becomes the tree that `ps.pattern` makes. A condition belongs to the last sta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
 
 from penstock.errors import FlowError, nearest
@@ -16,8 +16,9 @@ from penstock.frontends.patterns.times import read_fixed_span
 from penstock.graph.aggregates.calls import is_aggregate
 from penstock.graph.expr import Alias, Call, Column, Expr, GetField, GetItem, lit, name_of
 from penstock.graph.expr.rewrite import each_of, rewritten
+from penstock.graph.patterns.limits import limit_of
 from penstock.graph.patterns.operator_conditions import together
-from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.pattern import Pattern, RunLimit
 from penstock.graph.patterns.selected import SelectedPattern
 from penstock.graph.patterns.tree import Absence, Contiguity, Part, Preference, Repeat, Sequence, Stage
 from penstock.graph.spelling import spelled
@@ -73,7 +74,9 @@ class _Query:
 
 
 @spelled
-def sase_text(text: str, *, types: Types = None, name: str = "sase") -> SelectedPattern:
+def sase_text(
+    text: str, *, types: Types = None, name: str = "sase", limit: RunLimit | int | None = None
+) -> SelectedPattern:
     """A pattern from SASE's text, for `match`.
 
     Args:
@@ -82,6 +85,7 @@ def sase_text(text: str, *, types: Types = None, name: str = "sase") -> Selected
         types: what makes a record an event of a type: the field that names it, or a condition for each type. May be left out where the pattern
             has but one type, which all records are of then.
         name: what errors and metrics call the pattern.
+        limit: how many runs there may be at a time: a number for each key, above which the oldest are dropped, or `ps.run_limit(...)`.
 
     Returns:
         The pattern, and what RETURN selects of a match.
@@ -100,7 +104,8 @@ def sase_text(text: str, *, types: Types = None, name: str = "sase") -> Selected
         raise FlowError(f"a pattern is a text such as 'PATTERN SEQ(A a, B b)', got {text!r}")
     source = Text(text)
     query = cast("_Query", read("sase", source, _Sase(source), NAMES))
-    return _Compiler(source, query, types).made(name)
+    made = _Compiler(source, query, types).made(name)
+    return replace(made, pattern=replace(made.pattern, limit=limit_of(limit)))
 
 
 class _Sase(Rules):

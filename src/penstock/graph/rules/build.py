@@ -72,6 +72,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the stream is no text.
         """
         return Emit(_text("the stream that emit names", stream), fields_of(fields, _read(named)))
 
@@ -103,6 +106,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the endpoint is no text.
         """
         return Post(_text("the endpoint that post names", endpoint), fields_of(fields, _read(named)))
 
@@ -117,6 +123,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the table is no text.
         """
         return Update(_text("the table that update names", table), fields_of(fields, _read(named)))
 
@@ -131,6 +140,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the table is no text.
         """
         return Delete(_text("the table that delete names", table), fields_of(fields, _read(named)))
 
@@ -169,6 +181,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the rule is no text.
         """
         return Switch(_text("the rule that activate names", rule), True)
 
@@ -181,6 +196,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the rule is no text.
         """
         return Switch(_text("the rule that deactivate names", rule), False)
 

@@ -239,7 +239,7 @@ class MatchPatternsKernel(EventKernel):
         events = due if due is None or ARRIVAL in due.schema.names else _arrived(due, self.times.now)
         end = FOREVER if self.times.watermark >= FOREVER else until
         found = kernel.walked(events, list(mine.values), end)
-        kernel.counters.runs = {"matches": len(found)} if found else {}
+        kernel.count_ended("matches", len(found))
         if found:
             rows = [self._record(active, key, each) for key, each in found]
             yield OUT, Chunk(self.node.output(OUT).schema, rows=rows)

@@ -90,6 +90,25 @@ class Machine:
             self.state = self.running.root.discard(self.state, numbers, tick)
         return [Found(tick.time, match) for match in matches]
 
+    def keep(self, most: int, time: int) -> int:
+        """Ends the matches that began first while more are begun than may be; how many have ended."""
+        ended, begun = 0, self.begun()
+        while len(begun) > most and self.state is not None:
+            oldest = min(min(numbers_of(match)) for match in begun)
+            self.state = self.running.root.discard(self.state, {oldest}, Tick(time))
+            left = self.begun()
+            if len(left) == len(begun):
+                break
+            ended, begun = ended + len(begun) - len(left), left
+        return ended
+
+    def begun(self) -> list[Match]:
+        """The matches that are begun: what has been tagged for each."""
+        pool = Pool(self.schema)
+        if self.state is not None:
+            self.running.root.dump(self.state, pool)
+        return [match for match in pool.matches if numbers_of(match)]
+
     def dump(self) -> str:
         """All of it as JSON."""
         pool = Pool(self.schema)
