@@ -125,7 +125,7 @@ PAGES = (
     Page("windows.md", "Windows", "[Guide](../../guide/windows.md)",
          ("tumbling", "sliding", "cumulating", "session", "count_window", "global_window", "every_interval", "every_records")),
     Page("patterns.md", "Patterns", "[Guide](../../guide/patterns.md), [pattern text](../../guide/pattern-text.md), [row patterns](../../guide/row-patterns.md)",
-         ("pattern", "PatternBuilder", "one_of", "pattern_text", "sase_text", "pattern_json", "pattern_reader", "row_pattern")),
+         ("pattern", "PatternBuilder", "one_of", "pattern_text", "sase_text", "pattern_json", "pattern_reader", "run_limit", "row_pattern")),
     Page("state.md", "State per key, and aggregates of your own", "[Guide](../../guide/keyed-state.md)",
          ("Process", "ProcessingElement", "PE", "Timer", "value", "list_of", "map_of", "BroadcastProcess", "AsyncFunction", "Aggregator")),
     Page("rules.md", "Rules", "[Guide](../../guide/rules.md)",

@@ -12,7 +12,7 @@ END Aggregator AsyncFunction BasicBolt Bolt BroadcastProcess CountMetric Expr Fa
 ReportedFailedException Row RunSpec Schema ShellBolt ShellSpout Spout StatefulBolt StatefulWindowedBolt Stream TaskHook Timer Topology TridentTopology Tuple
 WindowedBolt __version__ action aggregate_function ask callback col connector console count_window cumulating every_interval every_records expr files files_schema flow_file fn
 function generate global_window items kafka list_of lit map_of one_of pattern pattern_json pattern_reader pattern_text postgres postgres_changes postgres_schema
-rate redis_stream retry row_pattern rule rule_topic rules run sase_text session shed sliding socket_lines sql sql_flow sql_query stdin to topic tumbling value
+rate redis_stream retry row_pattern rule rule_topic rules run run_limit sase_text session shed sliding socket_lines sql sql_flow sql_query stdin to topic tumbling value
 when write_files write_http write_kafka write_postgres write_redis write_topic
 """
 

@@ -54,6 +54,7 @@ from penstock.graph.logic.topology.partitioned import PartitionedSpout
 from penstock.graph.logic.topology.tuples import Tuple
 from penstock.graph.multilang.shell import ShellBolt, ShellSpout
 from penstock.graph.nodes.policy import retry
+from penstock.graph.patterns.limits import run_limit
 from penstock.graph.row import Row
 from penstock.graph.rules.build import action, rule
 from penstock.graph.run import RunSpec
@@ -148,6 +149,7 @@ __all__ = [
     "rule_topic",
     "rules",
     "run",
+    "run_limit",
     "sase_text",
     "session",
     "shed",

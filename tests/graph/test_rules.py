@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,35 @@ def test_a_table_is_updated_and_not_emitted_to() -> None:
         payments().rules("fraud", [ps.rule("a", None, do.emit("cases"))], tables={"cases": "card"})
     with pytest.raises(SchemaError, match="declare them"):
         payments().rules("fraud", [ps.rule("a", None, do.delete("cases", "card"))], tables={"cases": "card"})
+
+
+RULE: Any = ps.rule
+DO: Any = do
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (
+            lambda: RULE("r", "true", do.stop(), priority="3"),
+            "rule 'r': priority is a whole number such as 10, got '3'",
+        ),
+        (lambda: RULE("r", "true", do.stop(), priority=1.5), "got 1.5"),
+        (lambda: RULE("", "true", do.stop()), "the name of a rule is a text, got ''"),
+        (lambda: DO.alert(7, "x"), "the severity of an alert is a text, got 7"),
+        (lambda: DO.alert("high", 5), "what an alert says is a text, got 5"),
+        (lambda: RULE("r", len, do.stop()), "got the function 'len'; make it with @ps.function"),
+        (lambda: payments().rules("set", len), "rules are made with ps.rule"),
+        (lambda: payments().rules("set", "do stop"), "rules are made with ps.rule"),
+        (lambda: payments().rules("set", [], lookups={"card": "x"}), "the look-up 'card' is a table and its key"),
+        (lambda: DO.emit(""), "the stream that emit names is a text"),
+        (lambda: DO.update(" "), "the table that update names is a text"),
+        (lambda: DO.activate(None), "the rule that activate names is a text, got None"),
+    ],
+)
+def test_parts_of_a_rule_are_checked_where_they_are_written(made: Callable[[], object], message: str) -> None:
+    with pytest.raises(FlowError, match=message):
+        made()
 
 
 def test_open_and_closed_rules_are_told_apart() -> None:

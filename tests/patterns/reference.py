@@ -46,27 +46,32 @@ class Reference:
             yield run
             return
         first, rest = parts[0], parts[1:]
-        for after in self.part(first, run, link or first["link"]):
+        absent = tuple(part for part in rest[:1] if part["link"] == "not_followed_by")
+        for after in self.part(first, run, link or first["link"], absent):
             yield from self.sequence(rest, after, None)
 
-    def part(self, part: Part, run: Run, link: str) -> Iterator[Run]:
-        """Every way through one part."""
+    def part(self, part: Part, run: Run, link: str, absent: tuple[Part, ...]) -> Iterator[Run]:
+        """Every way through one part; `absent` must not happen once it has begun."""
         if link.startswith("not_"):
             yield replace(run, absent=(*run.absent, part))
             return
         least, most = part.get("times") or (1, 1)
         if part.get("optional") or least == 0:
             yield self.ended(part, run, most)
-        yield from self.repeated(part, run, link, max(least, 1), most)
+        yield from self.repeated(part, run, link, (max(least, 1), most), absent)
 
-    def repeated(self, part: Part, run: Run, link: str, least: int, most: int | None) -> Iterator[Run]:
+    def repeated(
+        self, part: Part, run: Run, link: str, bounds: tuple[int, int | None], absent: tuple[Part, ...]
+    ) -> Iterator[Run]:
         """Every way to take a part `least` to `most` times."""
         inner = {"strict": "next", "any": "followed_by_any"}.get(part.get("inner") or "", "followed_by")
+        least, most = bounds
         for after in self.once(part, run, link):
             if least <= 1:
                 yield self.ended(part, after, most)
             if most != 1 and after.taken != run.taken:
-                yield from self.repeated(part, after, inner, least - 1, most and most - 1)
+                onward = replace(after, absent=(*after.absent, *absent))
+                yield from self.repeated(part, onward, inner, (least - 1, most and most - 1), absent)
 
     def ended(self, part: Part, run: Run, most: int | None) -> Run:
         """A greedy loop ends only where it could not take the next event that is taken."""
@@ -142,7 +147,7 @@ class Reference:
         start = self.time(run.taken[0][1])
         for part in run.absent:
             in_time = [at for at in range(run.last + 1, len(self.events)) if self.in_time(at, start)]
-            if part.get("greedy"):
+            if part.get("greedy") and not _is_absence(self.parts[-1]):
                 continue
             if part["link"] == "not_next":
                 if not in_time or in_time[0] != run.last + 1 or self.fits(part, in_time[0], run):
@@ -169,13 +174,32 @@ def _is_clear(parts: list[Part], at: int, is_inner: bool) -> bool:
         return simple and is_defined(part.get("group", []), is_inner=True)
     if part.get("greedy"):
         clear = part["times"][1] is None and not part.get("until") and not may_be_empty(part)
-        return clear and not any(may_be_empty(each) or _is_absence(each) for each in after[:1])
+        ends = is_lost_by_flink(parts) and len(after) == 1
+        return clear and (ends or not any(may_be_empty(each) or _is_absence(each) for each in after[:1]))
     if _is_absence(part):
+        if is_lost_by_flink(parts[: at + 1]):
+            clear = not after and "within" not in part
+            return clear and not any(_is_doubtful(each) or set(part["where"]) & set(each["where"]) for each in before)
         beside = (*before, *after[:1])
         simple = not any(_is_absence(each) or _is_loop(each) or may_be_empty(each) for each in beside)
         apart = simple and not any(set(part["where"]) & set(each["where"]) for each in after[:1])
         return apart and not any(map(may_be_empty, after)) and "within" not in part
     return "within" not in part or not any(_is_loop(e) or may_be_empty(e) or _is_absence(e) for e in parts[:at])
+
+
+def is_lost_by_flink(parts: list[Part]) -> bool:
+    """Whether a pattern ends with an absence after a loop, of which Flink emits no match while nothing else comes; or after another absence, which Flink
+    does not look at."""
+    if len(parts) < 2 or parts[-1]["link"] != "not_followed_by":
+        return False
+    before = parts[-2]
+    least, most = before.get("times") or (1, 1)
+    return bool(before["link"] == "not_followed_by" or least != most)
+
+
+def _is_doubtful(part: Part) -> bool:
+    has_bound = (part.get("times") or [1, None])[1] is not None
+    return "group" in part or bool(part.get("until")) or has_bound or may_be_empty(part)
 
 
 def may_be_empty(part: Part) -> bool:

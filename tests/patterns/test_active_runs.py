@@ -46,6 +46,7 @@ def patterns() -> dict[str, Any]:
         "absence": ps.pattern("absence").begin("a", A).not_followed_by("b", B).within("15s"),
         "skip": ps.pattern("skip").begin("a", A, one_or_more=True).followed_by("c", C).within("30s").after_match("past_last"),
         "few": loop.within("60s").limit(20, per="pattern"),
+        "text": ps.pattern_text("every a=x -> b=y -> c=z where timer:within(20 sec)", types={"x": A, "y": B, "z": C}),
     }  # fmt: skip
 
 

@@ -195,4 +195,4 @@ def test_an_absence_is_reported_although_an_earlier_run_goes_on() -> None:
     begun = ps.pattern("p").begin("s", A, optional=True).next("m", B, one_or_more=True)
     pattern = begun.not_followed_by("n", C).within("1s", per="stage")
     events = [("a1", 1), ("b1", 3), ("d1", 5), ("d2", 6), ("b2", 6)]
-    assert found(pattern, events) == ["a1 b1", "b1"]
+    assert found(pattern, events) == ["a1 b1", "a1 b1 b2", "b1", "b1 b2", "b2"]

@@ -110,10 +110,10 @@ def test_a_strategy_needs_no_conditions() -> None:
 @pytest.mark.parametrize(
     ("strategy", "link", "inner", "preference"),
     [
-        ("skip_till_next_match", Contiguity.RELAXED, Contiguity.RELAXED, Preference.GREEDY),
+        ("skip_till_next_match", Contiguity.RELAXED, Contiguity.RELAXED, Preference.EVERY),
         ("skip_till_any_match", Contiguity.ANY, Contiguity.ANY, Preference.EVERY),
-        ("strict_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.GREEDY),
-        ("partition_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.GREEDY),
+        ("strict_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.EVERY),
+        ("partition_contiguity", Contiguity.STRICT, Contiguity.STRICT, Preference.EVERY),
     ],
 )
 def test_strategies(strategy: str, link: Contiguity, inner: Contiguity, preference: Preference) -> None:
@@ -137,6 +137,12 @@ def test_strategies(strategy: str, link: Contiguity, inner: Contiguity, preferen
         ("PATTERN SEQ(A a) WHERE a.x >", 1, 29, "expected a value"),
         ("PATTERN SEQ(A a, !(B b), C c) WHERE b.x = c.x WITHIN 3", 1, 37, "may look only at events before it"),
         ("PATTERN SEQ(A a) WHERE skip_till_some_match(a) { a.x }", 1, 48, "got '{'"),
+        ("PATTERN SEQ(A a, B b) WHERE skip_till_next_match(a, x) { a.x > 1 }", 1, 53, "no variable 'x'"),
+        ("PATTERN SEQ(A a, B+ b[]) WHERE b[0].x = 1", 1, 34, "expected an index such as b[1]"),
+        ("PATTERN SEQ(A a, B+ b[]) WHERE b[i+1].x = 1", 1, 34, "got 'i+1'"),
+        ("PATTERN SEQ(A a, B+ b[], C c) WHERE c.x > b[i-1].x", 1, 43, "elsewhere write b[1]"),
+        ("PATTERN SEQ(A a, B b) WHERE b.x > b[i-1].x", 1, 35, "the event at hand of a loop"),
+        ("PATTERN SEQ(A a, B+ b[]) RETURN b[i].x", 1, 33, "the event at hand of a loop"),
         ("PATTERN SEQ(A a) WITHIN soon", 1, 25, "a span of time"),
         ("PATTERN SEQ(A a) WHERE skip_till_any_match(a) { [a b] }", 1, 50, "the name of a field"),
     ],
@@ -147,6 +153,66 @@ def test_errors_say_where_and_what_was_expected(text: str, line: int, column: in
     assert said in str(caught.value)
     assert (caught.value.line, caught.value.column) == (line, column)
     assert str(caught.value).split("\n")[-1] == " " * (column + 1) + "^"
+
+
+@pytest.mark.parametrize(
+    ("components", "events", "expected"),
+    [
+        ("a a, b+ b[], c c", "a1 b1 x1 c1 b2 c2", ["a1 b1 c1"]),
+        ("a a, b+ b[], b c", "a1 b1 b2 b3", ["a1 b1 b2", "a1 b1 b2 b3"]),
+        ("a a, b? b, c c", "a1 b1 c1 a2 x1 c2", ["a1 b1 c1", "a2 c2"]),
+        ("a a, b* b[], c* c[], d d", "a1 c1 x1 b1 d1 d2", ["a1 c1 d1"]),
+    ],
+)
+def test_an_event_that_fits_is_not_passed_over(components: str, events: str, expected: list[str]) -> None:
+    named = ", ".join(each.split()[-1] for each in components.split(", "))
+    assert matches(f"PATTERN SEQ({components}) WHERE skip_till_next_match({named})", events) == expected
+
+
+def test_a_loop_and_what_follows_it_may_take_the_same_event() -> None:
+    text = (
+        "PATTERN SEQ(s+ a[], s b) WHERE {}(a[], b) {{ [user] and a[1].volume > 1000 and a[i].price > avg(a[..i-1].price) "
+        "and b.volume < 0.8 * a[a.LEN].volume }} WITHIN 1 hour"
+    )
+    given = [(100, 1010), (120, 990), (120, 1005), (121, 999), (120, 999), (125, 750), (120, 950), (120, 700)]
+    assert of_stock(text.format("skip_till_next_match"), given) == ["1 2 3 4 5 6", "1 2 3 4 5 6 7 8", "3 4 6"]
+    assert of_stock(text.format("strict_contiguity"), given[:1] + given[3:]) == ["1 2 3 4", "1 2 3 4 5 6"]
+
+
+def of_stock(text: str, given: list[tuple[int, int]]) -> list[str]:
+    """The matches of a text among prices and volumes, by the numbers of the events."""
+    flow = ps.Flow("stock")
+    stream = flow.source("events", ps.items([], "id int, user string, price int, volume int"))
+    stream.match("hits", ps.sase_text(text)).sink("out", ps.console())
+    rows = run_local(flow, {"events": [(at, "x", *each) for at, each in enumerate(given, 1)]})["out"]
+    return sorted(" ".join(str(each["id"]) for each in (*row.a, *row.b)) for row in rows)
+
+
+def test_and_beside_or_is_one_condition() -> None:
+    assert matches("PATTERN SEQ(a a, b b) WHERE a.n = 1 and b.n > 5 or b.n = 0", "a1 b6 a2 b0") == [
+        "a1 b0",
+        "a1 b6",
+        "a2 b0",
+    ]
+
+
+def test_quoted_text_keeps_what_looks_like_an_index() -> None:
+    found = conditions("PATTERN SEQ(A a, B+ b[]) WHERE b[i].note = 'b[1] and b[i-1]'")
+    assert found["b"] == "true AND (b.note = 'b[1] and b[i-1]')"
+
+
+def test_partition_contiguity_needs_a_stream_by_its_fields() -> None:
+    text = "PATTERN SEQ(a a, b b) WHERE partition_contiguity(a, b) { [user] }"
+    flow = ps.Flow("sase")
+    events = flow.source("events", ps.items([], "kind string, user string, id int"))
+    with pytest.raises(FlowError, match=r"got one without a key; say key_by\('user'\)"):
+        events.match("one", ps.sase_text(text, types="kind"))
+    with pytest.raises(FlowError, match="got one by 'id'"):
+        events.key_by("id").patterns("many", {"p": ps.sase_text(text, types="kind")})
+    events.key_by("user").match("hits", ps.sase_text(text, types="kind"), {"a": "a.id", "b": "b.id"}).sink(
+        "out", ps.console()
+    )
+    assert run_local(flow, {"events": [("a", "x", 1), ("c", "y", 2), ("b", "x", 3), ("b", "x", 4)]})["out"] == [(1, 3)]
 
 
 def test_types_must_be_known() -> None:

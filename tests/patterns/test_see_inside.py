@@ -104,6 +104,26 @@ def test_runs_of_several_patterns_have_their_names(tmp_path: Path) -> None:
     assert (summary.keys, summary.runs, summary.waiting) == (2, 4, {"paid: paid": 3, "back: back": 1})
 
 
+def text_graph() -> Graph:
+    flow = ps.Flow("shop")
+    events = flow.source("events", ps.items([], "user string, kind string, n int"))
+    text = ps.pattern_text("every a=order -> b=sent -> paid where timer:within(1 hour)", types="kind")
+    events.key_by("user").match("paid", text).sink("out", ps.console())
+    return flow.graph
+
+
+def test_pattern_text_has_a_row_for_each_match_that_was_begun(tmp_path: Path) -> None:
+    rows = penstock.state.read(saved(tmp_path, text_graph()), "paid").to_pylist()
+    found = sorted((row["user"], [(e["stage"], e["kind"], e["n"]) for e in row["taken"]]) for row in rows)
+    assert found == [
+        ("ada", [("a", "order", "3")]),
+        ("ada", [("a", "order", "4")]),
+        ("bob", [("a", "order", "5"), ("b", "sent", "0")]),
+    ]
+    (summary,) = penstock.state.run_summaries(tmp_path)
+    assert (summary.keys, summary.runs, summary.oldest) == (2, 3, min(row["since"] for row in rows))
+
+
 def test_the_command_shows_runs(checkpoint: Path) -> None:
     def run(*words: str) -> str:
         done = CliRunner().invoke(make_app(), ["state", *words])

@@ -86,6 +86,28 @@ def test_an_absence_is_a_match_when_time_is_up(same: Case) -> None:
     same.check(flow, {"payments": ORDERS}, {"out": [(2,), (5,)]})
 
 
+def test_an_absence_after_a_loop_needs_no_other_event(same: Case) -> None:
+    flow, stream = payments("retries")
+    failed = ps.pattern("retries").begin("tried", "kind = 'tried'", one_or_more=True, greedy=True)
+    stopped = (
+        failed.not_followed_by("done", "kind = 'done'").not_followed_by("given_up", "kind = 'given up'").within("20s")
+    )
+    hits = stream.key_by("card").match(
+        "retries", stopped, select={"card": "card", "times": "count(tried)", "first": "first(tried).n"}
+    )
+    hits.sink("out", ps.console())
+    given = [
+        event("x", "tried", 1, n=1),
+        event("x", "tried", 4, n=2),
+        event("y", "tried", 5, n=3),
+        event("y", "done", 9),
+        event("z", "tried", 6, n=4),
+        event("z", "given up", 20),
+        event("w", "tried", 30, n=5),
+    ]
+    same.check(flow, {"payments": given}, {"out": [("x", 2, 1), ("x", 1, 2), ("w", 1, 5)]})
+
+
 def test_the_end_of_the_input_emits_matches_that_wait_for_an_earlier_run(same: Case) -> None:
     flow, stream = payments("waiting")
     pattern = ps.pattern("b c").begin("b", "kind = 'b'", one_or_more=True).next("c", "kind = 'c'")

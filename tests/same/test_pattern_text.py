@@ -107,6 +107,21 @@ def test_sase_text(same: Case) -> None:
     same.check(flow, {"events": given}, {"out": [row for row in wanted if row[0] is not None]})
 
 
+def test_sase_passes_over_no_event_that_fits(same: Case) -> None:
+    flow, stream = events("next")
+    text = "PATTERN SEQ(A a, B+ b[], B c) WHERE skip_till_next_match(a, b, c) { [user] and c.n > 2 } RETURN a.n as a, count(b[]) as b, c.n as c"
+    stream.key_by("user").match("hits", ps.sase_text(text, types="kind")).sink("out", ps.console())
+    given = [
+        ("x", "A", 1, at(0)),
+        ("x", "C", 9, at(1)),
+        ("x", "B", 2, at(2)),
+        ("y", "B", 8, at(3)),
+        ("x", "B", 3, at(4)),
+        ("x", "B", 4, at(5)),
+    ]
+    same.check(flow, {"events": given}, {"out": [(1, 1, 3), (1, 2, 4)]})
+
+
 def test_the_json_of_dynamic_cep(same: Case) -> None:
     flow, stream = events("vendor")
     once = {"consumingStrategy": "SKIP_TILL_NEXT", "properties": ["SINGLE"], "times": None, "untilCondition": None}

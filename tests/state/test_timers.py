@@ -9,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import penstock.state
+from penstock.cli.flows.checkpoint import BEGUN
 from penstock.graph.state.layout import Column, Layout
 from penstock.graph.state.timers import CLOCKS, EVENT, PROCESSING
-from penstock.graph.times import FOREVER, NEVER, Times
+from penstock.graph.times import FOREVER, NEVER, Times, to_moment
 from penstock.state.memory_timers import MemoryTimers
 from penstock.state.store import StateStore
 from penstock.state.values import FileState
@@ -91,6 +93,17 @@ def test_all_timers_are_due_at_the_end_of_the_input(tmp_path: Path) -> None:
     step.open(1, FOREVER, 0)
     assert step.tasks[0].waits is not None
     assert [d.key for d in step.tasks[0].waits.due(EVENT, FOREVER)] == [1, 2]
+
+
+def test_a_timer_of_the_end_of_the_input_has_no_moment_that_is_shown(tmp_path: Path) -> None:
+    step = Step(tmp_path / "state")
+    for key, at in ((1, 50), (2, FOREVER)):
+        step.of(key).put(key, key)
+        step.of(key).waits.set(key, EVENT, at)
+    step.close()
+    (tmp_path / BEGUN).write_text("{}")
+    found = {row["k"]: row["@event"] for row in penstock.state.read(tmp_path, "step").to_pylist()}
+    assert found == {1: to_moment(50), 2: None}
 
 
 def test_a_key_that_has_timers_alone_is_kept_and_goes_when_they_have_fired(tmp_path: Path) -> None:

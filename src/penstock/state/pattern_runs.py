@@ -19,11 +19,14 @@ from penstock.graph.times import to_moment
 
 KIND = "match"
 MANY = "match_patterns"
-KINDS = (KIND, MANY)
-"""The kinds of steps that keep runs: of one pattern, and of several."""
+OPERATORS = "operator_match"
+KINDS = (KIND, MANY, OPERATORS)
+"""The kinds of steps that keep runs: of one pattern, of several, and of one of operators."""
 WAITS_FOR, SINCE, TAKEN = "waits_for", "since", "taken"
 _PARTS = ("events", "links", "runs", "matches")
 _PATTERNS, _MACHINES = "patterns", "machines"
+_MACHINE = "pattern"
+"""The column of the store of a pattern of operators."""
 _WHICH = ("pattern", "version")
 
 
@@ -31,13 +34,16 @@ def has_runs(schema: StateSchema | None, table: pa.Table) -> bool:
     """Whether a store holds the runs of a pattern, or of several."""
     if schema is None or schema.node not in KINDS:
         return False
-    return _PATTERNS in table.column_names if schema.node == MANY else set(_PARTS) <= set(table.column_names)
+    wanted = {MANY: {_PATTERNS}, OPERATORS: {_MACHINE}}.get(schema.node, set(_PARTS))
+    return wanted <= set(table.column_names)
 
 
 def runs_of(table: pa.Table, schema: StateSchema) -> pa.Table:
     """The runs in the store of a pattern: the key, what each waits for, since when, and the events that it has taken."""
     if schema.node == MANY:
         return _runs_of_many(table)
+    if schema.node == OPERATORS:
+        return _runs_of_operators(table, [field.name for field in schema.values])
     names = [name for name in table.column_names if name not in _PARTS]
     moment = pa.timestamp("us", "UTC")
     event = _event_type(table.schema.field("events").type, moment)
@@ -59,24 +65,41 @@ def _runs_of_many(table: pa.Table) -> pa.Table:
             labels = _Labels(kept["stages"].split(", "), kept["states"].split(", "))
             rows += _rows({**row, **kept}, [*names, *_WHICH], labels)
         for kept in row.get(_MACHINES) or ():
-            rows += _begun({**row, **kept}, [*names, *_WHICH])
+            rows += _begun({**row, **kept}, kept["machine"], [*names, *_WHICH], [])
     kinds = [*(table.schema.field(name) for name in names), *(entry.field(name) for name in _WHICH)]
     schema = pa.schema([*kinds, (WAITS_FOR, pa.string()), (SINCE, moment), (TAKEN, pa.list_(event))])
     return pa.Table.from_pylist(rows, schema)
 
 
-def _begun(row: dict[str, Any], names: list[str]) -> Iterator[dict[str, Any]]:
-    """What a pattern of operators has begun for a key, with the events that it holds, each with its tag."""
-    kept = json.loads(row["machine"])
-    tags: dict[int, str] = {}
+def _runs_of_operators(table: pa.Table, fields: list[str]) -> pa.Table:
+    """The same for a pattern of operators, which keeps events as JSON: what it has begun, with the values of the events as they stand there."""
+    names = [name for name in table.column_names if name != _MACHINE]
+    rows = [made for row in table.to_pylist() for made in _begun(row, row[_MACHINE], names, fields)]
+    moment = pa.timestamp("us", "UTC")
+    values = [(name, pa.string()) for name in fields]
+    event = pa.struct([("stage", pa.string()), ("time", moment), *values])
+    kinds = [*(table.schema.field(name) for name in names), (WAITS_FOR, pa.string()), (SINCE, moment)]
+    return pa.Table.from_pylist(rows, pa.schema([*kinds, (TAKEN, pa.list_(event))]))
+
+
+def _begun(row: dict[str, Any], machine: str, names: list[str], fields: list[str]) -> Iterator[dict[str, Any]]:
+    """What a pattern of operators has begun for a key: each match that waits, with the events that it holds, each with its tag."""
+    kept = json.loads(machine)
     for match in kept["matches"]:
-        for tag, numbers in match.items():
-            tags.update(dict.fromkeys(numbers, tag))
-    events = sorted((int(number), event[0]) for number, event in kept["events"].items())
-    taken = [{"stage": tags.get(number, ""), "time": to_moment(time)} for number, time in events]
-    if taken:
-        since = to_moment(min(time for _, time in events))
-        yield {**{name: row[name] for name in names}, WAITS_FOR: REST, SINCE: since, TAKEN: taken}
+        held = sorted((number, tag) for tag, numbers in match.items() for number in numbers)
+        taken = [_tagged(tag, kept["events"][str(number)], fields) for number, tag in held]
+        if taken:
+            since = min(event["time"] for event in taken)
+            yield {**{name: row[name] for name in names}, WAITS_FOR: REST, SINCE: since, TAKEN: taken}
+
+
+def _tagged(tag: str, event: list[Any], fields: list[str]) -> dict[str, Any]:
+    time, *values = event
+    return {"stage": tag, "time": to_moment(time), **{name: _text(v) for name, v in zip(fields, values, strict=False)}}
+
+
+def _text(value: object) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _event_type(events: Any, moment: pa.DataType) -> pa.DataType:

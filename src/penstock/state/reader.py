@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.errors import StateError, nearest
 from penstock.graph.state.schema import StateSchema
 from penstock.graph.state.table import KEY_HASH as ROW_KEY_HASH
 from penstock.graph.state.table import TIME
-from penstock.graph.times import FOREVER, NEVER
+from penstock.graph.times import FOREVER, NEVER, to_micros
 from penstock.location import Address
 from penstock.state import columns
 from penstock.state.chain import StepFiles
@@ -32,6 +34,8 @@ from penstock.state.timing.timers import COLUMNS
 from penstock.storage import StorageError, open_storage
 
 _TRIES = 5
+_LAST = to_micros(datetime.max.replace(tzinfo=UTC))
+"""The last moment that Python knows."""
 Made = TypeVar("Made")
 
 
@@ -197,7 +201,7 @@ def _value(batch: pa.RecordBatch, part: str) -> pa.Array:
     typed = batch.column(columns.VALUE + part) if columns.VALUE + part in names else None
     pickled = batch.column(columns.PICKLED + part) if columns.PICKLED + part in names else None
     if typed is not None and columns.VALUE + part in COLUMNS.values():
-        return typed.cast(pa.timestamp("us", "UTC"))
+        return _moments(typed)
     if pickled is None or not pickled.is_valid().true_count:
         return typed if typed is not None else pa.nulls(batch.num_rows)
     objects = [None if p is None else look_at(p) for p in pickled.to_pylist()]
@@ -205,6 +209,12 @@ def _value(batch: pa.RecordBatch, part: str) -> pa.Array:
         plain = typed.to_pylist()
         objects = [t if p is None else o for p, o, t in zip(pickled.to_pylist(), objects, plain, strict=True)]
     return as_array(objects)
+
+
+def _moments(times: pa.Array) -> pa.Array:
+    """Times of timers as moments; null for one that is due when the input is over."""
+    known = pc.less_equal(times, _LAST)
+    return pc.if_else(known, times, pa.scalar(None, times.type)).cast(pa.timestamp("us", "UTC"))
 
 
 def as_array(objects: list[Any]) -> pa.Array:

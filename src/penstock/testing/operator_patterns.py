@@ -63,7 +63,7 @@ class OperatorExplainer:
         self._passes(self.times[at], "  before it, at {}", "  before it")
         before = self._held()
         found = self._asked(at)
-        self.lines += [f"  {line}" for line in self._happened(before, found)]
+        self.lines += [f"  {line}" for line in (*self._happened(before, found), *self._dropped(at))]
         if len(self.lines) == said:
             self.lines.append("  changes nothing")
 
@@ -94,6 +94,13 @@ class OperatorExplainer:
         if self.machine.state is None and not found:
             said.append("makes the pattern false for ever: nothing after it can match")
         return said
+
+    def _dropped(self, at: int) -> list[str]:
+        """What a limit ends."""
+        limit, before = self.node.pattern.limit, self._held()
+        if limit is None or not self.hits[at] or not self.machine.keep(limit.runs, self.times[at]):
+            return []
+        return [f"drops {shown_events(each)}: there may be {limit}" for each in before if each not in self._held()]
 
     def _counted(self, match: Match) -> str:
         """A match as text, which is one from now on."""

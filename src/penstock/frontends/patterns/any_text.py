@@ -9,8 +9,9 @@ from penstock.errors import PatternError
 from penstock.frontends.patterns.events import Types, pattern_text
 from penstock.frontends.patterns.sase import sase_text
 from penstock.frontends.patterns.vendor_json import pattern_json
+from penstock.graph.patterns.limits import limit_of
 from penstock.graph.patterns.operators import OperatorPattern
-from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.pattern import Pattern, RunLimit
 
 _SASE = "PATTERN"
 
@@ -28,11 +29,12 @@ def is_pattern(text: str) -> bool:
     return _RULE.match(text.lstrip()) is None
 
 
-def pattern_reader(types: Types = None) -> PatternReader:
+def pattern_reader(types: Types = None, *, limit: RunLimit | int | None = None) -> PatternReader:
     """What reads the patterns of `patterns(..., reader=...)` from texts: pattern text, SASE's, or the JSON of dynamic CEP.
 
     Args:
         types: what the types of events in texts are: a field that names them, or a condition for each.
+        limit: how many runs each of them may have at a time: a number for each key, above which the oldest are dropped, or `ps.run_limit(...)`.
 
     Returns:
         A function of the name and the text of a pattern.
@@ -44,7 +46,7 @@ def pattern_reader(types: Types = None) -> PatternReader:
     >>> print(ps.pattern_reader("kind")("paid", "PATTERN SEQ(order a, paid b)"))
     a ->> b
     """
-    return PatternReader(types)
+    return PatternReader(types, limit_of(limit))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +55,11 @@ class PatternReader:
 
     Args:
         types: what the types of events in texts are.
+        limit: how many runs each pattern may have.
     """
 
     types: Types = None
+    limit: RunLimit | None = None
 
     def __call__(self, name: str, text: str) -> Pattern | OperatorPattern:
         """The pattern of a text, with its name.
@@ -65,11 +69,11 @@ class PatternReader:
         """
         given = text.strip()
         if given.startswith("{"):
-            return replace(pattern_json(given), name=name)
+            return replace(pattern_json(given, limit=self.limit), name=name)
         if given[: len(_SASE)].upper() == _SASE:
-            return replace(sase_text(given, types=self.types, name=name).pattern, name=name)
+            return sase_text(given, types=self.types, name=name, limit=self.limit).pattern
         try:
-            return pattern_text(given, types=self.types)
+            return pattern_text(given, types=self.types, limit=self.limit)
         except PatternError as error:
             forms = "JSON with nodes and edges, PATTERN SEQ(...), or operators such as every a=A -> b=B"
             raise PatternError(f"pattern {name!r}: expected {forms}: {error}") from None

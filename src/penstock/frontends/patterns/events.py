@@ -15,7 +15,9 @@ from penstock.frontends.patterns.times import read_crontab, read_fixed_span, rea
 from penstock.graph.expr import Call, Expr, as_expr, col, columns_of, lit
 from penstock.graph.order import terms_of
 from penstock.graph.patterns import operators as o
+from penstock.graph.patterns.limits import limit_of
 from penstock.graph.patterns.operator_conditions import together
+from penstock.graph.patterns.pattern import RunLimit
 from penstock.graph.spelling import spelled
 
 Types: TypeAlias = str | Mapping[str, str | Expr] | None
@@ -46,7 +48,9 @@ class _GuardText(NamedTuple):
 
 
 @spelled
-def pattern_text(text: str, *, types: Types = None, order: str = "") -> o.OperatorPattern:
+def pattern_text(
+    text: str, *, types: Types = None, order: str = "", limit: RunLimit | int | None = None
+) -> o.OperatorPattern:
     """An event pattern from its text, for `match`.
 
     Args:
@@ -54,6 +58,7 @@ def pattern_text(text: str, *, types: Types = None, order: str = "") -> o.Operat
         types: what makes a record an event of a type: the field that names it, or a condition for each type. May be left out where the pattern
             has but one type, which all records are of then.
         order: decides among events of the same time, such as "seq"; else they are taken as they arrive.
+        limit: how many matches a key may have begun at a time: a number, above which the oldest are dropped and counted, or `ps.run_limit(...)`.
 
     Returns:
         The pattern.
@@ -80,6 +85,7 @@ def pattern_text(text: str, *, types: Types = None, order: str = "") -> o.Operat
         types=type_conditions(types, (each.type for each in o.filters_of(made.root))),
         order=terms_of(order),
         text=text,
+        limit=limit_of(limit),
     )
 
 

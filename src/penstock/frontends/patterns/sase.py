@@ -6,7 +6,7 @@ It becomes the tree that `ps.pattern` makes. A condition belongs to the last sta
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, cast
 
 from penstock.errors import FlowError, nearest
@@ -16,8 +16,9 @@ from penstock.frontends.patterns.times import read_fixed_span
 from penstock.graph.aggregates.calls import is_aggregate
 from penstock.graph.expr import Alias, Call, Column, Expr, GetField, GetItem, lit, name_of
 from penstock.graph.expr.rewrite import each_of, rewritten
+from penstock.graph.patterns.limits import limit_of
 from penstock.graph.patterns.operator_conditions import together
-from penstock.graph.patterns.pattern import Pattern
+from penstock.graph.patterns.pattern import Pattern, RunLimit
 from penstock.graph.patterns.selected import SelectedPattern
 from penstock.graph.patterns.tree import Absence, Contiguity, Part, Preference, Repeat, Sequence, Stage
 from penstock.graph.spelling import spelled
@@ -28,11 +29,12 @@ NAMES = {
     "RBRACE": "'}'", "COMMA": "','", "TEXT": "a condition", "STRING": "", "$END": "the end",
 }  # fmt: skip
 """How errors call the terminals of the grammar."""
+NEXT_MATCH, ANY_MATCH, PARTITION = "skip_till_next_match", "skip_till_any_match", "partition_contiguity"
 _STRATEGIES = {
-    "skip_till_next_match": Contiguity.RELAXED,
-    "skip_till_any_match": Contiguity.ANY,
+    NEXT_MATCH: Contiguity.RELAXED,
+    ANY_MATCH: Contiguity.ANY,
     "strict_contiguity": Contiguity.STRICT,
-    "partition_contiguity": Contiguity.STRICT,
+    PARTITION: Contiguity.STRICT,
 }
 
 
@@ -46,19 +48,35 @@ class _Component(NamedTuple):
     is_absent: bool = False
 
 
+class _Variable(NamedTuple):
+    """A variable that a strategy names."""
+
+    name: str
+    at: int
+
+
+class _Where(NamedTuple):
+    """How events are selected, and what must hold for them."""
+
+    conditions: Piece | None = None
+    strategy: str = ANY_MATCH
+    variables: tuple[_Variable, ...] = ()
+
+
 @dataclass
 class _Query:
     """All that a text says."""
 
     components: list[_Component] = field(default_factory=list)
-    strategy: Contiguity = Contiguity.ANY
-    conditions: Piece | None = None
+    where: _Where = field(default_factory=_Where)
     within: Piece | None = None
     returned: Piece | None = None
 
 
 @spelled
-def sase_text(text: str, *, types: Types = None, name: str = "sase") -> SelectedPattern:
+def sase_text(
+    text: str, *, types: Types = None, name: str = "sase", limit: RunLimit | int | None = None
+) -> SelectedPattern:
     """A pattern from SASE's text, for `match`.
 
     Args:
@@ -67,6 +85,7 @@ def sase_text(text: str, *, types: Types = None, name: str = "sase") -> Selected
         types: what makes a record an event of a type: the field that names it, or a condition for each type. May be left out where the pattern
             has but one type, which all records are of then.
         name: what errors and metrics call the pattern.
+        limit: how many runs there may be at a time: a number for each key, above which the oldest are dropped, or `ps.run_limit(...)`.
 
     Returns:
         The pattern, and what RETURN selects of a match.
@@ -85,7 +104,8 @@ def sase_text(text: str, *, types: Types = None, name: str = "sase") -> Selected
         raise FlowError(f"a pattern is a text such as 'PATTERN SEQ(A a, B b)', got {text!r}")
     source = Text(text)
     query = cast("_Query", read("sase", source, _Sase(source), NAMES))
-    return _Compiler(source, query, types).made(name)
+    made = _Compiler(source, query, types).made(name)
+    return replace(made, pattern=replace(made.pattern, limit=limit_of(limit)))
 
 
 class _Sase(Rules):
@@ -98,14 +118,8 @@ class _Sase(Rules):
             if isinstance(part, _Component):
                 made.components.append(part)
             elif isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], str):
-                self._clause(made, part[0], cast("object", part[1]))
+                setattr(made, part[0], part[1])
         return made
-
-    def _clause(self, made: _Query, name: str, given: object) -> None:
-        if name == "where":
-            made.strategy, made.conditions = cast("tuple[Contiguity, Piece | None]", given)
-        else:
-            setattr(made, name, given)
 
     def one(self, parts: list[object]) -> _Component:
         """A a"""
@@ -119,17 +133,18 @@ class _Sase(Rules):
         """!(B b)"""
         return _Component(str(parts[2]), str(parts[3]), _at(parts[3]), is_absent=True)
 
-    def chosen(self, parts: list[object]) -> tuple[str, tuple[Contiguity, object]]:
+    def chosen(self, parts: list[object]) -> tuple[str, _Where]:
         """WHERE with a selection strategy."""
-        return "where", (_STRATEGIES[str(parts[1]).lower()], parts[-2])
+        variables = tuple(each for each in parts if isinstance(each, _Variable))
+        return "where", _Where(cast("Piece | None", parts[-2]), str(parts[1]).lower(), variables)
 
-    def plain(self, parts: list[object]) -> tuple[str, tuple[Contiguity, object]]:
+    def plain(self, parts: list[object]) -> tuple[str, _Where]:
         """WHERE without one."""
-        return "where", (Contiguity.ANY, parts[1])
+        return "where", _Where(cast("Piece", parts[1]))
 
-    def variable(self, parts: list[object]) -> object:
+    def variable(self, parts: list[object]) -> _Variable:
         """A variable that a strategy names: all that SEQ has are meant."""
-        return parts[0]
+        return _Variable(str(parts[0]), _at(parts[0]))
 
     def within(self, parts: list[object]) -> tuple[str, object]:
         """WITHIN 10 minutes"""
@@ -148,15 +163,17 @@ class _Sase(Rules):
         return Piece(self.text.text[begin:end], begin)
 
 
-@dataclass
-class _Indexes:
-    """The indexes that an expression has, by variable: `i`, `i-1`, `..i-1`, `1`, `len`, and nothing for all."""
+class _Index(NamedTuple):
+    """The index of a variable: `i`, `i-1`, `..i-1`, `1`, `len`, or nothing for all; and where it stands."""
 
-    by_name: dict[str, list[str]] = field(default_factory=dict)
+    name: str
+    inner: str
+    at: int
 
-    def of(self, name: str) -> list[str]:
-        """Those of a variable."""
-        return self.by_name.setdefault(name, [])
+    @property
+    def is_relative(self) -> bool:
+        """Whether it is of the event at hand, or of those before it."""
+        return "i" in self.inner
 
 
 class _Compiler:
@@ -168,20 +185,27 @@ class _Compiler:
         self.names = list(self.components)
         self.types = dict(type_conditions(types, [each.type for each in query.components]))
         self.conditions: dict[str, list[Expr]] = {name: [] for name in self.names}
+        self.equal: list[str] = []
 
     def made(self, name: str) -> SelectedPattern:
         """The pattern, and what is selected of a match."""
         self._check()
         self._type()
-        if self.query.conditions is not None:
-            for piece in split_and(self.query.conditions):
+        where = self.query.where
+        if where.conditions is not None:
+            for piece in split_and(where.conditions):
                 self._condition(piece)
         within = None if self.query.within is None else read_fixed_span(self.text, self.query.within.stripped())
         try:
-            pattern = Pattern(name, self._root(), within)
+            pattern = Pattern(
+                name, self._root(), within, skip_till_next=where.strategy == NEXT_MATCH, partition=self._partition()
+            )
         except FlowError as error:
             raise self.text.error(self.query.components[0].at, str(error)) from None
         return SelectedPattern(pattern, None if self.query.returned is None else self._selected(self.query.returned))
+
+    def _partition(self) -> tuple[str, ...]:
+        return tuple(self.equal) if self.query.where.strategy == PARTITION else ()
 
     def _check(self) -> None:
         seen: set[str] = set()
@@ -189,6 +213,11 @@ class _Compiler:
             if each.name in seen:
                 raise self.text.error(each.at, f"expected a variable of its own, got {each.name!r} again")
             seen.add(each.name)
+        for named in self.query.where.variables:
+            if named.name not in self.components:
+                raise self.text.error(
+                    named.at, f"SEQ has no variable {named.name!r}; {nearest(named.name, self.names)}"
+                )
         first = self.query.components[0]
         if first.is_absent:
             raise self.text.error(first.at, "expected an event first; what must not happen needs an event before it")
@@ -210,8 +239,19 @@ class _Compiler:
             return
         made, indexes = self._expression(whole)
         own = self._owner(whole, made)
-        made, of_all = _of_loop(made, own, indexes.of(own))
+        self._check_relative(indexes, own)
+        made, of_all = _of_loop(made, own, [each.inner for each in indexes if each.name == own])
         self.conditions[self._after(whole, own) if of_all else own].append(made)
+
+    def _check_relative(self, indexes: list[_Index], own: str) -> None:
+        """Refuses `c[i]` where no event of the loop is at hand."""
+        for each in indexes:
+            if each.is_relative and (each.name != own or not self.components[own].loop):
+                raise self.text.error(
+                    each.at,
+                    f"{each.name}[{each.inner}] is of the event at hand of a loop, so it stands in a condition on {each.name!r} alone, which is a loop; "
+                    f"elsewhere write {each.name}[1], {each.name}[{each.name}.LEN] or an aggregate of {each.name}[]",
+                )
 
     def _owner(self, piece: Piece, made: Expr) -> str:
         named = [each.name for each in each_of(made) if isinstance(each, Column) and each.name in self.components]
@@ -245,18 +285,19 @@ class _Compiler:
         for each in parts_of(piece):
             if not re.fullmatch(r"[^\W\d]\w*", each.text):
                 raise self.text.error(each.at, f"expected the name of a field, got {each.text!r}")
+            self.equal.append(each.text)
             for name in self.names[1:]:
                 self.conditions[name].append(Call("=", (Column(each.text), GetField(Column(first), each.text))))
 
-    def _expression(self, piece: Piece) -> tuple[Expr, _Indexes]:
+    def _expression(self, piece: Piece) -> tuple[Expr, list[_Index]]:
         """An expression without SASE's indexes, and those that it had."""
-        indexes = _Indexes()
-        text = _INDEX.sub(lambda found: self._index(found, indexes), piece.text)
+        indexes: list[_Index] = []
+        text = _INDEX.sub(lambda found: self._index(found, piece.at, indexes), piece.text)
         return self.text.expression(Piece(text, piece.at)), indexes
 
-    def _index(self, found: re.Match[str], indexes: _Indexes) -> str:
+    def _index(self, found: re.Match[str], at: int, indexes: list[_Index]) -> str:
         """An index of a variable as expressions have it, as long as it was, so that positions stay."""
-        name, inner = found.group(1), re.sub(r"\s+", "", found.group(2)).lower()
+        name, inner = found.group(1), re.sub(r"\s+", "", found.group(2) or "").lower()
         if name not in self.components:
             return found.group()
         made = name
@@ -267,8 +308,12 @@ class _Compiler:
         elif inner == f"{name.lower()}.len":
             made, inner = f"{name}[-1]", "len"
         elif inner not in ("", "i", "..i", "..i-1"):
-            return found.group()
-        indexes.of(name).append(inner)
+            raise self.text.error(
+                at + found.start(2),
+                f"expected an index such as {name}[1] for the first, {name}[i], {name}[i-1], {name}[..i-1], {name}[{name}.LEN] or {name}[], "
+                f"got {found.group(2)!r}",
+            )
+        indexes.append(_Index(name, inner, at + found.start()))
         return made.ljust(len(found.group()))
 
     def _root(self) -> Part:
@@ -278,19 +323,30 @@ class _Compiler:
         links = []
         for each in parts[1:]:
             relaxed = isinstance(each, Absence) and not each.strict
-            links.append(Contiguity.RELAXED if relaxed else self.query.strategy)
+            links.append(Contiguity.RELAXED if relaxed else self._contiguity)
         return Sequence(tuple(parts), tuple(links))
 
+    @property
+    def _contiguity(self) -> Contiguity:
+        return _STRATEGIES[self.query.where.strategy]
+
     def _part(self, each: _Component) -> Part:
-        stage = Stage(each.name, together(self.conditions[each.name]))
+        stage, contiguity = Stage(each.name, together(self.conditions[each.name])), self._contiguity
         if each.is_absent:
-            return Absence(stage, strict=self.query.strategy is Contiguity.STRICT)
+            return Absence(stage, strict=contiguity is Contiguity.STRICT)
         if not each.loop:
             return stage
         least, most = {"+": (1, None), "*": (0, None), "?": (0, 1)}[each.loop]
-        any_of = self.query.strategy is Contiguity.ANY
-        return Repeat(
-            stage, least, most, self.query.strategy, Preference.EVERY if any_of or most == 1 else Preference.GREEDY
+        return Repeat(stage, least, most, contiguity, self._preference(each))
+
+    def _preference(self, loop: _Component) -> Preference:
+        """A loop takes what fits it, and what fits what follows it may go there too; before an absence at the end it is the longest that counts."""
+        after = self.query.components[self.names.index(loop.name) + 1 :]
+        is_last = bool(after) and all(each.is_absent for each in after)
+        return (
+            Preference.GREEDY
+            if is_last and loop.loop == "+" and self._contiguity is not Contiguity.ANY
+            else Preference.EVERY
         )
 
     def _selected(self, piece: Piece) -> tuple[tuple[str, Expr], ...]:
@@ -300,7 +356,8 @@ class _Compiler:
     def _returned(self, piece: Piece) -> tuple[str, Expr]:
         named = re.match(r"([^\W\d]\w*)\s*=(?!=)", piece.text)
         inner = Piece(piece.text[named.end() :], piece.at + named.end()) if named else piece
-        made, _ = self._expression(inner.stripped())
+        made, indexes = self._expression(inner.stripped())
+        self._check_relative(indexes, "")
         if isinstance(made, Alias):
             return made.name, made.expr
         name = named.group(1) if named else name_of(made)
@@ -335,32 +392,36 @@ def _at_hand(node: Expr, own: str) -> Expr | None:
     return node.expr if isinstance(node, GetItem) and isinstance(node.expr, Column) and node.expr.name == own else None
 
 
-_INDEX = re.compile(r"\b([^\W\d]\w*)\s*\[([^\[\]]*)\]")
+_QUOTED = r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`"
+_INDEX = re.compile(rf"{_QUOTED}|\b([^\W\d]\w*)\s*\[([^\[\]]*)\]", re.DOTALL)
 
 
 def split_and(piece: Piece) -> list[Piece]:
-    """A piece cut at `and`, `∧` and commas, but not inside of brackets or quotes, nor at the `and` of a between."""
+    """A piece cut at `and`, `∧` and commas, but not inside of brackets, quotes or a case, nor at the `and` of a between or beside an `or`."""
     made: list[Piece] = []
     for part in parts_of(piece):
         made += _cut_at_and(part)
     return made
 
 
-_WORD = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|[()\[\]]|\w+|∧|&&", re.DOTALL)
+_WORD = re.compile(rf"{_QUOTED}|[()\[\]]|\w+|∧|&&", re.DOTALL)
+_DEPTHS = {"(": 1, "[": 1, "case": 1, ")": -1, "]": -1, "end": -1}
 
 
 def _cut_at_and(piece: Piece) -> list[Piece]:
     made, begin, depth, between = [], 0, 0, False
     for found in _WORD.finditer(piece.text):
         word = found.group().lower()
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word, 0)
-        if depth or word not in ("between", "and", "∧", "&&"):
+        depth += _DEPTHS.get(word, 0)
+        if depth:
             continue
+        if word == "or":
+            return [piece]
         if word == "between" or (between and word == "and"):
             between = word == "between"
-            continue
-        made.append(Piece(piece.text[begin : found.start()], piece.at + begin))
-        begin = found.end()
+        elif word in ("and", "∧", "&&"):
+            made.append(Piece(piece.text[begin : found.start()], piece.at + begin))
+            begin = found.end()
     return [*made, Piece(piece.text[begin:], piece.at + begin)]
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from penstock.errors import ExpressionError, FlowError, PatternError, nearest
 from penstock.frontends.patterns.aviator import aviator
 from penstock.frontends.patterns.reading import DEEPEST
 from penstock.graph.expr import Call, Expr
+from penstock.graph.patterns.limits import limit_of
 from penstock.graph.patterns.operator_conditions import together
-from penstock.graph.patterns.pattern import AfterMatch, Pattern, Skip
+from penstock.graph.patterns.pattern import AfterMatch, Pattern, RunLimit, Skip
 from penstock.graph.patterns.tree import Absence, Contiguity, Part, Preference, Repeat, Sequence, Stage, taken_stages
 from penstock.graph.spelling import spelled
 
@@ -42,11 +44,12 @@ _JOINED = {"RichAndCondition": "and", "RichOrCondition": "or", "RichNotCondition
 
 
 @spelled
-def pattern_json(given: str | Mapping[str, object]) -> Pattern:
+def pattern_json(given: str | Mapping[str, object], *, limit: RunLimit | int | None = None) -> Pattern:
     """A pattern from the JSON that vendors of dynamic Flink CEP use, for `match`.
 
     Args:
         given: the JSON, as text or read already: a graph of nodes and edges, or a row of a rule table whose `pattern` is one.
+        limit: how many runs there may be at a time: a number for each key, above which the oldest are dropped, or `ps.run_limit(...)`.
 
     Returns:
         The pattern.
@@ -68,7 +71,7 @@ def pattern_json(given: str | Mapping[str, object]) -> Pattern:
     start{3,} -> end
     """
     graph, path = _graph(_loaded(given), "")
-    return _Reader().pattern(graph, path)
+    return replace(_Reader().pattern(graph, path), limit=limit_of(limit))
 
 
 def _loaded(given: object) -> Object:

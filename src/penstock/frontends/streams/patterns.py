@@ -16,7 +16,8 @@ from penstock.frontends.streams.matches.quantifiers import (
 )
 from penstock.graph.duration import Span, checked_span, shown
 from penstock.graph.order import Term, terms_of
-from penstock.graph.patterns.pattern import NO_SKIP, AfterMatch, Overflow, Pattern, RunLimit, Skip
+from penstock.graph.patterns.limits import PER_KEY, PER_PATTERN, run_limit
+from penstock.graph.patterns.pattern import NO_SKIP, AfterMatch, Pattern, RunLimit, Skip
 from penstock.graph.patterns.tree import (
     Absence,
     Choice,
@@ -29,7 +30,7 @@ from penstock.graph.patterns.tree import (
     stages_of,
 )
 
-PER_PATTERN, PER_STAGE, PER_KEY = "pattern", "stage", "key"
+PER_STAGE = "stage"
 
 
 @dataclass(frozen=True)
@@ -305,14 +306,7 @@ class PatternBuilder:
         >>> ps.pattern("p").begin("a", "n = 1").followed_by("b", "n = 2").limit(1_000)
         PatternBuilder('p': a -> b, limit 1,000 runs for each key, drop)
         """
-        known = [each.value for each in Overflow]
-        if overflow not in known:
-            raise FlowError(f"limit: no policy {overflow!r}; {nearest(overflow, known)}")
-        if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
-            raise FlowError(f"limit: a key may have one run or more, got {runs!r}")
-        if per not in (PER_KEY, PER_PATTERN):
-            raise FlowError(f"limit is per 'key' or per 'pattern', got {per!r}")
-        return replace(self, most=RunLimit(runs, Overflow(overflow), per == PER_PATTERN))
+        return replace(self, most=run_limit(runs, overflow, per))
 
     def built(self) -> Pattern:
         """The pattern, checked.

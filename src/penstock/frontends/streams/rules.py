@@ -154,7 +154,12 @@ def _looked_up(stream: Stream, name: str, lookups: Mapping[str, LookUp]) -> Port
     from penstock.frontends.streams.stream import Stream
 
     port = stream.port
-    for each, (table, on) in lookups.items():
+    for each, given in lookups.items():
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise FlowError(
+                f"the look-up {each!r} is a table and its key, such as (ps.files(...), 'card'), got {given!r}"
+            )
+        table, on = given
         if isinstance(table, Stream):
             stream._need_stream(table, "a look-up is in a stream")
         elif not isinstance(table, Endpoint):

@@ -87,6 +87,11 @@ def as_expr(value: object) -> Expr:
         return value.plain()
     if isinstance(value, str):
         return parse(value)
+    if callable(value):
+        raise ExpressionError(
+            f"an expression is a text ('n > 3') or is built with col(), lit() and fn, got the function {getattr(value, '__name__', value)!r}; "
+            f"make it with @ps.function and call it with the fields it takes"
+        )
     raise ExpressionError(
         f"an expression is a text ('n > 3') or is built with col(), lit() and fn, got {value!r}; for a constant write lit({value!r})"
     )

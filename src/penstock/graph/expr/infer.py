@@ -151,7 +151,8 @@ class _Resolver:
         if function is None:
             raise ExpressionError(
                 f"unknown function {expr.name!r}; {nearest(expr.name, _spoken())}\n"
-                f'to hand it to Spark as it is, write ps.sql("{to_text(expr)}", type="...")'
+                f"a function of yours is known to text by ps.Flow(name, functions=[...]); "
+                f'to hand this to Spark as it is, write ps.sql("{to_text(expr)}", type="...")'
             )
         self._check_count(expr, function.least, function.most)
         if expr.name == "struct":

@@ -84,6 +84,8 @@ class Automaton:
     stages: tuple[str, ...]
     tests: tuple[Test, ...]
     within: int | None = None
+    skip_till_next: bool = False
+    """Whether a run passes over an event only where it cannot take it, and then stays in its state."""
 
     @property
     def is_timed(self) -> bool:

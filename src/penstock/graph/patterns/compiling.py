@@ -124,7 +124,7 @@ class _Compiler:
         numbers = {id(node): at for at, node in enumerate(ordered)}
         stages = self.pattern.stages
         states = tuple(self.state(node, numbers, stages) for node in ordered)
-        return Automaton(states, 0, stages, tuple(self.tests), self.pattern.within)
+        return Automaton(states, 0, stages, tuple(self.tests), self.pattern.within, self.pattern.skip_till_next)
 
     def ordered(self, start: _Node) -> list[_Node]:
         """The states that can be reached, from the start."""
@@ -186,6 +186,7 @@ class _Compiler:
         made = self.taking_node(position.item, Kind.PENDING)
         made.proceed(self.stop(condition, name), condition)
         made.ignore(made, negated(condition))
+        self.add_stops(position, made)
         return made
 
     def not_next(self, position: _Position, sink: _Node) -> _Node:
@@ -340,13 +341,24 @@ class _Compiler:
     def add_greedy_ways(self, position: _Position, made: _Node, sink: _Node) -> None:
         """The ways out of a greedy loop: by the event that ends it, or by one that it does not take."""
         item = position.item
-        until = self.ending(item) if item.until is not None else None
-        if until is not None:
-            copy = self.originals[id(sink)] = self.copied(sink)
-            made.proceed(copy, until)
-        made.proceed(sink, TRUE if until is None else negated(until))
+        until = self.ending(item) if item.until is not None else TRUE
+        copy = self.originals[id(sink)] = self.copied(sink) if until else sink
         for way in sink.ways:
             way.guard = both(way.guard, negated(self.taking(position, item)))
+        if sink.kind is Kind.PENDING:
+            self.add_absence(made, sink, copy, until)
+            return
+        if until:
+            made.proceed(copy, until)
+        made.proceed(sink, negated(until) if until else TRUE)
+
+    def add_absence(self, made: _Node, sink: _Node, copy: _Node, until: Guard) -> None:
+        """The way to an absence at the end, which goes over to that of a loop that has ended with the event that ends the loop."""
+        made.proceed(sink)
+        if until:
+            for way in sink.ways:
+                way.guard = both(way.guard, negated(until))
+            sink.ways += [replace(way, guard=both(until, way.guard)) for way in copy.ways]
 
     def looping_group(self, position: _Position, sink: _Node) -> _Node:
         """A group that goes round any number of times."""

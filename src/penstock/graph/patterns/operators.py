@@ -33,6 +33,7 @@ from penstock.graph.duration import shown
 from penstock.graph.expr import Expr, to_text
 from penstock.graph.order import Term
 from penstock.graph.patterns.calendar import CrontabTimes, MonthSpan, ScheduleTimes
+from penstock.graph.patterns.pattern import RunLimit
 
 Span: TypeAlias = int | MonthSpan | Expr
 """A span of time: microseconds, months, or an expression of seconds over the events tagged so far."""
@@ -316,6 +317,7 @@ class OperatorPattern:
         discard_partials: a match ends all that hold one of its events.
         order: fields by which events of the same time are ordered; else they are taken as they arrive.
         text: the pattern as it was written.
+        limit: how many matches a key may have begun.
     """
 
     root: Operator
@@ -324,6 +326,7 @@ class OperatorPattern:
     discard_partials: bool = False
     order: tuple[Term, ...] = ()
     text: str = field(default="")
+    limit: RunLimit | None = None
 
     def __str__(self) -> str:
         marks = "@SuppressOverlappingMatches " if self.suppress_overlapping else ""

@@ -101,6 +101,8 @@ class Pattern:
         after_match: which runs are dropped after a match.
         order: fields by which events of the same time are ordered; else they are taken as they arrive.
         limit: how many runs a key may have.
+        skip_till_next: a run takes the next event that it can take, and passes over none of those, as SASE's skip-till-next-match does.
+        partition: fields that the key of the stream must be, as SASE's partition_contiguity is about the events that are equal in them; () for any.
 
     Raises:
         FlowError: the pattern is not sound. The message names the stage, and says what to write instead.
@@ -114,6 +116,8 @@ class Pattern:
     order: tuple[Term, ...] = ()
     rounds: tuple[tuple[str, int], ...] = ()
     limit: RunLimit | None = None
+    skip_till_next: bool = False
+    partition: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_names(self.root)
@@ -133,9 +137,21 @@ class Pattern:
         """The names of the stages that take events, from the left."""
         return tuple(dict.fromkeys(stage.name for stage in taken_stages(self.root)))
 
+    def check_key(self, keys: tuple[str, ...]) -> None:
+        """Refuses a stream by another key than the pattern is about; `keys` are its fields, () where there is none."""
+        if self.partition and set(self.partition) != set(keys):
+            wanted = ", ".join(map(repr, self.partition))
+            got = f"one by {', '.join(map(repr, keys))}" if keys else "one without a key"
+            raise FlowError(
+                f"partition_contiguity is about the events that are equal in {wanted}: expected a stream by that key, got {got}; say "
+                f"key_by({wanted}).match(...)"
+            )
+
     def settings(self) -> dict[str, str]:
         """The pattern as people read it."""
         made = {"pattern": str(self.root)}
+        if self.skip_till_next:
+            made["strategy"] = "skip till next match"
         if self.within is not None:
             made["within"] = shown(self.within)
         for name, gaps in (("gaps", self.gaps), ("rounds", self.rounds)):

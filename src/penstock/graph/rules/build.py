@@ -36,12 +36,15 @@ def rule(
 
     Raises:
         ExpressionError: the condition cannot be read.
-        FlowError: what stands among the actions is none.
+        FlowError: the name is no text, the priority no whole number, or what stands among the actions is none.
 
     >>> import penstock as ps
     >>> str(ps.rule("big", "amount > 500", ps.action.alert("high", "{card} paid {amount}"), priority=1))
     "if amount > 500 do alert('high', '{card} paid {amount}') priority 1"
     """
+    _text("the name of a rule", name)
+    if not isinstance(priority, int) or isinstance(priority, bool):
+        raise FlowError(f"rule {name!r}: priority is a whole number such as 10, got {priority!r}")
     for each in then:
         if not isinstance(each, Action):
             raise FlowError(f"rule {name!r} does actions such as ps.action.emit('stream'), got {each!r}")
@@ -69,8 +72,11 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the stream is no text.
         """
-        return Emit(stream, fields_of(fields, _read(named)))
+        return Emit(_text("the stream that emit names", stream), fields_of(fields, _read(named)))
 
     @staticmethod
     def alert(severity: str, text: str) -> Action:
@@ -85,8 +91,9 @@ class action:  # noqa: N801 - users read it as a name space
 
         Raises:
             ExpressionError: what stands in braces is no expression.
+            FlowError: one of the two is no text.
         """
-        return Alert.of(severity, text)
+        return Alert.of(_text("the severity of an alert", severity), _text("what an alert says", text))
 
     @staticmethod
     def post(endpoint: str, *fields: str, **named: str | Expr) -> Action:
@@ -99,8 +106,11 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the endpoint is no text.
         """
-        return Post(endpoint, fields_of(fields, _read(named)))
+        return Post(_text("the endpoint that post names", endpoint), fields_of(fields, _read(named)))
 
     @staticmethod
     def update(table: str, *fields: str, **named: str | Expr) -> Action:
@@ -113,8 +123,11 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the table is no text.
         """
-        return Update(table, fields_of(fields, _read(named)))
+        return Update(_text("the table that update names", table), fields_of(fields, _read(named)))
 
     @staticmethod
     def delete(table: str, *fields: str, **named: str | Expr) -> Action:
@@ -127,8 +140,11 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the table is no text.
         """
-        return Delete(table, fields_of(fields, _read(named)))
+        return Delete(_text("the table that delete names", table), fields_of(fields, _read(named)))
 
     @staticmethod
     def call(function: str | Expr) -> Action:
@@ -165,8 +181,11 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the rule is no text.
         """
-        return Switch(rule, True)
+        return Switch(_text("the rule that activate names", rule), True)
 
     @staticmethod
     def deactivate(rule: str) -> Action:
@@ -177,8 +196,17 @@ class action:  # noqa: N801 - users read it as a name space
 
         Returns:
             The action.
+
+        Raises:
+            FlowError: the name of the rule is no text.
         """
-        return Switch(rule, False)
+        return Switch(_text("the rule that deactivate names", rule), False)
+
+
+def _text(what: str, given: object) -> str:
+    if not isinstance(given, str) or not given.strip():
+        raise FlowError(f"{what} is a text, got {given!r}")
+    return given
 
 
 def _read(named: dict[str, str | Expr]) -> dict[str, Expr]:

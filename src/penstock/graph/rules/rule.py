@@ -149,4 +149,12 @@ def rule_set(rules: Iterable[Rule] | Rule | RuleSet) -> RuleSet:
     """A set of whatever rules are given."""
     if isinstance(rules, RuleSet):
         return rules
-    return RuleSet((rules,) if isinstance(rules, Rule) else tuple(rules))
+    if isinstance(rules, Rule):
+        return RuleSet((rules,))
+    _need_rules(rules)
+    return RuleSet(tuple(rules))
+
+
+def _need_rules(rules: object) -> None:
+    if isinstance(rules, str) or not isinstance(rules, Iterable):
+        raise FlowError(f"rules are made with ps.rule(...) or ps.rules('rule NAME if ... do ...'), got {rules!r:.200}")

@@ -239,7 +239,7 @@ class MatchPatternsKernel(EventKernel):
         events = due if due is None or ARRIVAL in due.schema.names else _arrived(due, self.times.now)
         end = FOREVER if self.times.watermark >= FOREVER else until
         found = kernel.walked(events, list(mine.values), end)
-        kernel.counters.runs = {"matches": len(found)} if found else {}
+        kernel.count_ended("matches", len(found))
         if found:
             rows = [self._record(active, key, each) for key, each in found]
             yield OUT, Chunk(self.node.output(OUT).schema, rows=rows)
@@ -285,11 +285,13 @@ class MatchPatternsKernel(EventKernel):
 
     def _drop(self, entry: Entry) -> None:
         if MACHINE in entry:
-            self.changes_of(entry["pattern"]).take_out(*counted(held_by(entry[MACHINE])))
-            return
-        kept = tuple(entry[part] for part in PARTS)
-        count_taken_out(self.changes_of(entry["pattern"]), entry["states"].split(", "), [kept])
-        begun = sum(1 for run in entry["runs"] if run["taken"] >= 0)
+            held = held_by(entry[MACHINE])
+            self.changes_of(entry["pattern"]).take_out(*counted(held))
+            begun = len(held.began)
+        else:
+            kept = tuple(entry[part] for part in PARTS)
+            count_taken_out(self.changes_of(entry["pattern"]), entry["states"].split(", "), [kept])
+            begun = sum(1 for run in entry["runs"] if run["taken"] >= 0)
         if begun:
             name = f"{entry['pattern']}: dropped"
             self.counters.runs[name] = self.counters.runs.get(name, 0) + begun

@@ -66,14 +66,20 @@ class Transitions:
                 made.append((MATCH, target, stage))
             else:
                 made.append((TAKE, target, stage))
-                made += [(MATCH, end, stage) for end in self._ends(target, holds)]
+                made += [(MATCH, end, stage) for end in self._reached(target, Kind.FINAL, holds)]
+                made += [(TAKE, absence, stage) for absence in self._reached(target, Kind.PENDING)]
         if is_stopped:
             made = [each for each in made if each[0] in (MATCH, MATCH_WITHOUT)]
+        if self.automaton.skip_till_next:
+            made = [each for each in made if each[0] in (TAKE, MATCH)] or ([(STAY, state, -1)] if made else [])
         outcome = tuple(made)
         return self.unchanged[state] if outcome == self.unchanged[state] else outcome
 
     def _ways(self, state: int, holds: Holds) -> list[tuple[Action, int, int]]:
-        """The transitions that are open, those of states to which the run proceeds too."""
+        """The transitions that are open, those of states to which the run proceeds too.
+
+        A loop before an absence at the end has no more to do with it: `of` made a run of its own that waits there.
+        """
         found: list[tuple[Action, int, int]] = []
         waiting = [state]
         while waiting:
@@ -81,18 +87,19 @@ class Transitions:
                 if not _is_open(way.guard, holds):
                     continue
                 if way.action is Action.PROCEED:
-                    waiting.append(way.target)
+                    if way.guard or self.automaton.states[way.target].kind is not Kind.PENDING:
+                        waiting.append(way.target)
                 else:
                     found.append((way.action, way.target, way.stage))
         return found
 
-    def _ends(self, state: int, holds: Holds) -> list[int]:
-        """The final state to which a run may proceed at once, if there is one."""
+    def _reached(self, state: int, kind: Kind, holds: Holds | None = None) -> list[int]:
+        """The state of a kind to which a run may proceed at once, if there is one; without `holds` whatever the event is."""
         waiting = [state]
         while waiting:
             for way in self.automaton.states[waiting.pop()].transitions:
-                if way.action is Action.PROCEED and _is_open(way.guard, holds):
-                    if self.automaton.states[way.target].kind is Kind.FINAL:
+                if way.action is Action.PROCEED and (not way.guard if holds is None else _is_open(way.guard, holds)):
+                    if self.automaton.states[way.target].kind is kind:
                         return [way.target]
                     waiting.append(way.target)
         return []

@@ -90,6 +90,7 @@ class Match(Keyed):
     def check(self, given: Inputs) -> None:
         """Conditions and outputs fit the fields of the events."""
         super().check(given)
+        self.pattern.check_key(tuple(key for key in self.keys if key != ALL))
         event = self.event_schema(given[0].schema)
         for term in self.pattern.order:
             event.field(term.column)
@@ -221,7 +222,8 @@ class Match(Keyed):
         parts = list(walk(self.pattern.root))
         has_all = all(stage.condition is not None for stage in stages_of(self.pattern.root))
         has_groups = any(isinstance(part, Sequence) for part in parts[1:])
-        splits = (self.reports or has_groups) and any(isinstance(part, Repeat | Choice | Permutation) for part in parts)
+        may_split = (self.reports or has_groups) and not self.pattern.skip_till_next
+        splits = may_split and any(isinstance(part, Repeat | Choice | Permutation) for part in parts)
         return has_all and not splits and not any(map(_is_strict, parts))
 
     def tested(self, number: int, event: Schema) -> NavigationExpr | None:

@@ -13,6 +13,7 @@ from penstock.graph.nodes.base import ALL, FOR_EVER, LATE, OUT, Inputs, Output, 
 from penstock.graph.nodes.keyed import Keyed
 from penstock.graph.patterns.operator_conditions import check_conditions, over_match
 from penstock.graph.patterns.operators import OperatorPattern, Timer, Within, parts_of, walk
+from penstock.graph.patterns.pattern import Overflow
 from penstock.graph.schema import Schema
 
 MATCH_START, MATCH_END = "match_start", "match_end"
@@ -54,6 +55,9 @@ class OperatorMatch(Keyed):
         """Conditions and outputs fit the fields of the events."""
         super().check(given)
         event = event_schema(given[0].schema)
+        limit = self.pattern.limit
+        if limit is not None and (limit.is_shared or limit.overflow is Overflow.ASIDE):
+            raise FlowError(f"pattern text: expected a limit per key that drops or fails, got {limit}")
         for term in self.pattern.order:
             event.field(term.column)
         try:
@@ -111,7 +115,8 @@ class OperatorMatch(Keyed):
         """The key, the pattern, and what is selected."""
         key: Settings = {} if ALL in self.keys else super().settings()
         chosen: Settings = {name: to_text(written) for name, written in self.select or ()}
-        return {**key, "pattern": str(self.pattern), **chosen}
+        limit: Settings = {} if self.pattern.limit is None else {"limit": str(self.pattern.limit)}
+        return {**key, "pattern": str(self.pattern), **limit, **chosen}
 
 
 def event_schema(schema: Schema) -> Schema:

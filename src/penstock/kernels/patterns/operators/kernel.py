@@ -7,10 +7,12 @@ from collections.abc import Collection
 import numpy as np
 import pyarrow as pa
 
+from penstock.errors import RunError
 from penstock.graph.nodes import LATE, OperatorMatch, Term
 from penstock.graph.nodes.patterns.operator_match import event_schema
 from penstock.graph.patterns.operator_conditions import over_match
 from penstock.graph.patterns.operators import has_recurring_timer, waits_for_events
+from penstock.graph.patterns.pattern import Overflow, RunLimit
 from penstock.graph.schema import Schema
 from penstock.graph.state.active_runs import REST, RunChanges
 from penstock.graph.state.layout import Column, Layout
@@ -24,7 +26,7 @@ from penstock.kernels.ordering.sort import given, keys_in, with_key_hashes
 from penstock.kernels.patterns.operators.build import running
 from penstock.kernels.patterns.operators.hits import Hits
 from penstock.kernels.patterns.operators.looks import compile_looks
-from penstock.kernels.patterns.operators.machine import Found, Machine
+from penstock.kernels.patterns.operators.machine import Found, Held, Machine
 from penstock.kernels.records.arrow import to_columns
 from penstock.kernels.records.chunk import Chunk
 from penstock.kernels.stateless import shaped
@@ -171,11 +173,30 @@ class OperatorKernel(KeyedKernel):
             return []
         before = machine.dump() if self.guard is not None and machine.has_started else None
         try:
-            return [(key, found) for found in machine.take(time, row, bits)]
+            made = [(key, found) for found in machine.take(time, row, bits)]
         except Exception as error:
             self._put_aside(row, error)
             self._restore(key, before)
             return []
+        if bits and self.node.pattern.limit is not None:
+            self._limit(machine, self.node.pattern.limit, time)
+        return made
+
+    def _limit(self, machine: Machine, limit: RunLimit, time: int) -> None:
+        """Drops the oldest of too many matches that are begun, or ends the run."""
+        if limit.overflow is Overflow.FAIL:
+            count = len(machine.begun())
+            if count > limit.runs:
+                raise RunError(
+                    f"a key has begun {count:,} matches, and may have begun {limit.runs:,}; end them with timer:within(...), allow more, or drop "
+                    f"the oldest with limit={limit.runs}"
+                )
+        self.count_ended("dropped", machine.keep(limit.runs, time))
+
+    def count_ended(self, how: str, many: int) -> None:
+        """Counts what has ended, by how."""
+        if many:
+            self.counters.runs[how] = self.counters.runs.get(how, 0) + many
 
     def _is_running(self, key: Key) -> bool:
         """Whether an event that fits nothing tells a key that time has passed."""
@@ -201,7 +222,7 @@ class OperatorKernel(KeyedKernel):
             kept = self.state.get(key)
             if kept is not None:
                 made.load(kept)
-                self._changes.take_out(*counted(made.began))
+                self._changes.take_out(*counted(made.held))
         return made
 
     @property
@@ -226,6 +247,7 @@ class OperatorKernel(KeyedKernel):
 
     def _made(self, found: list[tuple[Key, Found]]) -> Out:
         if found:
+            self.count_ended("matches", len(found))
             yield "out", shaped(self, "out", [self._record(key, each) for key, each in found])
 
     def _record(self, key: Key, found: Found) -> tuple[object, ...]:
@@ -255,7 +277,7 @@ class OperatorKernel(KeyedKernel):
                 self.state.delete(key)
             else:
                 self.state.put(key, machine.dump())
-                self._changes.put(*counted(machine.began))
+                self._changes.put(*counted(machine.held))
         self.machines = {}
         return ()
 
@@ -267,7 +289,6 @@ class OperatorKernel(KeyedKernel):
         return min(timers, self.first_waiting + 1)
 
 
-def counted(times: list[int]) -> tuple[dict[str, int], list[int], int]:
-    """The figures of a key that holds events of these times: it has begun a match, with the first of them."""
-    began = sorted(times)[:1]
-    return {REST: len(began)}, began, len(times)
+def counted(held: Held) -> tuple[dict[str, int], list[int], int]:
+    """The figures of a key: how many matches it has begun, when each of them, and how many events it holds."""
+    return {REST: len(held.began)}, sorted(held.began), held.events

@@ -24,6 +24,13 @@ class Found(NamedTuple):
     match: Match
 
 
+class Held(NamedTuple):
+    """What a machine holds: when each match that it has begun did so, and how many events there are in them."""
+
+    began: tuple[int, ...] = ()
+    events: int = 0
+
+
 class Machine:
     """A pattern over the events of one key. It starts with the first of them, and is over when the pattern has ended."""
 
@@ -31,8 +38,8 @@ class Machine:
         self.pattern, self.running, self.schema = pattern, running, schema
         self.state: object = None
         self.next_number = 0
-        self.began: list[int] = []
-        """The times of the events that it kept when it was loaded or dumped."""
+        self.held = Held()
+        """What it held when it was loaded or dumped."""
 
     @property
     def has_started(self) -> bool:
@@ -83,11 +90,30 @@ class Machine:
             self.state = self.running.root.discard(self.state, numbers, tick)
         return [Found(tick.time, match) for match in matches]
 
+    def keep(self, most: int, time: int) -> int:
+        """Ends the matches that began first while more are begun than may be; how many have ended."""
+        ended, begun = 0, self.begun()
+        while len(begun) > most and self.state is not None:
+            oldest = min(min(numbers_of(match)) for match in begun)
+            self.state = self.running.root.discard(self.state, {oldest}, Tick(time))
+            left = self.begun()
+            if len(left) == len(begun):
+                break
+            ended, begun = ended + len(begun) - len(left), left
+        return ended
+
+    def begun(self) -> list[Match]:
+        """The matches that are begun: what has been tagged for each."""
+        pool = Pool(self.schema)
+        if self.state is not None:
+            self.running.root.dump(self.state, pool)
+        return [match for match in pool.matches if numbers_of(match)]
+
     def dump(self) -> str:
         """All of it as JSON."""
         pool = Pool(self.schema)
         state = None if self.state is None else [self.running.root.dump(self.state, pool)]
-        self.began = [event.time for event in pool.events.values()]
+        self.held = _held(pool)
         return json.dumps({"taken": self.next_number, "state": state, **pool.dump()}, separators=(",", ":"))
 
     def kept_state(self) -> object:
@@ -101,14 +127,22 @@ class Machine:
         self.next_number = made["taken"]
         state = made["state"]
         pool = Pool(self.schema, made)
-        self.began = [event.time for event in pool.events.values()]
+        self.held = _held(pool)
         self.state = None if state is None else self.running.root.load(state[0], pool)
         return self
 
 
-def held_by(kept: str) -> list[int]:
-    """The times of the events that a machine holds, from what was kept of it."""
-    return [event[0] for event in json.loads(kept)["events"].values()]
+def held_by(kept: str) -> Held:
+    """What a machine holds, from what was kept of it."""
+    made = json.loads(kept)
+    times = {number: event[0] for number, event in made["events"].items()}
+    begun = [[times[str(n)] for numbers in match.values() for n in numbers] for match in made["matches"]]
+    return Held(tuple(min(each) for each in begun if each), len(times))
+
+
+def _held(pool: Pool) -> Held:
+    begun = [[event.time for events in match.values() for event in events] for match in pool.matches]
+    return Held(tuple(min(each) for each in begun if each), len(pool.events))
 
 
 def _apart(matches: Iterable[Match]) -> list[Match]:
