@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import FlowTarget, option
+from penstock.cli.options import option
 from penstock.cli.output.failure import handled
 from penstock.errors import SetupError
 from penstock.flowfiles.writing import write_flow
@@ -17,7 +17,10 @@ EXAMPLES = "Then: penstock run flow.yaml"
 
 
 def export(
-    target: FlowTarget,
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="FILE.py[:flow], package.module[:flow] or FILE.yaml", show_default=False),
+    ],
     output: Annotated[
         str, option("--output", "-o", metavar="FILE", help="The file to write; - is standard output.")
     ] = "-",
