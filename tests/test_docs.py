@@ -34,12 +34,22 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         exec(compile(code, f"{page.name}, block {number}", "exec", dont_inherit=True), space.__dict__)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def anchors(page: Path) -> set[str]:
+    """What a link may name after `#`: the headings of a page, as GitHub makes anchors of them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", h) for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", [ROOT / "CHANGELOG.md", *PAGES], ids=lambda p: str(p.relative_to(ROOT)))
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)", text):
+        if "://" in target:
+            continue
+        to = page.parent / target if target else page
+        assert to.exists(), target
+        assert not anchor or to.suffix != ".md" or anchor in anchors(to), f"{target}#{anchor}"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.main import COMMANDS
+from penstock.cli.main import COMMANDS, PANELS
 from penstock.version import __version__
 from tests.command_line import make_app
 
@@ -26,6 +26,14 @@ def test_the_help_lists_every_command() -> None:
     out = runner.invoke(make_app(), ["--help"]).output
     for command in COMMANDS:
         assert f" {command} " in out
+    assert [title for title in PANELS if f" {title} " not in out] == []
+    assert "PENSTOCK__VERSION" not in out
+
+
+@pytest.mark.parametrize("command", ["run", "describe", "submit"])
+def test_the_help_says_which_files_hold_a_flow(command: str) -> None:
+    out = " ".join(runner.invoke(make_app(), [command, "--help"]).output.replace("│", " ").split())
+    assert "FILE.py[:flow], package.module[:flow], FILE.sql or FILE.yaml" in out
 
 
 def test_a_command_imports_no_other() -> None:

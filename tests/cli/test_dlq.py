@@ -51,8 +51,11 @@ def test_letters_of_a_bounded_run_are_listed_shown_and_sent_back(folder: Path) -
     assert "the traceback" in shown
     assert '{"schema": "text string, n bigint", "record": {"text": "x", "n": 1}}' in shown
     assert "2 dead letters will go back" in dlq("replay", folder)
+    assert [m["waits"] for m in listed(folder)] == [True, True]
+    assert dlq("list", folder).count(" waits") == 2
     assert "0 dead letters will go back" in dlq("replay", folder)
     Replays(folder / "replay").claim(0)
+    assert [m["waits"] for m in listed(folder)] == [False, False]
     assert [m["replayed"] for m in listed(folder)] == [True, True]
     assert "0 dead letters will go back" in dlq("replay", folder)
     assert "1 dead letter will go back" in dlq("replay", folder, other["id"], "--again")
@@ -77,6 +80,28 @@ def test_a_letter_is_edited_field_by_field_and_replayed_changed(folder: Path) ->
     dlq("replay", folder, letter)
     assert Replays(folder / "replay").claim(0) == {("number", 0): [{"text": "7", "n": 2}]}
     assert listed(folder)[0]["edited"]
+
+
+def test_the_list_shows_an_edited_record_as_it_will_go_back(folder: Path) -> None:
+    first, second = (m["id"] for m in listed(folder))
+    dlq("edit", folder, first, "--set", "text=7")
+    dlq("edit", folder, second, "--raw", '{"text": "y"}')
+    shown = dlq("list", folder)
+    assert 'edited: {"text": "7", "n": 1}' in shown
+    assert 'edited: {"text": "y"}' in shown
+    assert "Row(text='x')" not in shown
+    assert "{oops" not in shown
+    detail = dlq("show", folder, first)
+    assert "record    Row(text='x')" in detail
+    assert "edited    20" in detail
+
+
+def test_a_field_of_a_record_that_could_not_be_read_cannot_be_set_and_the_message_says_what_can(folder: Path) -> None:
+    letter = listed(folder)[1]["id"]
+    said = dlq("edit", folder, letter, "--set", "text=y", code=2)
+    assert "--set: the record could not be read, so it has no field 'text'" in said
+    assert "--raw TEXT" in said
+    assert "edited" not in listed(folder)[1]
 
 
 def test_a_letter_that_waits_goes_back_as_it_was_edited_or_not_at_all(folder: Path) -> None:

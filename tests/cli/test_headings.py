@@ -95,6 +95,13 @@ def test_the_daemons_own_tracebacks_are_left_out_and_others_are_not() -> None:
     assert list(quiet(["Picked up JAVA_TOOL_OPTIONS: x\n", "x\n"])) == ["x\n"]
 
 
+def test_tracebacks_that_two_workers_write_at_the_same_time_are_looked_at_together() -> None:
+    one = [*DAEMON.splitlines(keepends=True), "BrokenPipeError: [Errno 32] Broken pipe\n"]
+    users = ['  File "/home/me/flow.py", line 1, in f\n', "ValueError: x\n"]
+    assert list(quiet(["a\n", TRACE, TRACE, *one, *one, "b\n"])) == ["a\n", "b\n"]
+    assert list(quiet([TRACE, TRACE, *one, *users, "b\n"])) == [TRACE, TRACE, *one, *users, "b\n"]
+
+
 def test_a_worker_whose_jvm_went_away_says_nothing_of_it() -> None:
     main = '  File "/x/pyspark.zip/pyspark/sql/streaming/python_streaming_source_runner.py", line 4, in <module>\n    x()\n'
     close = '  File "/usr/lib/python3.11/contextlib.py", line 9, in __exit__\n  File "/x/pyspark/worker_util.py", line 5, in get\n  File "/usr/lib/python3.11/socket.py", line 7, in write\n'

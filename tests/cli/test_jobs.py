@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import urllib.request
 import zipfile
@@ -54,6 +55,10 @@ def test_a_flow_is_submitted_with_its_modules_and_shown_stopped_and_removed(comm
     assert {p.name for p in (tmp_path / "data" / "bundles" / bundle.stem).iterdir()} == {"ticks.py", "near.py"}
     shown = json.loads(command("jobs", "show", "ticks", "--json").stdout)
     assert (shown["target"], shown["options"]) == ("ticks.py", {"interval": 5.0})
+    told = dict(line.split(maxsplit=1) for line in command("jobs", "show", "ticks").stdout.splitlines())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", told["created"])
+    assert (told["cores"], told["options"]) == ("not asked for", '{"interval": 5.0}')
+    assert not {"etag", "lags"} & told.keys()
     assert command("jobs", "logs", "ticks", "--search", "hello").stdout == "driver says hello\n"
     assert command("jobs", "stop", "ticks").exit_code == 0
     wait_until(lambda: json.loads(command("jobs", "show", "ticks", "--json").stdout)["phase"] == "stopped")

@@ -28,6 +28,12 @@ def test_trident_word_count_answers_with_the_state_of_the_batch() -> None:
     assert drpc.execute_all("words", ["the man", "zebra", "the and"]) == ["[[5]]", "[[0]]", "[[6]]"]
 
 
+@pytest.mark.parametrize("module", [reach, trident_word_count])
+def test_every_step_of_a_function_has_the_line_that_made_it_whoever_asks_for_the_graph(module: Any) -> None:
+    lines = {node.line.partition(":")[0] for node in module.flow.graph.nodes}
+    assert lines == {f"{module.__name__.rpartition('.')[2]}.py"}
+
+
 class Doubles(ps.Bolt):
     """Fails on what is no number, and keeps how often it was asked."""
 

@@ -248,6 +248,19 @@ def test_generated_flows_come_back_with_an_equal_plan() -> None:
     assert written > 5
 
 
+def test_export_of_a_flow_of_sql_says_that_its_text_is_a_flow_file() -> None:
+    flow = ps.sql_flow("SELECT word FROM words", {"words": ps.items(["a"], "word string")})
+    with pytest.raises(FlowError, match="got a flow of SQL; its text is a flow file already"):
+        write_flow(flow)
+    mixed = ps.Flow("mixed")
+    words = mixed.source("words", ps.items(["a"], "word string"))
+    ps.sql_query("SELECT word, count(*) AS n FROM words GROUP BY word", {"words": words}, name="w").sink(
+        "out", ps.console()
+    )
+    with pytest.raises(FlowError, match="a query of SQL makes has no entry"):
+        write_flow(mixed)
+
+
 def test_export_refuses_what_a_file_cannot_hold() -> None:
     flow = ps.Flow("f")
     rows = flow.source("rows", ps.items([1], "n int"))

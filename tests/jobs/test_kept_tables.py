@@ -10,6 +10,7 @@ import pytest
 import penstock as ps
 from penstock.errors import StateError
 from penstock.graph.state.schema import StateField, StateSchema
+from penstock.jobs.sql.asking import asked_flow
 from penstock.jobs.sql.kept_tables import KeptTables, _columns
 from penstock.state.one_version import ReadLimits, Snapshot
 from tests.state.kept import KeptStep, keep
@@ -76,3 +77,19 @@ def test_parts_of_aggregates_are_shown_as_results() -> None:
     )  # fmt: skip
     found = {name: values for name, _, values in _columns(table, schema)}
     assert found == {"k": ["a"], "m": [1.5], "s": [7], "c": [3], "f": [2.25]}
+
+
+def test_tables_are_listed_by_names_that_a_query_can_write(tmp_path: Path) -> None:
+    count = ("n bigint count(*)",)
+    steps = [
+        KeptStep(name, ("word string",), count)
+        for name in ("Totals", "per_user.group", "best.window", "best.top@final")
+    ]
+    keep(tmp_path, 0, {step: {("a",): (1,)} for step in steps})
+    names = asked_flow(str(tmp_path)).names()
+    assert names == ["Totals", "best_top_final", "best_window", "per_user"]
+    assert [list(ps.ask(str(tmp_path), f"select n from {name}")) for name in names] == [[(1,)]] * 4
+    with pytest.raises(
+        StateError, match=r"'peruser'; did you mean 'per_user'\? \(there are: 'Totals', 'best_top_final'"
+    ):
+        ps.ask(str(tmp_path), "select n from peruser")

@@ -38,6 +38,31 @@ def test_columns_and_rows_that_nobody_needs_are_left_out_before_a_join_and_sourc
     check_golden("sql", "".join(lines))
 
 
+MADE_OF_SEVERAL = {
+    "top of a window": """
+        SELECT window_start, auction, n FROM (
+            SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, window_end ORDER BY n DESC) AS rn
+            FROM (SELECT window_start, window_end, auction, count(*) AS n
+                  FROM TABLE(TUMBLE(TABLE bids, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+                  GROUP BY window_start, window_end, auction))
+        WHERE rn <= 3""",
+    "total": "SELECT count(*) AS n FROM bids",
+    "over": "SELECT auction, sum(price) OVER (PARTITION BY auction ORDER BY ts ROWS 2 PRECEDING) AS s FROM bids",
+    "sets": "SELECT auction FROM bids INTERSECT SELECT price FROM bids",
+    "sessions": "SELECT * FROM TABLE(SESSION(TABLE bids PARTITION BY auction, DESCRIPTOR(ts), INTERVAL '1' MINUTE))",
+    "grouping sets": "SELECT auction, price, count(*) AS n FROM bids GROUP BY CUBE (auction, price)",
+    "standing": "CREATE STANDING QUERY q AS SELECT auction, count(*) AS n FROM bids WHERE auction = 1 GROUP BY auction WHEN n > 2 WITH SNAPSHOT UNTIL n > 9 INTO seen",
+    "exists": "SELECT price FROM bids b WHERE EXISTS (SELECT 1 FROM bids c WHERE c.auction = b.price)",
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF_SEVERAL)
+def test_every_step_of_a_statement_has_a_line_of_its_text(name: str) -> None:
+    bids = ps.Flow("bids").source("bids", ps.items([], "auction bigint, price bigint, ts timestamp"), event_time="ts")
+    flow = ps.sql_flow(MADE_OF_SEVERAL[name], {"bids": bids, "seen": ps.console()})
+    assert {n.line.partition(":")[0] for n in flow.graph.nodes if not n.name.startswith("bids")} == {"sql"}
+
+
 TABLES = "".join(line + "\n" for line in STATEMENTS.splitlines() if line.startswith("CREATE TABLE"))
 PLANS = {
     "pushed": "SELECT p.name, a.title FROM auctions a JOIN people p ON a.seller = p.id WHERE a.category = 10 AND p.state = 'OR'",

@@ -205,6 +205,9 @@ def test_a_file_plans_the_shapes_that_come_by_its_topic(tmp_path: Path, monkeypa
     assert revised is not None
     assert revised.revised() is None
     assert sorted(bool(why) for why in revised.script.shapes.values()) == [False, False, True, True, True]
+    refused = revised.refused("changes")
+    assert sorted(refused) == ["few", "none", "wrong"]
+    assert refused["wrong"].startswith("query wrong:1:39: no column 'wgo'; did you mean 'who'")
     matches = [n.name for n in revised.flow.graph.nodes if n.name.endswith(".match")]
     assert {n.name for n in file.flow.graph.nodes if n.name.endswith(".match")} < set(matches)
     assert [sink.name for sink in revised.flow.graph.sinks] == ["alerts"]

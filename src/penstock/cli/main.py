@@ -9,51 +9,61 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.options import option
 from penstock.version import __version__
 
-COMMANDS = {
-    "run": "flows.run",
-    "submit": "jobs.submit",
-    "jobs": "jobs.jobs",
-    "pools": "jobs.pools",
-    "alerts": "jobs.alerts",
-    "tokens": "jobs.tokens",
-    "audit": "jobs.audit",
-    "server": "tools.server",
-    "console": "tools.console",
-    "pack": "flows.pack",
-    "savepoint": "flows.savepoint",
-    "demo": "tools.demo",
-    "describe": "flows.describe",
-    "export": "flows.export",
-    "flow-schema": "flows.flow_schema",
-    "doctor": "tools.doctor",
-    "bench": "tools.bench",
-    "verify": "tools.verify",
-    "version": "tools.version",
-    "produce": "log.produce",
-    "consume": "log.consume",
-    "dlq": "flows.dlq",
-    "topology": "flows.topology",
-    "state": "flows.state",
-    "topics": "log.topics",
-    "groups": "log.groups",
-    "rules": "log.rules",
-    "sql": "sql.command",
-    "queries": "sql.queries",
-    "bridge": "log.bridge",
-    "drpc": "log.drpc",
-    "kafka": "tools.kafka",
-    "postgres": "tools.postgres",
+PANELS = {
+    "Flows": {
+        "run": "flows.run",
+        "describe": "flows.describe",
+        "sql": "sql.command",
+        "demo": "tools.demo",
+        "state": "flows.state",
+        "savepoint": "flows.savepoint",
+        "dlq": "flows.dlq",
+        "topology": "flows.topology",
+        "export": "flows.export",
+        "flow-schema": "flows.flow_schema",
+        "pack": "flows.pack",
+    },
+    "Jobs: flows that a server keeps running": {
+        "server": "tools.server",
+        "submit": "jobs.submit",
+        "jobs": "jobs.jobs",
+        "console": "tools.console",
+        "pools": "jobs.pools",
+        "alerts": "jobs.alerts",
+        "tokens": "jobs.tokens",
+        "audit": "jobs.audit",
+    },
+    "The log: topics on this machine, and what flows read from them": {
+        "topics": "log.topics",
+        "produce": "log.produce",
+        "consume": "log.consume",
+        "groups": "log.groups",
+        "bridge": "log.bridge",
+        "rules": "log.rules",
+        "queries": "sql.queries",
+        "drpc": "log.drpc",
+    },
+    "This machine": {
+        "doctor": "tools.doctor",
+        "kafka": "tools.kafka",
+        "postgres": "tools.postgres",
+        "verify": "tools.verify",
+        "bench": "tools.bench",
+        "version": "tools.version",
+    },
 }
-"""The module of each command under `penstock.cli`. A module is imported when its command is called: together they take a second."""
+"""The commands as the help groups them, each with its module under `penstock.cli`. A module is imported when its command is called: together they take a second."""
+COMMANDS = {name: module for panel in PANELS.values() for name, module in panel.items()}
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line with these commands, by default with all of them.
 
     Args:
-        names: Names of commands; see `COMMANDS`.
+        names: Names of commands; see `PANELS`.
 
     Returns:
         The application that `penstock` calls.
@@ -73,13 +83,15 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str) -> None:
-    """Adds a command: a group of its module, or the function of its name."""
+    """Adds a command to its panel: a group of its module, or the function of its name."""
+    panel = next(title for title, commands in PANELS.items() if name in commands)
     module = importlib.import_module(f"penstock.cli.{COMMANDS[name]}")
     group = getattr(module, "group", None)
     if isinstance(group, typer.Typer):
-        app.add_typer(group)
+        app.add_typer(group, rich_help_panel=panel)
     else:
-        app.command(epilog=getattr(module, "EXAMPLES", None))(getattr(module, name.replace("-", "_")))
+        epilog = getattr(module, "EXAMPLES", None)
+        app.command(epilog=epilog, rich_help_panel=panel)(getattr(module, name.replace("-", "_")))
 
 
 def _show_version(asked: bool) -> None:
@@ -90,7 +102,7 @@ def _show_version(asked: bool) -> None:
 
 def _root(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Distributed stream processing for Python, on Apache Spark."""

@@ -18,6 +18,13 @@ from penstock.graph.run import Option
 from penstock.graph.run import run_options as declared
 
 option: functools.partial[Any] = functools.partial(typer.Option, show_envvar=False)
+FlowTarget = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET", help="FILE.py[:flow], package.module[:flow], FILE.sql or FILE.yaml", show_default=False
+    ),
+]
+"""A flow that a command builds."""
 
 _MODES = {
     "batch": "Run once over bounded data, as one batch.",

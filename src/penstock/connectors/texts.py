@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 
 def json_text(value: object) -> str:
-    """A value with parts as JSON.
+    """A value with parts as JSON; points in time in ISO 8601, as the JSON of files and topics has them.
 
-    >>> json_text({"at": datetime.date(2026, 1, 2), "n": [1, None]})
-    '{"at": "2026-01-02", "n": [1, null]}'
+    >>> json_text({"day": datetime.date(2026, 1, 2), "at": datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC), "n": [1, None]})
+    '{"day": "2026-01-02", "at": "2026-01-02T03:00:00+00:00", "n": [1, null]}'
     """
     return json.dumps(value, default=_plain, allow_nan=False)
 
@@ -25,7 +25,7 @@ def json_text(value: object) -> str:
 def _plain(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
-    return value.isoformat(" ") if isinstance(value, datetime.datetime) else str(value)
+    return value.isoformat() if isinstance(value, datetime.datetime) else str(value)
 
 
 def from_text(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -70,7 +70,13 @@ def write_flow(flow: object) -> str:
         return write_topology(flow)
     if not isinstance(flow, Flow):
         raise FlowError(f"export writes a ps.Flow or a ps.Topology, got {type(flow).__name__}")
-    text = dumped(_FlowWriter(flow).entries())
+    writer = _FlowWriter(flow)
+    if not writer.calls and len(flow.builder):
+        raise FlowError(
+            f"export of {flow.name!r}: expected steps made by calls of ps.Flow and its streams, got a flow of SQL; "
+            "its text is a flow file already: `penstock run FILE.sql` runs it"
+        )
+    text = dumped(writer.entries())
     _check_equal(flow, text)
     return text
 
@@ -156,7 +162,9 @@ class _FlowWriter:
             return self.refs[port]
         owner = self.owners.get(port.step) or next((c.name for c in self.calls if c.name == port.step), None)
         if stream.flow is not self.flow or owner is None:
-            raise self._error(f"reads {port}, which is no step of this flow's own")
+            raise self._error(
+                f"reads {port}, which is no step of this flow's own; what a query of SQL makes has no entry in a flow file"
+            )
         return f"{owner}.{port.name}"
 
     def _setting(self, call: StepCall, steps: dict[int, dict[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +116,14 @@ def test_a_version_without_input_has_come_up_when_it_has_waited_for_a_while(mana
     directory.write_progress(progress)
     assert not has_come_up(directory, NEW, 100.0 + QUIET - 1)
     assert has_come_up(directory, NEW, 100.0 + QUIET)
+    offsets, commits = (directory.path / "checkpoint-2" / "spark" / name for name in ("offsets", "commits"))
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("planned, and not begun by Python")
+    assert not has_come_up(directory, NEW, 100.0 + QUIET)
+    commits.mkdir()
+    (commits / "0").write_text("done")
+    assert has_come_up(directory, NEW, 100.0)
+    shutil.rmtree(offsets.parent)
     directory.write_progress({**progress, "under_way": "batch 0"})
     assert not has_come_up(directory, NEW, 100.0 + QUIET)
     directory.write_progress({**progress, "checkpoint": "checkpoint"})

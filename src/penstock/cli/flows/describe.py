@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from penstock.cli.options import FlowTarget
 from penstock.cli.output.failure import handled
 from penstock.compiler.describe import describe as described_flow
 from penstock.errors import SetupError
@@ -34,9 +35,7 @@ _COLOURS = (
 
 
 def describe(
-    target: Annotated[
-        str, typer.Argument(help="FILE.py[:flow], package.module[:flow] or FILE.sql", show_default=False)
-    ],
+    target: FlowTarget,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     svg: Annotated[
         str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,8 +55,11 @@ def list_(
     """List the dead letters of a flow, oldest first."""
     with handled(debug=debug, runs=False):
         folder = _folder(target, checkpoint)
-        done = Replays(folder / "replay").done()
-        dead_letters = [m | {"replayed": m["id"] in done} for m in _dead_letters(folder, step)]
+        replays = Replays(folder / "replay")
+        waiting, done = replays.waiting(), replays.done()
+        dead_letters = [
+            m | {"replayed": m["id"] in done, "waits": m["id"] in waiting} for m in _dead_letters(folder, step)
+        ]
         if as_json:
             show_json(dead_letters[-limit:])
             return
@@ -75,8 +78,9 @@ def show(
         if as_json:
             show_json(found)
             return
-        for name in ("id", "time", "step", "position", "cause", "record"):
-            typer.echo(f"{name:9} {on_screen(str(found[name]))}")
+        for name in ("id", "time", "step", "position", "cause", "record", "edited"):
+            if name in found:
+                typer.echo(f"{name:9} {on_screen(str(found[name]))}")
         typer.echo(f"{'payload':9} {on_screen(json.dumps(found['payload'], ensure_ascii=False))}")
         typer.echo(block(found["traceback"]))
 
@@ -204,11 +208,20 @@ def _edited(payload: DeadLetter, fields: list[str], raw: str | None, file: str) 
     found = read_payload(payload)
     if raw is not None and found.raw is None:
         raise OptionError("--raw is for a record that a source could not read; this one has fields: use --set")
+    if raw is None and found.raw is not None and (unknown := _unknown(fields, found.values)):
+        raise OptionError(
+            f"--set: the record could not be read, so it has no field {unknown!r}; give its whole text with --raw TEXT"
+        )
     made = dict(payload)
     if raw is not None:
         made.pop(RAW_BASE64, None)
         made[RAW] = raw
     return made | ({RECORD: made.get(RECORD, {}) | _values(fields, made.get(SCHEMA, ""))} if fields else {})
+
+
+def _unknown(fields: list[str], values: Mapping[str, object]) -> str | None:
+    """The first name in FIELD=VALUE that a record does not have."""
+    return next((name for name, equals, _ in (f.partition("=") for f in fields) if equals and name not in values), None)
 
 
 def _values(fields: list[str], schema: str) -> DeadLetter:
@@ -250,5 +263,14 @@ def _cut(text: str, limit: int = 60) -> str:
 
 def _row(dead_letter: DeadLetter) -> DeadLetter:
     made = {"id": dead_letter["id"], "time": dead_letter["time"][:19], "step": dead_letter["step"]}
-    replayed = "yes" if dead_letter["replayed"] else ""
-    return {**made, "cause": _cut(dead_letter["cause"]), "record": _cut(dead_letter["record"]), "replayed": replayed}
+    replayed = "waits" if dead_letter["waits"] else "yes" if dead_letter["replayed"] else ""
+    return {**made, "cause": _cut(dead_letter["cause"]), "record": _cut(_record(dead_letter)), "replayed": replayed}
+
+
+def _record(dead_letter: DeadLetter) -> str:
+    """The record as it would go back: that of an edited one is in its payload."""
+    if "edited" not in dead_letter:
+        return str(dead_letter["record"])
+    payload = dead_letter["payload"]
+    shown = payload.get(RAW, payload.get(RAW_BASE64)) or json.dumps(payload.get(RECORD), ensure_ascii=False)
+    return f"edited: {shown}"

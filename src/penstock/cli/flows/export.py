@@ -17,7 +17,10 @@ EXAMPLES = "Then: penstock run flow.yaml"
 
 
 def export(
-    target: Annotated[str, typer.Argument(help="FILE.py[:flow] or package.module[:flow]", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Argument(metavar="TARGET", help="FILE.py[:flow], package.module[:flow] or FILE.yaml", show_default=False),
+    ],
     output: Annotated[
         str, option("--output", "-o", metavar="FILE", help="The file to write; - is standard output.")
     ] = "-",

@@ -8,7 +8,7 @@ from typing import IO, Annotated, cast
 
 import typer
 
-from penstock.cli.options import one_of, option, run_options
+from penstock.cli.options import FlowTarget, one_of, option, run_options
 from penstock.cli.output.display import Display, Extra, Progress, display_for
 from penstock.cli.output.failure import handled
 from penstock.cli.output.progress import Tally
@@ -37,9 +37,7 @@ class Screen:
 
 @run_options("run")
 def run(
-    target: Annotated[
-        str, typer.Argument(help="FILE.py[:flow], package.module[:flow] or FILE.sql", show_default=False)
-    ],
+    target: FlowTarget,
     progress: Annotated[str, option(help="auto, plain or none.")] = "auto",
     quiet: Annotated[bool, option("--quiet", "-q", help="The same as --progress none.")] = False,
     properties: Annotated[

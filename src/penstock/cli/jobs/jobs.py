@@ -62,11 +62,23 @@ def show_job(client: Client, name: Name, as_json: Json = False) -> None:
         show_json({**job, "events": events})
         return
     for field, value in job.items():
-        if value not in (None, "", {}):
-            typer.echo(f"{field:14} {json.dumps(value) if isinstance(value, dict) else value}")
+        if field != "etag" and value not in (None, "", {}, []):
+            typer.echo(f"{field:14} {_shown(field, value)}")
     for event in events[:10]:
-        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event["time"]))
-        typer.echo(f"{moment}  {event['what']} {event['detail']}".rstrip())
+        typer.echo(f"{_moment(event['time'])}  {event['what']} {event['detail']}".rstrip())
+
+
+def _shown(field: str, value: object) -> str:
+    """A field of a job as a person reads it."""
+    if field in ("since", "created") and isinstance(value, float):
+        return _moment(value)
+    if field in ("cores", "memory") and value == 0:
+        return "not asked for"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 @group.command("logs")

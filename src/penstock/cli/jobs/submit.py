@@ -11,7 +11,7 @@ import typer
 from penstock.cli.jobs.code import SentFlow, given_options
 from penstock.cli.jobs.connection import Json, Server, TokenFile, client_of, row_of
 from penstock.cli.jobs.needs import needs_of
-from penstock.cli.options import option, run_options
+from penstock.cli.options import FlowTarget, option, run_options
 from penstock.cli.output.failure import handled
 from penstock.cli.output.listing import show
 from penstock.cli.tools.server import Data
@@ -22,9 +22,7 @@ from penstock.jobs.run import use_py_files
 
 @run_options("submit")
 def submit(  # noqa: PLR0913 - options of a command
-    target: Annotated[
-        str, typer.Argument(help="FILE.py[:flow], package.module[:flow], FILE.sql or FILE.yaml", show_default=False)
-    ],
+    target: FlowTarget,
     name: Annotated[str, option(metavar="NAME", help="The name of the job.", show_default="the flow's")] = "",
     include: Annotated[
         list[str] | None, option(metavar="GLOB", help="Further files for the bundle, such as 'data/*.csv'.")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from penstock.cli.duration import seconds
 from penstock.cli.jobs.code import SentFlow, given_options
 from penstock.cli.jobs.connection import Json, Name, Server, TokenFile, asked, tell
-from penstock.cli.options import option, run_options
+from penstock.cli.options import FlowTarget, option, run_options
 from penstock.cli.tools.server import Data
 from penstock.graph.run import RunSpec
 from penstock.jobs.load import load_flow
@@ -19,9 +17,7 @@ from penstock.jobs.run import use_py_files
 @run_options("jobs_upgrade")
 def upgrade(
     name: Name,
-    target: Annotated[
-        str, typer.Argument(help="FILE.py[:flow], package.module[:flow], FILE.sql or FILE.yaml", show_default=False)
-    ],
+    target: FlowTarget,
     trial: Annotated[
         str, option(metavar="SPAN", help="The time in which the new version must come up, or the job goes back.")
     ] = "5m",

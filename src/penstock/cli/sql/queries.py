@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,8 +14,9 @@ from penstock.cli.options import option
 from penstock.cli.output.listing import show, show_json
 from penstock.jobs.rule_topic import StoredRule
 from penstock.jobs.sql.asking import asked_flow
+from penstock.jobs.sql.files import read_sql_file
 from penstock.jobs.sql.query_status import PENDING, QueryStatus, statuses_of
-from penstock.jobs.sql.query_topic import QueryTopic
+from penstock.jobs.sql.query_topic import QueryTopic, TopicQueries
 
 group = typer.Typer(
     name="queries", help="The standing queries in a topic of the log: list, add, drop.", no_args_is_help=True
@@ -51,11 +53,12 @@ def list_(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """List the standing queries of a topic: version, text, who added them and when. With --flow also what became of them in a flow."""
+    """List the standing queries of a topic: version, text, who added them and when. With --flow also what became of them in a flow, and of a file of SQL why those that are pending cannot be planned."""
     with opened(log, debug=debug) as found:
         stored = QueryTopic(found, topic).rules()
         known = statuses_of(asked_flow(flow, checkpoint).folder) if flow or checkpoint else None
-        rows = [_row(name, stored.get(name), known) for name in sorted({*stored, *(known or {})})]
+        refused = read_sql_file(Path(flow), TopicQueries(str(log))).refused(topic) if flow.endswith(".sql") else {}
+        rows = [_row(name, stored.get(name), known, refused) for name in sorted({*stored, *(known or {})})]
         show_json(rows) if as_json else show(rows, f"no queries in {topic}")
 
 
@@ -97,12 +100,17 @@ def _line(query: StoredRule) -> str:
     return f"{query.rule}: version {query.version}, {'dropped' if query.removed else 'added'}, by {query.by}"
 
 
-def _row(name: str, query: StoredRule | None, known: dict[str, QueryStatus] | None) -> dict[str, object]:
+def _row(
+    name: str, query: StoredRule | None, known: dict[str, QueryStatus] | None, refused: dict[str, str]
+) -> dict[str, object]:
     """A query, and what became of it in the flow; one of the flow's own text has no version."""
     own = (
         {"version": query.version, "text": query.text, "by": query.by, "at": query.at}
         if query is not None
         else dict.fromkeys(("version", "text", "by", "at"), None)
     )
-    status = {} if known is None else asdict(known.get(name) or QueryStatus(PENDING))
-    return {"query": name, **status, **own}
+    if known is None:
+        return {"query": name, **own}
+    status = known.get(name) or QueryStatus(PENDING)
+    why = refused.get(name, "").partition("\n")[0] if status.status == PENDING else ""
+    return {"query": name, **asdict(status), "why": why, **own}

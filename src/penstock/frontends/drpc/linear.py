@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.errors import FlowError
 from penstock.graph.builder import GraphBuilder
-from penstock.graph.caller import user_line
+from penstock.graph.caller import user_line, written_at
 from penstock.graph.compose import picked_fields
 from penstock.graph.composed.compose_drpc import FAILURES, REQUEST, add_answers, checked_function, requests_source
 from penstock.graph.expr import col
@@ -135,6 +135,7 @@ class LinearDRPCTopologyBuilder:
     def __init__(self, function: str, *, path: str | Path = "") -> None:
         self.function, self.path = checked_function(function), path
         self.name = self.function
+        self._line = user_line()
         self._bolts: list[LinearBolt] = []
 
     def add_bolt(self, bolt: BoltLogic | type[BoltLogic], parallelism: int = 1, *, name: str = "") -> LinearBolt:
@@ -169,6 +170,10 @@ class LinearDRPCTopologyBuilder:
         """The graph of the function."""
         if not self._bolts:
             raise FlowError(f"function {self.function!r}: expected a bolt, got none; builder.add_bolt(...) first")
+        with written_at(self._line):
+            return self._built()
+
+    def _built(self) -> Graph:
         builder = GraphBuilder(self.function, on_error=DEAD_LETTER)
         requests = requests_source(builder, self.function, self.path)
         columns = {"request": col(REQUEST), "args": col("args")}

@@ -11,7 +11,7 @@ from penstock.frontends.trident.base import SCOPE, Fields, fields_of
 from penstock.frontends.trident.state import TridentState
 from penstock.frontends.trident.stream import TridentStream
 from penstock.graph.builder import GraphBuilder
-from penstock.graph.caller import user_line
+from penstock.graph.caller import user_line, written_at
 from penstock.graph.compose import picked_fields, spout_nodes
 from penstock.graph.composed.compose_drpc import add_answers, requests_source
 from penstock.graph.endpoints.basic import nothing
@@ -104,9 +104,9 @@ class TridentTopology:
             raise FlowError(
                 f"expected one stream at the end of the function {requests.function!r}, which is its answer; got {names}"
             )
-        add_answers(
-            final, requests.function, requests.path, requests.port, ends[0], tuple(requests.failures), whole=True
-        )
+        failures = tuple(requests.failures)
+        with written_at(final.node(ends[0]).line):
+            add_answers(final, requests.function, requests.path, requests.port, ends[0], failures, whole=True)
 
     def _stems_from(self, final: GraphBuilder, node: Node, requests: Requests) -> bool:
         return any(above.name == requests.port.step for above in final.above(Port(node.name)))

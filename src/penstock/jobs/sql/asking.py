@@ -81,10 +81,10 @@ class AskedFlow:
         return answer(SqlSession(given).graph_of(SqlText(query), whole), limits=limits)
 
     def names(self, version: int | None = None) -> list[str]:
-        """The names of the tables that can be asked for."""
+        """The names of the tables that can be asked for, as a query can write them."""
         state = OpenState(self.folder)
-        snapshot = state.of_version(version, lambda number: Snapshot.of(state, number))
-        return sorted({*snapshot.files, *self.tables})
+        kept = state.of_version(version, lambda number: KeptTables(Snapshot.of(state, number), ReadLimits()))
+        return sorted({*kept.shown(), *self.tables})
 
 
 def _in_order(query: Any, most: int) -> Any:

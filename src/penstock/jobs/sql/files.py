@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,16 +53,21 @@ class SqlFile:
             return None
         return read_sql_file(self.path, self.queries)
 
+    def refused(self, topic: str) -> dict[str, str]:
+        """Why queries of a topic cannot be planned, by their names."""
+        found = {name: self.script.shapes.get(shape, "") for name, shape in self._shapes(topic)}
+        return {name: why for name, why in found.items() if why}
+
     def _has_new(self, topic: str) -> bool:
         """Whether a query of the topic has a shape that nobody has tried to plan."""
+        return any(shape not in self.script.shapes for _, shape in self._shapes(topic))
+
+    def _shapes(self, topic: str) -> Iterator[tuple[str, str]]:
+        """The queries of a topic and their shapes, but for texts that cannot be read."""
         for text in self.queries(topic):
-            try:
-                shape = self._known.shape(text, self._known.read(text))
-            except SqlError:
-                continue
-            if shape.id not in self.script.shapes:
-                return True
-        return False
+            with contextlib.suppress(SqlError):
+                statement = self._known.read(text)
+                yield statement.name, self._known.shape(text, statement).id
 
 
 def read_sql_file(path: Path, queries: TopicQueries | None = None) -> SqlFile:

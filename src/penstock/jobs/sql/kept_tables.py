@@ -24,6 +24,8 @@ from penstock.kernels.records.arrow import arrow_type
 from penstock.state.one_version import ReadLimits, Snapshot
 
 _CALL = re.compile(r"(\w+)\((.*?)(?:, ([0-9.]+))?\)(?: FILTER .*)?$", re.DOTALL)
+_PLAIN = re.compile(r"\w+")
+"""A name that needs no quotes."""
 _LOOKED_UP = (t.STRING, t.INT, t.BIGINT, t.SMALLINT, t.TINYINT)
 """Types of keys whose values a query writes as they are kept."""
 MOST_KEYS = 10_000
@@ -54,6 +56,14 @@ class KeptTables:
         alone = {owner: found[0] for owner, found in owners.items() if len(found) == 1 and owner not in made}
         return made | alone | {step.lower(): step for step in steps}
 
+    def shown(self) -> list[str]:
+        """A name for each table, as a query can write it: that of the step, else the shortest without signs that names of SQL do not have."""
+        plain = {step: step for step in self.snapshot.files if _PLAIN.fullmatch(step)}
+        for name, step in sorted(self.names().items(), key=lambda known: len(known[0])):
+            if _PLAIN.fullmatch(name):
+                plain.setdefault(step, name)
+        return sorted(plain.get(step, f"`{step}`") for step in self.snapshot.files)
+
     def step_of(self, name: str) -> str:
         """The step that a name stands for.
 
@@ -62,7 +72,7 @@ class KeptTables:
         """
         names = self.names()
         if name.lower() not in names:
-            raise StateError(f"no step keeps a table {name!r}; {nearest(name, sorted(names))}")
+            raise StateError(f"no step keeps a table {name!r}; {nearest(name, self.shown())}")
         return names[name.lower()]
 
     def endpoint(self, name: str, wanted: KeyValues) -> Endpoint:

@@ -38,7 +38,7 @@ class Replays:
 
     def ask(self, dead_letters: Iterable[dict[str, Any]]) -> int:
         """Asks for dead letters to be replayed, but for those that wait already; returns how many wait more."""
-        waiting = self._ids(PENDING)
+        waiting = self.waiting()
         wanted = [
             {"id": m["id"], "step": m["step"], "input_index": 0, "payload": m["payload"]}
             for m in dead_letters
@@ -117,6 +117,10 @@ class Replays:
     def done(self) -> set[str]:
         """The ids of all dead letters that a batch has taken; what still waits for one is not among them."""
         return self._ids(CLAIMED)
+
+    def waiting(self) -> set[str]:
+        """The ids of all dead letters that wait for a batch to take them."""
+        return self._ids(PENDING)
 
     def _ids(self, prefix: str) -> set[str]:
         names = names_under(self.storage, prefix)

@@ -23,23 +23,26 @@ _FRAME = re.compile(r'  File "([^"]+)"')
 def quiet(lines: Iterable[str]) -> Iterator[str]:
     r"""The lines without noise, and without the tracebacks that Spark's Python processes leave when the JVM goes away under them.
 
-    A traceback with a frame of anybody else, or with another error, passes whole.
+    A traceback with a frame of anybody else, or with another error, passes whole. Several that processes write at the same time are looked at together.
 
     >>> said = [_TRACEBACK + "\n", '  File "/x/pyspark/daemon.py", line 1, in manager\n', "    x()\n", "EOFError\n", "hello\n"]
     >>> list(quiet(said))
     ['hello\n']
     """
     held: list[str] = []
+    unfinished = 0
     dropped = False
     for line in lines:
-        if held and not _ends(line):
+        if line.startswith(_TRACEBACK):
             held.append(line)
+            unfinished += 1
         elif held:
-            dropped = _is_daemons([*held, line])
-            yield from [] if dropped else [*held, line]
-            held = []
-        elif line.startswith(_TRACEBACK):
-            held = [line]
+            held.append(line)
+            unfinished -= _ends(line)
+            if not unfinished:
+                dropped = _is_daemons(held)
+                yield from [] if dropped else held
+                held = []
         elif not NOISE.match(line) and not (dropped and _CHAIN.match(line)):
             dropped = False
             yield line
@@ -54,4 +57,5 @@ def _ends(line: str) -> bool:
 def _is_daemons(block: list[str]) -> bool:
     files = [found[1] for line in block if (found := _FRAME.match(line))]
     ours = all("/pyspark/" in file or file.startswith("<frozen") or file.endswith(_LIBRARY) for file in files)
-    return bool(files) and ours and any(_PROCESS.search(f) for f in files) and bool(_ENDINGS.match(block[-1]))
+    errors = [line for line in block if _ends(line) and not line.startswith(_TRACEBACK)]
+    return bool(files) and ours and any(map(_PROCESS.search, files)) and all(map(_ENDINGS.match, errors))

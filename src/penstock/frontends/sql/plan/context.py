@@ -15,6 +15,7 @@ from penstock.frontends.sql.expr.scope import Relation, Scope, VisibleColumn
 from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.text.source import Place, SqlText
 from penstock.graph.builder import GraphBuilder
+from penstock.graph.caller import written_at
 from penstock.graph.expr import Expr
 from penstock.graph.nodes import Node, Output, Port, on_error_of
 from penstock.graph.schema import Schema
@@ -144,7 +145,8 @@ class Planning:
     def adding(self, add: Callable[[], A], place: Place) -> A:
         """What a function adds that makes several steps; what does not fit is shown at its place in the statement."""
         try:
-            return add()
+            with written_at(self.text.line_of(place)):
+                return add()
         except SqlError:
             raise
         except (FlowError, NotYet) as error:

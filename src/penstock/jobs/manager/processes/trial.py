@@ -17,8 +17,12 @@ QUIET = 30.0
 
 def last_commit(checkpoint: Path) -> int:
     """The last batch that a checkpoint has, -1 if none."""
-    commits = checkpoint / "spark" / "commits"
-    names = [entry.name for entry in commits.iterdir()] if commits.is_dir() else []
+    return _newest(checkpoint / "spark" / "commits")
+
+
+def _newest(folder: Path) -> int:
+    """The highest number among the names of Spark's files in a folder, -1 if none."""
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
     return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
@@ -30,4 +34,5 @@ def has_come_up(directory: JobDirectory, job: Job, now: float) -> bool:
         return True
     progress = directory.progress()
     is_its = progress.get("checkpoint") == job.checkpoint and progress.get("phase") == "running"
-    return is_its and not progress.get("under_way") and now - float(str(progress.get("since", now))) >= QUIET
+    has_batch = progress.get("under_way") or _newest(directory.path / job.checkpoint / "spark" / "offsets") > done
+    return is_its and not has_batch and now - float(str(progress.get("since", now))) >= QUIET
