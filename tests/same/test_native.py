@@ -34,6 +34,18 @@ def test_with_columns_adds_and_replaces(same: Case) -> None:
     same.check(flow, {"orders": ORDERS}, {"out": expected})
 
 
+@pytest.mark.live
+def test_a_condition_that_is_never_true_of_records_with_event_time(same: Case) -> None:
+    """Spark leaves their source out, and with it what it notes of their times."""
+    flow = ps.Flow("never")
+    stream = flow.source("orders", ps.items([], "user string, at string"), event_time="at")
+    stream.where("never", "1 = 0").key_by("user").count("n").sink("out", ps.console())
+    stream.with_columns("same", user="'a'").where("neither", "upper(user) = user").sink("other", ps.console())
+    same.check(
+        flow, {"orders": [("ada", "2026-01-01 10:00:01"), ("bob", "2026-01-01 10:00:02")]}, {"out": [], "other": []}
+    )
+
+
 def test_where_drops_false_and_null(same: Case) -> None:
     flow, stream = orders("where")
     stream.where("some", "n > 2 and price is not null").sink("out", ps.console())

@@ -47,7 +47,7 @@ def encode_keys(layout: Layout, keys: list[Any]) -> list[Any]:
 def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
     """The keys of a batch."""
     parts = [batch.column(KEY + c.name).to_pylist() for c in layout.keys]
-    return parts[0] if layout.bare else list(zip(*parts, strict=True))
+    return parts[0] if layout.bare else list(zip(*parts, strict=True)) or [()] * batch.num_rows
 
 
 def dumps(value: object) -> bytes:
