@@ -17,7 +17,7 @@ from penstock.graph.nodes.base import COUNT, Output
 from penstock.graph.nodes.changes import TableJoin, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
-from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.layout import Column, Layout, key_columns
 from penstock.graph.state.timers import PROCESSING
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
@@ -88,7 +88,7 @@ class TableJoinKernel(Kernel):
         schemas = [graph.output(port).schema for port in node.inputs]
         self.sides = [TableSide(schema, node.keys_of(at), node.single[at]) for at, schema in enumerate(schemas)]
         self.left, self.right = self.sides
-        self.key_columns = _key_columns(node.keys, self.left.schema)
+        self.key_columns = key_columns([Column(k, arrow_type(self.left.schema.field(k).type)) for k in node.keys])
         self.is_signed = COUNT in node.output().schema
         self.pair = _pairing(node.columns, self.left.schema, self.right.schema)
         self.holds = _holding(node, self.left.schema, self.right.schema) if node.condition is not None else None
@@ -351,9 +351,3 @@ def _getter(indexes: list[int]) -> Callable[[Row], Row]:
     if len(indexes) > 1:
         return itemgetter(*indexes)
     return (lambda row: (row[indexes[0]],)) if indexes else (lambda row: ())
-
-
-def _key_columns(keys: Sequence[str], left: Schema) -> tuple[Column, ...]:
-    """The columns of the key in the state; a field of the left that must equal several of the right is there once for each."""
-    names = [k if k not in keys[:at] else f"{k}:{at}" for at, k in enumerate(keys)]
-    return tuple(Column(name, arrow_type(left.field(k).type)) for name, k in zip(names, keys, strict=True))
