@@ -15,7 +15,7 @@ from penstock.connectors.base import StagedBatch
 from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.location import Address
-from penstock.storage import NotFound, Storage, names_under, open_storage
+from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
 DEAD_LETTERS = "dead-letters"
 """Where they are in a checkpoint directory."""
@@ -57,11 +57,11 @@ class DeadLetterStore:
 
     def drop(self, dead_letters: Collection[str]) -> int:
         """Removes dead letters for good; returns how many there were."""
-        gone: list[str] = []
+        gone: set[str] = set()
 
         def kept(made: dict[str, Any]) -> dict[str, Any] | None:
             if made["id"] in dead_letters:
-                gone.append(made["id"])
+                gone.add(made["id"])
                 return None
             return made
 
@@ -70,12 +70,23 @@ class DeadLetterStore:
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
         for name in self._files():
-            before = list(_read(self.storage, name))
-            after = [made for made in map(change, before) if made is not None]
-            if not after:
-                self.storage.delete(name)
-            elif after != before:
-                _write(self.storage, name, after)
+            with suppress(NotFound):  # dropped since its name was read
+                while not self._has_rewritten(name, change):
+                    pass
+
+    def _has_rewritten(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:
+        """Changes a file; false where another has changed it meanwhile, whose change stays."""
+        content, version = self.storage.read_versioned(name)
+        before = list(map(json.loads, content.splitlines()))
+        after = [made for made in map(change, before) if made is not None]
+        if after != before:
+            try:
+                self.storage.compare_and_swap(name, version, _lines(after))
+            except Conflict:
+                return False
+        if not after:
+            self.storage.delete(name)
+        return True
 
     def _files(self) -> list[str]:
         return [name for name in names_under(self.storage, "") if name.endswith(".jsonl")]
@@ -105,4 +116,8 @@ def _read(storage: Storage, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _write(storage: Storage, name: str, dead_letters: list[dict[str, Any]]) -> None:
-    storage.write(name, "\n".join([*map(json.dumps, dead_letters), ""]).encode())
+    storage.write(name, _lines(dead_letters))
+
+
+def _lines(dead_letters: list[dict[str, Any]]) -> bytes:
+    return "\n".join([*map(json.dumps, dead_letters), ""]).encode()
