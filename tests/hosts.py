@@ -97,7 +97,7 @@ def _put(files: FileState, key: Any, state: MemoryState, timers: MemoryTimers) -
 
 
 def _hashes(keys: list[Any], layout: Layout) -> list[int]:
-    if layout.keys[0].name == "task" and layout.keys[0].type == pa.int64():
+    if layout.keys and layout.keys[0].name == "task" and layout.keys[0].type == pa.int64():
         return [slot_hash(0) + at for at in range(len(keys))]
     named = [(key,) for key in keys] if layout.bare else keys
     return hashes_of(named, layout.keys) if layout.keys and named else [0] * len(named)

@@ -46,7 +46,9 @@ class Generated:
 
     def _rows(self, results: Results, sink: str) -> Counter[Any]:
         if self.pipes[sink].table is not None:
-            return Counter(map(plain, results.table(sink).values()))
+            changes = self.pipes[sink].stream.changes
+            is_keyed = changes is not None and changes.key is not None
+            return Counter(map(plain, results.table(sink).values() if is_keyed else results[sink]))
         return Counter(plain(row[1:]) for row in results[RECORDS] if row[0] == self.pipes[sink].label)
 
     def differences(self, results: Results) -> list[str]:

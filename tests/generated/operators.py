@@ -481,3 +481,42 @@ def count_of_counts(p: Pipe) -> Pipe:
         for third, mine in found.items()
     ]
     return p.end(made, table, "count of counts")
+
+
+@end
+def ranks_of_totals(p: Pipe) -> Pipe:
+    """Rows of a table over all others, downwards by a text, in which null comes last."""
+    totals = p.stream.key_by("k").aggregate(p.name("totals"), n="count(*)")
+    made = totals.over("k desc").aggregate(p.name("ranks"), place="rank()", so_far="sum(n)")
+    keys = sorted(p.by_key(), key=lambda k: (k is not None, k or ""), reverse=True)
+    many = [len(p.by_key()[k]) for k in keys]
+    table = [(k, many[at], at + 1, sum(many[: at + 1])) for at, k in enumerate(keys)]
+    return p.end(made, table, "ranks of totals")
+
+
+@end
+def structs_and_lists(p: Pipe) -> Pipe:
+    """A table without a key, whose rows hold structs and lists and change."""
+    totals = p.stream.key_by("k").aggregate(p.name("totals"), n="count(*)", vs="collect_list(v, v)")
+    made = totals.select(p.name("loose"), both="struct(n, vs[0] as least)", vs="vs", half="n / 2")
+    table = [
+        ({"n": len(vs), "least": vs[0]}, vs, len(vs) / 2)
+        for mine in p.by_key().values()
+        for vs in [sorted(r.v for r in mine)]
+    ]
+    return p.end(made, table, "structs and lists")
+
+
+@end
+def join_by_one_field_twice(p: Pipe) -> Pipe:
+    """A left join without a time, in which one field equals two of the other stream."""
+    q = p.other
+    if q is None:
+        return count(p)
+    right = q.stream.select(p.name("right"), m="v", w="v % 7")
+    made = p.stream.select(p.name("left"), "k", "v").join(p.name("join"), right, [("v", "m"), ("v", "w")], how="left")
+    table: list[Any] = []
+    for r in p.rows:
+        found = [o.v for o in q.rows if o.v == r.v and o.v % 7 == r.v]
+        table += [(r.k, r.v, v, v) for v in found] or [(r.k, r.v, None, None)]
+    return p.end(made, table, "join by one field twice")

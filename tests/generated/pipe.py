@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -99,5 +99,13 @@ class Pipe:
 
 
 def plain(row: Any) -> tuple[Any, ...]:
-    """A row as plain values, its timestamps as microseconds."""
-    return tuple(micros(v) if isinstance(v, datetime.datetime) else v for v in row)
+    """A row as values that can be counted, its timestamps as microseconds."""
+    return tuple(map(_plain, row))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        return micros(value)
+    if isinstance(value, Mapping):
+        return tuple((name, _plain(each)) for name, each in value.items())
+    return tuple(map(_plain, value)) if isinstance(value, list) else value

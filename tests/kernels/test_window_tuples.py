@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
 import pytest
 
 import penstock as ps
-from penstock.errors import StepError
+from penstock.errors import StateError, StepError
 from penstock.graph.logic.topology.bolts import KeyValueState
 from penstock.kernels.topology.task_state import TaskState
 from penstock.kernels.topology.window_tuples import PagedTuples, Pages, TupleList
+from penstock.kernels.topology.windows import WindowEvents
 from penstock.local.run import CommittedState, LocalRun
 from penstock.state.memory import MemoryState
 from penstock.testing import BARRIER, CRASH, run_local
@@ -202,3 +204,11 @@ def test_the_windows_of_a_task_that_is_no_more_go_on_in_another(base: type[Any])
     after = run(1, range(40, 60), before.committed.states)
     [(tuples, new, expired)] = after.committed.results["out"]
     assert (sorted(tuples), sorted(new), expired) == (list(range(50)), list(range(50)), [])
+
+
+def test_windows_that_another_release_kept_in_another_form_are_refused() -> None:
+    kept = WindowEvents(number=3)
+    assert pickle.loads(pickle.dumps(kept)) == kept
+    vars(kept)["tuples"] = vars(kept).pop("held")
+    with pytest.raises(StateError, match="kept by another release of Penstock"):
+        pickle.loads(pickle.dumps(kept))

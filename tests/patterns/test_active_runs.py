@@ -170,3 +170,21 @@ def test_the_oldest_run_is_known_to_a_span_of_time() -> None:
         if under_way and active.oldest is not None:
             assert active.oldest <= min(under_way)
             assert min(under_way) - active.oldest <= (max(under_way) - active.oldest) / 4 + 10
+
+
+def test_a_version_that_could_not_be_written_counts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch that runs again counts from the version before it."""
+    rolled, run = random.Random(4), Run(graph_of("open"), tmp_path)
+    run.batch(0, rows(rolled, 0, 30), 15 * SECOND, 2)
+    given, late = rows(rolled, run.late, 30), run.late
+    with monkeypatch.context() as full:
+        full.setattr("penstock.state.store.put_note", _disk_is_full)
+        with pytest.raises(OSError, match="no space"):
+            run.batch(1, given, 30 * SECOND, 2)
+    run.late = late
+    run.batch(1, given, 30 * SECOND, 2)
+    assert run.check(1) > 3
+
+
+def _disk_is_full(*_: Any) -> None:
+    raise OSError("no space left")

@@ -282,3 +282,53 @@ def test_every_step_over_a_source_of_changes_with_updates_and_deletes(same: Case
             "mates-out": [(1, "Oslo", ten, 3)],
         },
     )
+
+
+def test_rows_without_a_key_may_hold_structs_lists_and_not_a_number(same: Case) -> None:
+    """As a table, as its changes, and where there is no field that rows could meet by."""
+    flow = ps.Flow("nested")
+    fields = "id int, s struct<a:int,b:string>, l array<int>, x double"
+    one = flow.source("one", ps.items([], fields))
+    other = flow.source("other", ps.items([], "id int, y double"))
+    both = one.join("both", other, on="id", how="left")
+    both.sink("out", ps.console())
+    both.select("loose", "s", "x").sink("loose-out", ps.console())
+    signed = both.select("bare", "l").changelog("log")
+    signed.select("size", n="size(l)", by="case when op = 'insert' then 1 else -1 end").key_by("n").sum(
+        "sizes", "by"
+    ).sink("sizes-out", ps.console())
+    nan = float("nan")
+    rows: list[Any] = [
+        (1, (1, "a"), [1, 2], nan),
+        (2, None, [None], -0.5),
+        (3, (None, ""), [], None),
+        (1, (1, "a"), [1, 2], nan),
+    ]
+    pairs: dict[int, list[Any]] = {1: [0.5, nan], 3: [None]}
+    wanted = [(*row, y) for row in rows for y in pairs.get(row[0], [None])]
+    same.check(
+        flow,
+        {"one": rows, "other": [(9, 1.5), (3, None), (1, 0.5), (1, nan)]},
+        {
+            "out": [(i, _struct(s), items, x, y) for i, s, items, x, y in wanted],
+            "loose-out": [(_struct(s), x) for _, s, _, x, _ in wanted],
+            "sizes-out": [(2, 4), (1, 1), (0, 1)],
+        },
+    )
+
+
+def _struct(values: Any) -> Any:
+    return None if values is None else {"a": values[0], "b": values[1]}
+
+
+def test_one_field_of_the_left_may_have_to_equal_several_of_the_right(same: Case) -> None:
+    flow = ps.Flow("several")
+    left = flow.source("left", ps.items([], "id int, k int"))
+    right = flow.source("right", ps.items([], "x int, y int, z int"))
+    left.join("pairs", right, on=[("k", "x"), ("k", "y"), ("k", "z")], how="left").sink("out", ps.console())
+    given: dict[str, list[Any]] = {
+        "left": [(1, 2), (2, 3), (3, 2), (4, None)],
+        "right": [(2, 2, 2), (2, 3, 2), (3, 3, 2), (2, 2, 2), (4, 4, 4)],
+    }
+    wanted = [(1, 2, 2, 2, 2), (1, 2, 2, 2, 2), (3, 2, 2, 2, 2), (3, 2, 2, 2, 2)]
+    same.check(flow, given, {"out": [*wanted, (2, 3, None, None, None), (4, None, None, None, None)]})

@@ -94,3 +94,16 @@ def test_windows_over_an_asof_join_are_whole(same: Case) -> None:
         both[0], both[1] = both[0] + 1, both[1] + (m is not None)
     rows = [(u, s, s + datetime.timedelta(seconds=10), *both) for (u, s), both in expected.items()]
     same.check(flow, {"left": one, "right": two}, {"out": rows})
+
+
+def test_two_fields_may_have_to_equal_one_of_the_other_stream(same: Case) -> None:
+    """In each batch the newest row of a key is found among those of batches before, too."""
+    flow = ps.Flow("asof")
+    left, right = streams(flow)
+    pairs = left.select("both", "user", "n", "ts", other="if(n % 2 = 0, user, 'x')")
+    pairs.asof_join("quote", right, [("user", "user"), ("other", "user")], prefix="r_").select(
+        "short", "user", "n", "r_m"
+    ).sink("out", ps.console())
+    given = {"left": [("a", n, at(10 * n)) for n in range(1, 7)], "right": [("a", n, at(20 * n)) for n in range(4)]}
+    expected = [("a", n, n // 2 if n % 2 == 0 else None) for n in range(1, 7)]
+    same.check(flow, given, {"out": expected}, cuts={"left": [2, 4], "right": [1, 2]})

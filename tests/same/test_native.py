@@ -34,6 +34,18 @@ def test_with_columns_adds_and_replaces(same: Case) -> None:
     same.check(flow, {"orders": ORDERS}, {"out": expected})
 
 
+@pytest.mark.live
+def test_conditions_that_are_never_true_before_and_after_steps_that_keep_state(same: Case) -> None:
+    """Spark leaves out what no answer needs, and with it what it notes of times; what steps keep is complete all the same."""
+    flow = ps.Flow("never")
+    stream = flow.source("orders", ps.items([], "user string, at string"), event_time="at")
+    stream.where("never", "1 = 0").key_by("user").count("n").sink("before", ps.console())
+    made = stream.key_by("user").count("m").with_columns("same", user="'a'")
+    made.as_records("each").where("neither", "upper(user) = user").sink("after", ps.console())
+    given = [("ada", "2026-01-01 10:00:01"), ("bob", "2026-01-01 10:00:02"), ("ada", "2026-01-01 10:00:03")]
+    same.check(flow, {"orders": given}, {"before": [], "after": []})
+
+
 def test_where_drops_false_and_null(same: Case) -> None:
     flow, stream = orders("where")
     stream.where("some", "n > 2 and price is not null").sink("out", ps.console())

@@ -241,3 +241,26 @@ def test_refusals() -> None:
         untimed.key_by("k").over(rows=3).aggregate("o7", x="sum(n)")
     with pytest.raises(FlowError, match="one number or time"):
         untimed.key_by("k").over(by="k, n", within=5).aggregate("o8", x="sum(n)")
+
+
+def test_rows_of_a_table_in_the_order_of_texts_bytes_and_truths(same: Case) -> None:
+    """Downwards, with and without a key; only a range of a distance needs an order that can be measured."""
+    flow = ps.Flow("texts")
+    rows = flow.source("rows", ps.items([], "k int, name string, raw binary, is_old boolean"))
+    for column in ("name", "raw", "is_old"):
+        made = rows.over(f"{column} desc").aggregate(f"all-{column}", place="rank()", many="count(*)")
+        made.select(f"short-{column}", column, "place", "many").sink(f"out-{column}", ps.console())
+    rows.key_by("k").over("name desc", rows=1).aggregate("pairs", before="lag(name)", n="count(*)").select(
+        "short", "name", "before", "n"
+    ).sink("out", ps.console())
+    given = [(1, "b", b"\x02", True), (1, "a", b"\xff", False), (2, "c", b"", None), (1, None, None, True)]
+    same.check(
+        flow,
+        {"rows": given},
+        {
+            "out-name": [("c", 1, 1), ("b", 2, 2), ("a", 3, 3), (None, 4, 4)],
+            "out-raw": [(b"\xff", 1, 1), (b"\x02", 2, 2), (b"", 3, 3), (None, 4, 4)],
+            "out-is_old": [(True, 1, 2), (True, 1, 2), (False, 3, 3), (None, 4, 4)],
+            "out": [("b", None, 1), ("a", "b", 2), (None, "a", 2), ("c", None, 1)],
+        },
+    )

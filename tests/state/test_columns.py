@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.errors import StateError
 from penstock.graph.state.keyed import KeyedState
 from penstock.graph.state.layout import Column, Layout
 from penstock.state import values
@@ -152,3 +153,34 @@ def test_a_value_that_does_not_fit_its_column_is_not_read_as_null(kind: str, set
     assert read(state, [2])[0].to_pylist() == [{"n": 7, "text": "y"}]
     state.prefetch([("key 1",)], [hash_of(1)])
     assert state.get(("key 1",)) == (2**70, "x")
+
+
+class Moved:
+    """A class of a user's, which is not where it was."""
+
+
+def test_an_object_whose_class_was_moved_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout((Column("k", pa.string()),), (Column("value"),), single=True)
+    kept = FileState(files(tmp_path), 0)
+    kept.describe(layout)
+    kept.prefetch([("key 1",)], [hash_of(1)])
+    kept.put(("key 1",), Moved())
+    snapshot = kept.snapshot()
+    monkeypatch.delattr(f"{__name__}.Moved")
+    again = FileState(files(tmp_path), 0)
+    again.describe(layout)
+    again.restore(snapshot)
+    with pytest.raises(StateError, match=r"Moved.* its class was moved or changed since\. Put the class back"):
+        again.prefetch([("key 1",)], [hash_of(1)])
+
+
+def test_a_store_without_a_key_has_one_entry(tmp_path: Path) -> None:
+    state = FileState(files(tmp_path), 0)
+    state.describe(Layout((), (Column("n", pa.int64()),), single=True))
+    for n in (1, 2):
+        state.prefetch([()], [0])
+        state.put((), n)
+        state.restore(state.snapshot())
+        assert list(state.items()) == [((), n)]

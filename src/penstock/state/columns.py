@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.errors import StateError
 from penstock.graph.state.arrow import values_of, wide_type
 from penstock.graph.state.layout import ABSENT, Column, Layout, PickledValue
 
@@ -47,12 +48,29 @@ def encode_keys(layout: Layout, keys: list[Any]) -> list[Any]:
 def decode_keys(layout: Layout, batch: pa.RecordBatch) -> list[Any]:
     """The keys of a batch."""
     parts = [batch.column(KEY + c.name).to_pylist() for c in layout.keys]
-    return parts[0] if layout.bare else list(zip(*parts, strict=True))
+    return parts[0] if layout.bare else list(zip(*parts, strict=True)) or [()] * batch.num_rows
 
 
 def dumps(value: object) -> bytes:
     """A value as bytes; a host whose classes travel by value has a way of its own."""
     return pickle.dumps(value, 5)
+
+
+def unpickled(content: bytes) -> Any:
+    """What a step has kept as a Python object.
+
+    Raises:
+        StateError: It cannot be made again, as when its class was moved.
+    """
+    try:
+        return pickle.loads(content)
+    except StateError:
+        raise
+    except Exception as error:
+        raise StateError(
+            f"an object that the step has kept cannot be read ({type(error).__name__}: {error}): its class was moved or changed since. "
+            f"Put the class back, give the step a name of its own, which begins with no state, or start afresh with --fresh"
+        ) from error
 
 
 def encode_values(layout: Layout, values: list[Any], dumps: Dumps = dumps) -> list[tuple[str, Any]]:
@@ -115,12 +133,12 @@ def decode(column: Column, typed: pa.Array | None, pickled: pa.Array | None, row
     values = [column.default] * rows if typed is None else _values(column, typed)
     if pickled is not None and pickled.null_count < rows:
         for at in pc.indices_nonzero(pickled.is_valid()).to_pylist():
-            values[at] = pickle.loads(pickled[at].as_py())
+            values[at] = unpickled(pickled[at].as_py())
     return values
 
 
 def _unpickled(column: Column, pickled: pa.Array) -> list[Any]:
-    load: Callable[[bytes], Any] = PickledValue if column.lazy else pickle.loads
+    load: Callable[[bytes], Any] = PickledValue if column.lazy else unpickled
     if not pickled.null_count:
         return list(map(load, pickled.to_pylist()))
     return [column.default if v is None else load(v) for v in pickled.to_pylist()]

@@ -197,14 +197,14 @@ class StateStore:
             "time": time or {},
             "wakes": asdict(wakes),
         }
-        self.active = self._active_after(notes)
-        if self.active is not None:
-            made["runs"] = {step: active_to_json(runs) for step, runs in self.active.items()}
+        active = self._active_after(notes)
+        if active is not None:
+            made["runs"] = {step: active_to_json(runs) for step, runs in active.items()}
         if self.epoch:
             swap_note(self.storage, self.manifest(version), made | {"epoch": self.epoch})
         else:
             put_note(self.storage, self.manifest(version), made)
-        self._published = (version, files)
+        self._published, self.active = (version, files), active
         self._named[version] = {f.path for each in files.values() for f in each}
         if not self.epoch or version % max(1, min(FORGET_EVERY, self.keep // 2)) == 0:
             self._forget(version - max(2, self.keep))

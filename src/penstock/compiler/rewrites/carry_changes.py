@@ -68,7 +68,6 @@ from penstock.graph.nodes.changes import (
 )
 from penstock.graph.nodes.relational.trigger import Trigger
 from penstock.graph.order import Term
-from penstock.graph.types import Map as MapType
 
 SAME_ROWS = (Select, WithColumns, Map, Repartition)
 """Steps that make one row of each, after which a proved key may still be one."""
@@ -225,8 +224,11 @@ class _Carrying:
         if port not in self.counted:
             self.nodes.append(sink)
         elif key is None:
-            fields = tuple(f.name for f in output.schema.fields if not isinstance(f.type, MapType))
-            whole = Consolidate(child(sink.name, "rows"), (self._signed(port),), fields, line=sink.line)
+            fields = tuple(f.name for f in output.schema.fields if is_plain(f))
+            alone = None if fields else 1
+            whole = Consolidate(
+                child(sink.name, "rows"), (self._signed(port),), fields, parallelism=alone, line=sink.line
+            )
             self.nodes += [whole, replace(sink, inputs=(Port(whole.name),))]
         elif not output.changes.deletes:
             added = Where(child(sink.name, "added"), (port,), col(COUNT) > 0, line=sink.line)

@@ -10,7 +10,19 @@ from penstock.errors import FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.duration import shown
 from penstock.graph.ids import child
-from penstock.graph.nodes.base import COUNT, FOR_EVER, LATE, Changes, Inputs, Node, Output, Settings, TimeField, counted
+from penstock.graph.nodes.base import (
+    COUNT,
+    FOR_EVER,
+    LATE,
+    Changes,
+    Inputs,
+    Node,
+    Output,
+    Settings,
+    TimeField,
+    counted,
+    is_plain,
+)
 from penstock.graph.nodes.keyed import Keyed, check_ttl, forgotten, kept_for
 from penstock.graph.order import Term
 from penstock.graph.schema import Schema
@@ -283,7 +295,7 @@ class Changelog(Keyed):
     over_tables: ClassVar[bool] = True
 
     def resolve(self, given: Inputs) -> Self:
-        """The key of the table; all its fields where it has none."""
+        """The key of the table; the plain ones of its fields where it has none."""
         changes = given[0].changes
         if changes is None:
             if COUNT in given[0].schema:
@@ -292,8 +304,10 @@ class Changelog(Keyed):
                 f"changelog emits the changes of a table (count, sum, aggregate, reduce, top ...); {self.inputs[0]} emits "
                 f"records of their own"
             )
-        whole = tuple(f.name for f in given[0].schema.fields if not isinstance(f.type, t.Map))
-        return replace(self, keys=whole if changes.key is None else changes.key, by_row=changes.key is None)
+        if changes.key is not None:
+            return replace(self, keys=changes.key, by_row=False)
+        plain = tuple(f.name for f in given[0].schema.fields if is_plain(f))
+        return replace(self, keys=plain, by_row=True, parallelism=self.parallelism if plain else 1)
 
     def check(self, given: Inputs) -> None:
         """Rows may have any fields."""

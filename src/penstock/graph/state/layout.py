@@ -8,7 +8,8 @@ False
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.logic.cells import PickledValue
@@ -16,7 +17,7 @@ from penstock.graph.logic.cells import PickledValue
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ABSENT", "Absent", "Column", "Layout", "PickledValue"]
+__all__ = ["ABSENT", "Absent", "Column", "Layout", "PickledValue", "key_columns"]
 
 
 class Absent:
@@ -47,6 +48,19 @@ class Column:
     exact: builtins.type | None = None
     default: Any = None
     lazy: bool = False
+
+
+def key_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """The columns of a key, in which a field may stand several times: each has a name of its own.
+
+    >>> [column.name for column in key_columns([Column("a"), Column("b"), Column("a")])]
+    ['a', 'b', 'a:2']
+    """
+    names = [column.name for column in columns]
+    return tuple(
+        replace(column, name=f"{column.name}:{at}") if column.name in names[:at] else column
+        for at, column in enumerate(columns)
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from penstock.graph.nodes import AsOfJoin
 from penstock.graph.nodes.join import LEFT, RIGHT
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
-from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.layout import Column, Layout, key_columns
 from penstock.graph.state.table import KEY_HASH, TIME
 from penstock.graph.times import NEVER, Times
 from penstock.kernels.base import Context, Out
@@ -142,7 +142,7 @@ class Last:
         self.keys, self.state = node.right_keys, state
         self.shape = arrow_schema(schema).append(pa.field(TIME, pa.int64()))
         columns = {f.name: Column(f.name, f.type) for f in self.shape}
-        state.describe(Layout(tuple(columns[k] for k in self.keys), tuple(columns.values())))
+        state.describe(Layout(key_columns([columns[k] for k in self.keys]), tuple(columns.values())))
 
     def candidates(self, rows: Rows) -> Rows | None:
         """The rows of the keys of some left rows."""

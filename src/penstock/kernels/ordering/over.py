@@ -217,8 +217,8 @@ class OverTableKernel(KeptRowsKernel):
         return [((*row, *results), 1) for row, results in zip(every, found, strict=True)]
 
     def _distances(self, rows: list[Row]) -> list[Any]:
-        """What a range is measured by, growing with the order."""
-        if len(self.terms) != 1:
+        """What a range is measured by, growing with the order; only a range of a distance needs it, and its order has one."""
+        if not self.node.frame.has_distance:
             return []
         at, descending = self.terms[0]
         values = [measure(row[at]) for row in rows]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from penstock.errors import FlowError
+from penstock.errors import FlowError, StateError
 from penstock.graph.duration import micros
 from penstock.graph.logic.topology.bolts import StatefulWindowedBolt, TupleSpan, TupleWindow, WindowedBolt
 from penstock.graph.schema import Schema
@@ -62,6 +62,15 @@ class WindowEvents:
     latest: dict[tuple[str, str], int] = field(default_factory=dict)
     watermark: int | None = None
     has_roots: bool = False
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Goes on from what was kept, unless another release has kept it in another form."""
+        if kept.keys() != vars(WindowEvents()).keys():
+            raise StateError(
+                "the windows of a bolt were kept by another release of Penstock in another form; let that release end them, give the bolt "
+                "a name of its own, which begins with no state, or start afresh with --fresh"
+            )
+        vars(self).update(kept)
 
 
 class TupleWindows:

@@ -19,14 +19,13 @@ def read_requests(folder: Address, name: str) -> Any:
     return _parsed(open_storage(folder).read(name), f"{folder / name}", "the replays that it asks for")
 
 
-def read_letters(folder: Address, name: str) -> list[dict[str, Any]]:
-    """The dead letters that an object holds as lines of JSON.
+def read_letters(content: bytes, address: Address) -> list[dict[str, Any]]:
+    """The dead letters that the content of an object holds as lines of JSON.
 
     Raises:
         CheckpointError: one of them is damaged.
     """
-    lines = enumerate(open_storage(folder).read(name).splitlines(), 1)
-    return [_letter(line, f"{folder / name}, line {number},") for number, line in lines]
+    return [_letter(line, f"{address}, line {number},") for number, line in enumerate(content.splitlines(), 1)]
 
 
 def _letter(line: bytes, where: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from penstock.graph.nodes import DEAD
 from penstock.kernels.errors.payload import read_payload
 from penstock.live.dead_letters.damage import read_letters
 from penstock.location import Address
-from penstock.storage import NotFound, Storage, names_under, open_storage
+from penstock.storage import Conflict, NotFound, Storage, names_under, open_storage
 
 DEAD_LETTERS = "dead-letters"
 """Where they are in a checkpoint directory."""
@@ -48,7 +48,7 @@ class DeadLetterStore:
         """All dead letters, oldest first."""
         for name in self._files():
             with suppress(NotFound):  # dropped since its name was read
-                yield from read_letters(self.folder, name)
+                yield from read_letters(self.storage.read(name), self.folder / name)
 
     def edit(self, dead_letter: str, payload: Mapping[str, object]) -> None:
         """Replaces the payload of a dead letter; raises BadPayload for one that cannot be replayed."""
@@ -58,11 +58,11 @@ class DeadLetterStore:
 
     def drop(self, dead_letters: Collection[str]) -> int:
         """Removes dead letters for good; returns how many there were."""
-        gone: list[str] = []
+        gone: set[str] = set()
 
         def kept(made: dict[str, Any]) -> dict[str, Any] | None:
             if made["id"] in dead_letters:
-                gone.append(made["id"])
+                gone.add(made["id"])
                 return None
             return made
 
@@ -71,12 +71,23 @@ class DeadLetterStore:
 
     def _rewrite(self, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
         for name in self._files():
-            before = read_letters(self.folder, name)
-            after = [made for made in map(change, before) if made is not None]
-            if not after:
-                self.storage.delete(name)
-            elif after != before:
-                _write(self.storage, name, after)
+            with suppress(NotFound):  # dropped since its name was read
+                while not self._has_rewritten(name, change):
+                    pass
+
+    def _has_rewritten(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> bool:
+        """Changes a file; false where another has changed it meanwhile, whose change stays."""
+        content, version = self.storage.read_versioned(name)
+        before = read_letters(content, self.folder / name)
+        after = [made for made in map(change, before) if made is not None]
+        if after != before:
+            try:
+                self.storage.compare_and_swap(name, version, _lines(after))
+            except Conflict:
+                return False
+        if not after:
+            self.storage.delete(name)
+        return True
 
     def _files(self) -> list[str]:
         return [name for name in names_under(self.storage, "") if name.endswith(".jsonl")]
@@ -102,4 +113,8 @@ def plain(dead_letter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(storage: Storage, name: str, dead_letters: list[dict[str, Any]]) -> None:
-    storage.write(name, "\n".join([*map(json.dumps, dead_letters), ""]).encode())
+    storage.write(name, _lines(dead_letters))
+
+
+def _lines(dead_letters: list[dict[str, Any]]) -> bytes:
+    return "\n".join([*map(json.dumps, dead_letters), ""]).encode()

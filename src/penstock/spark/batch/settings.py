@@ -16,18 +16,27 @@ ADAPTIVE = "spark.sql.adaptive.enabled"
 EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
 EMPTY = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 """Takes what was observed out of a plan whose answer turns out to be empty, and with it the times and the bad records that were counted."""
+LEFT_OUT = "spark.sql.optimizer.excludedRules"
+NEVER_TRUE = ",".join(
+    f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in ("PruneFilters", "PropagateEmptyRelation")
+)
+"""Take out of a plan what a condition follows that is never true, such as `1 = 0`, and with it steps that are to keep state and times that are to be noted."""
 SHUFFLE = "spark.sql.shuffle.partitions"
 
 
 def batch_settings(plan: Plan, tasks: int, *, is_adaptive: bool) -> dict[str, str]:
     """The settings for a plan.
 
-    The `groupBy` of an aggregate brings each key to the task that owns it, if Spark shuffles into as many parts as the step has tasks.
+    A plan that is not adaptive keeps state, and runs whole. The `groupBy` of an aggregate brings each key to the task that owns it, if Spark shuffles into as many parts as the step has tasks.
     Where steps differ in that, Spark shuffles once more for those that do not have the number of most.
     """
     wanted = {node.of.parallelism or tasks for node in plan.graph.nodes if isinstance(node, Parts)}
     shuffle = {SHUFFLE: str(wanted.pop() if len(wanted) == 1 else tasks)} if wanted else {}
-    return {ADAPTIVE: str(is_adaptive).lower(), **({EXCLUDED: EMPTY} if is_adaptive else {}), **shuffle}
+    return {
+        ADAPTIVE: str(is_adaptive).lower(),
+        **({EXCLUDED: EMPTY} if is_adaptive else {LEFT_OUT: NEVER_TRUE}),
+        **shuffle,
+    }
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from penstock.kernels.errors.guard import DeadLetter
 from penstock.kernels.records.reading import MalformedRecord, why_malformed
 from penstock.live.dead_letters.replay import RAW
 from penstock.spark.lower.context import Lowering
+from penstock.spark.lower.time import noted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,13 +41,13 @@ class SourceNotes:
 
     def skipped(self) -> int:
         """How many records were left out."""
-        return int(self.noted.get["many"]) if self._skips else 0
+        return int(noted(self.noted).get("many", 0)) if self._skips else 0
 
     def dead_letters(self) -> list[DeadLetter]:
         """The dead letters; one more than are allowed, if there are too many."""
         if self._skips:
             return []
-        found = self.noted.get["found"] or []
+        found = noted(self.noted).get("found") or []
         endpoint = self.node.endpoint
         malformed = [(bytes(row["malformed"]["raw"] or b""), row["malformed"]["position"]) for row in found]
         positions = source_connector(self.node.name, endpoint).positions(malformed)

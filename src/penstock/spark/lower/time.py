@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as f
@@ -71,9 +71,17 @@ def _partition_key(at: Lowering, node: EventTime) -> str:
     return f"coalesce(concat('=', cast({name} as string)), 'null')"
 
 
+def noted(observation: Observation) -> dict[str, Any]:
+    """What Spark has noted while rows passed; nothing where it has left them out, because no answer depends on them."""
+    row: Any = observation._jo.getRow()  # type: ignore[union-attr]  # it is there once the frame is observed
+    return observation.get if row.length() else {}
+
+
 def observed(observation: Observation) -> tuple[dict[str, int], int]:
     """The latest time of each partition with records, and how many records were bad."""
-    found = observation.get
+    found = noted(observation)
+    if not found:
+        return {}, 0
     if "highs" in found:
         return partition_highs(bytes(found["highs"])), found["bad"]
     return {} if found["high"] is None else {"": found["high"]}, found["bad"]

@@ -63,6 +63,11 @@ class Frame:
         """Whether it is all rows up to the current one."""
         return self.before is None and self.after == 0
 
+    @property
+    def has_distance(self) -> bool:
+        """Whether it is a range that ends a distance away."""
+        return self.unit == RANGE and bool(self.before or self.after)
+
 
 PRECEDING, FOLLOWING = "preceding", "following"
 
@@ -305,8 +310,8 @@ class OverTable(OverStep):
     def check(self, given: Inputs) -> None:
         """A range is of one number or time."""
         super().check(given)
-        bounded = self.frame.unit == RANGE and (self.frame.before or self.frame.after)
-        if bounded and (len(self.by) != 1 or not _measured(given[0].schema.field(self.by[0].column).type)):
+        is_measured = len(self.by) == 1 and _measured(given[0].schema.field(self.by[0].column).type)
+        if self.frame.has_distance and not is_measured:
             raise FlowError(
                 f"expected an order by one number or time for {self.frame}, got {', '.join(map(str, self.by)) or 'no order'}; or say so many rows"
             )

@@ -17,7 +17,7 @@ from penstock.graph.nodes.base import COUNT, Output
 from penstock.graph.nodes.changes import TableJoin, visible
 from penstock.graph.schema import Schema
 from penstock.graph.state.keyed import KeyedState
-from penstock.graph.state.layout import Column, Layout
+from penstock.graph.state.layout import Column, Layout, key_columns
 from penstock.graph.state.timers import PROCESSING
 from penstock.graph.times import Times
 from penstock.kernels.base import Context, Kernel, Out, RecordFailed
@@ -88,7 +88,7 @@ class TableJoinKernel(Kernel):
         schemas = [graph.output(port).schema for port in node.inputs]
         self.sides = [TableSide(schema, node.keys_of(at), node.single[at]) for at, schema in enumerate(schemas)]
         self.left, self.right = self.sides
-        self.key_columns = tuple(Column(k, arrow_type(self.left.schema.field(k).type)) for k in node.keys)
+        self.key_columns = key_columns([Column(k, arrow_type(self.left.schema.field(k).type)) for k in node.keys])
         self.is_signed = COUNT in node.output().schema
         self.pair = _pairing(node.columns, self.left.schema, self.right.schema)
         self.holds = _holding(node, self.left.schema, self.right.schema) if node.condition is not None else None
