@@ -22,8 +22,9 @@ from penstock.errors import NameTaken, PenstockError, nearest
 from penstock.flowfiles import vocabulary as v
 from penstock.flowfiles.references import is_reference, referenced
 from penstock.flowfiles.yaml_text import Place
+from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.flow import Flow
-from penstock.frontends.streams.stream import Branches, Stream
+from penstock.frontends.streams.stream import Stream
 from penstock.graph.caller import written_at
 
 FLOW_KEYS = ("flow", "delivery", "on_error", "functions", "steps")
