@@ -78,7 +78,7 @@ class JobView(TypedDict):
     rows: NotRequired[int]
     rate: NotRequired[float | None]
     batch_seconds: NotRequired[float | None]
-    lag: NotRequired[dict[str, str]]
+    lag: NotRequired[dict[str, dict[str, int]]]
     lags: NotRequired[list[list[str | float]]]
     behind: NotRequired[dict[str, dict[str, int]]]
     under_way: NotRequired[str]

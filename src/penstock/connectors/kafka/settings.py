@@ -25,9 +25,9 @@ AGAIN = 30.0
 class Repetitions(logging.Filter):
     """Lets through what was not said lately: a client that does not reach its broker says so ten times a second.
 
-    >>> told = Repetitions()
+    >>> repetitions = Repetitions()
     >>> said = [logging.makeLogRecord({"msg": m}) for m in ("failed (after 3ms)", "failed (after 12ms)", "other")]
-    >>> [told.filter(each) for each in said]
+    >>> [repetitions.filter(each) for each in said]
     [True, False, True]
     """
 

@@ -190,8 +190,8 @@ class LinearDRPCTopologyBuilder:
         is_first, is_last = bolt is self._bolts[0], bolt is self._bolts[-1]
         logic = coordinated(bolt.name, bolt.bolt, FAILURES, notes=is_first and not is_last)
         peers = tuple((each.name, each.tasks) for each in self._bolts)
-        told = Grouping("fields", (REQUEST,)) if is_last else Grouping("all")
-        streams = [(port, bolt.grouping, origin), (requests, told, (REQUESTS, DEFAULT))]
+        notices = Grouping("fields", (REQUEST,)) if is_last else Grouping("all")
+        streams = [(port, bolt.grouping, origin), (requests, notices, (REQUESTS, DEFAULT))]
         ports, groupings, origins = zip(*streams[: 1 if is_first and not is_last else 2], strict=True)
         node = Bolt(bolt.name, ports, logic, groupings, origins, peers, parallelism=bolt.tasks, line=bolt.line)
         builder.add(node)

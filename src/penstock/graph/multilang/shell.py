@@ -136,10 +136,10 @@ class ShellComponent(Component):
         elif command == "metrics":
             self._measured(message)
         elif command != "sync":
-            self._told(command, message)
+            self._run_command(command, message)
         return bool(command == "sync")
 
-    def _told(self, command: str, message: dict[str, Any]) -> None:
+    def _run_command(self, command: str, message: dict[str, Any]) -> None:
         raise ShellFailed(f"{self!r}: expected emit, log, error, metrics or sync, got the command {command!r}")
 
     def _emitted(self, message: dict[str, Any]) -> None:
@@ -349,9 +349,9 @@ class ShellBolt(ShellComponent, Bolt):
         key = str(number)
         return self._sent[key] if key in self._sent else self.held.get(key)
 
-    def _told(self, command: str, message: dict[str, Any]) -> None:
+    def _run_command(self, command: str, message: dict[str, Any]) -> None:
         if command not in ("ack", "fail"):
-            super()._told(command, message)
+            super()._run_command(command, message)
         number = str(message.get("id"))
         tup = self._sent.pop(number, None)
         tup = self.held.pop(number, None) if tup is None else tup
@@ -410,7 +410,7 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._told_surely({"command": "ack", "id": id})
+        self._deliver({"command": "ack", "id": id})
 
     def fail(self, id: object) -> None:
         """Tells the program that a message failed; one that is started again is told too.
@@ -422,7 +422,7 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._told_surely({"command": "fail", "id": id})
+        self._deliver({"command": "fail", "id": id})
 
     def activate(self) -> None:
         """Tells the program that it will be asked."""
@@ -433,7 +433,7 @@ class ShellSpout(ShellComponent, Spout):
         if self._shell is not None:
             self._asked({"command": "deactivate"}, _GRACE)
 
-    def _told_surely(self, message: dict[str, Any]) -> None:
+    def _deliver(self, message: dict[str, Any]) -> None:
         """A command that must not be lost: where the program has failed the next one gets it."""
         while not self._asked(message):
             pass

@@ -60,7 +60,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def run_local(directory: JobDirectory) -> None:
-    """Runs until it is told to stop."""
+    """Runs until it is stopped."""
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     lock = directory.lock(DRIVER, TURN)
@@ -80,8 +80,8 @@ def run_local(directory: JobDirectory) -> None:
 
 def _tell(directory: JobDirectory, job: Job, flow: LocalFlow) -> None:
     if flow.run.batches % 5 == 1:
-        told = {"pid": os.getpid(), "phase": "running", "generation": job.generation, "batches": flow.run.batches}
-        directory.write_progress({**told, "rows": flow.upto, "time": time.time()})
+        progress = {"pid": os.getpid(), "phase": "running", "generation": job.generation, "batches": flow.run.batches}
+        directory.write_progress({**progress, "rows": flow.upto, "time": time.time()})
 
 
 def main() -> None:
