@@ -13,7 +13,7 @@ class AlertPage(TypedDict):
 
 
 class AlertView(TypedDict):
-    """A rule as it is shown: of those who are told by HTTP the host alone."""
+    """A rule as it is shown: of targets by HTTP the host alone."""
 
     name: str
     measure: Literal["lag", "failures", "silence", "late", "dead", "disk"]

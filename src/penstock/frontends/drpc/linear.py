@@ -109,8 +109,8 @@ class LinearBolt:
 class LinearDRPCTopologyBuilder:
     """A function as a chain of bolts: the first gets (request, args), each passes the request on as its first field, and the second field of what the last one emits is the answer.
 
-    A bolt that defines `finished_id(self, request)` is told when all tuples of a request have been there; it may emit or return records then. Of the first bolt the tasks that had
-    a tuple of the request are told, of the last the one to which `fields_grouping("request")` brings it, of the others all. Where a bolt raises, the
+    A bolt that defines `finished_id(self, request)` is notified when all tuples of a request have been there; it may emit or return records then. Of the first bolt the tasks that had
+    a tuple of the request are notified, of the last the one to which `fields_grouping("request")` brings it, of the others all. Where a bolt raises, the
     request is answered with the error.
 
     Args:

@@ -200,7 +200,14 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
         "client": client_options(what, options),
         **_registry(what, kind, registry, registry_options),
     }
-    able = replace(LEDGER_SINK, runs_locally=True, needs_jars=via != "python", package="confluent_kafka", extra="kafka")
+    able = replace(
+        LEDGER_SINK,
+        topics_in="kafka",
+        runs_locally=True,
+        needs_jars=via != "python",
+        package="confluent_kafka",
+        extra="kafka",
+    )
     return Endpoint("write_kafka", given, capabilities=able if topic_field else replace(able, table_rows="removed"))
 
 
@@ -211,6 +218,7 @@ def _readable(kind: str, schema: Schema, also: Sequence[str], via: str) -> Capab
         reads=True,
         parses=("json", "text", *REGISTERED),
         is_paced=via == "python",
+        topics_in="kafka",
         partition_field="partition" if has_partition else "",
         runs_locally=True,
         needs_jars=via != "python",

@@ -368,7 +368,7 @@ class ShellSpout(ShellComponent, Spout):
     Args:
         command: the program and its arguments, as a list; no shell reads it.
         outputs: the fields that it emits: a schema, a list of names (a field without a type holds any JSON value), or a dict of them by stream.
-        reliable: whether it emits with ids, and is told of acks and fails.
+        reliable: whether it emits with ids, and gets acks and fails.
         options: `direct`, `config`, `env`, `cwd`, `timeout`, `restarts`, `backoff` and `serializer`, as of a `ShellBolt`.
 
     Raises:
@@ -401,7 +401,7 @@ class ShellSpout(ShellComponent, Spout):
         self._asked({"command": "next"})
 
     def ack(self, id: object) -> None:
-        """Tells the program that a message is done; one that is started again is told too.
+        """Tells the program that a message is done; one that is started again gets it too.
 
         Args:
             id: the id with which the program emitted it.
@@ -413,7 +413,7 @@ class ShellSpout(ShellComponent, Spout):
         self._deliver({"command": "ack", "id": id})
 
     def fail(self, id: object) -> None:
-        """Tells the program that a message failed; one that is started again is told too.
+        """Tells the program that a message failed; one that is started again gets it too.
 
         Args:
             id: the id with which the program emitted it.

@@ -70,7 +70,7 @@ class KafkaUse:
 def uses_of(graph: Graph) -> list[dict[str, Any]]:
     """The Kafka topics that a flow reads and writes, as its plan says them."""
     endpoints = [*(source.endpoint for source in graph.sources), *(sink.endpoint for sink in graph.sinks)]
-    return [_use(each) for each in endpoints if each.kind in ("kafka", "write_kafka")]
+    return [_use(each) for each in endpoints if each.capabilities.topics_in == "kafka"]
 
 
 def _use(endpoint: Endpoint) -> dict[str, Any]:
