@@ -58,29 +58,15 @@ def test_no_imports_go_in_a_circle() -> None:
 
 
 def _without_reason(path: Path) -> list[str]:
-    lines = path.read_text().splitlines()
-    inner = {each.lineno for each in _inner_imports(ast.parse("\n".join(lines)))}
-    return [f"{path.relative_to(ROOT)}:{n}: {lines[n - 1].strip()}" for n in sorted(inner) if "#" not in lines[n - 1]]
-
-
-def _inner_imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
-    """The imports of our own inside of functions, but for those that are tried."""
-    tried = {
-        part
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Try)
-        and any("ModuleNotFoundError" in ast.unparse(h.type) for h in node.handlers if h.type)
-        for part in node.body
-    }
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(function):
-                if (
-                    isinstance(node, ast.ImportFrom)
-                    and (node.module or "").startswith("penstock")
-                    and node not in tried
-                ):
-                    yield node
+    """The imports of our own inside of functions, but for those with a comment and those that are tried."""
+    found, outer, before = [], "", ""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        outer = line if line[:1].strip() else outer
+        is_inner = line.lstrip().startswith("from penstock") and line is not outer and outer != "if TYPE_CHECKING:"
+        if is_inner and "#" not in line and before != "try:":
+            found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+        before = line.strip()
+    return found
 
 
 def _name_of(path: Path) -> str:
@@ -103,6 +89,8 @@ def _imported(name: str, path: Path, names: dict[str, Path]) -> set[str]:
 def _run(tree: ast.AST) -> Iterator[ast.AST]:
     """All that is run, which what stands under TYPE_CHECKING is not."""
     for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+        if not isinstance(node, ast.expr) and not (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ):
             yield node
             yield from _run(node)
