@@ -119,6 +119,9 @@ class _FlowReader:
         """The stream of a step, `words`, or one of its further outputs, `size.large`."""
         text = place.as_text()
         found = self._found(text)
+        name, _, output = text.rpartition(".")
+        if text in self.streams and isinstance(owner := self.streams.get(name), Branches) and output in owner:
+            raise place.error(f"{text!r} is both a step and an output of {name!r}; rename the step")
         if isinstance(found, Stream):
             return found
         if isinstance(found, Branches):
