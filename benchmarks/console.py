@@ -92,7 +92,7 @@ def progress(at: int, number: int, began: float) -> dict[str, object]:
         name = f"step-{step:03d}"
         figures |= {f"in:{name}": rows + step, f"out:{name}": rows - step, f"busy:{name}": at * 0.01}
         measured |= {f"skew:{name}": 1.2, f"tasks:{name}": 4, f"kept:{name}": at * 10, f"bytes:{name}": at * 640}
-    last = {"batch": at, "rows": 1_000, "seconds": 0.4, "lag": {"step-000": "recordsBehindLatest=5"}}
+    last = {"batch": at, "rows": 1_000, "seconds": 0.4, "lag": {"step-000": {"records": 5}}}
     told = {"pid": number + 10, "generation": 1, "flow": "bench", "phase": "running", "batches": at, "rows": rows}
     totals = {"figures": figures, "watermarks": {}, "measured": measured}
     return {

@@ -22,10 +22,10 @@ import penstock
 import penstock.testing
 import penstock.trident
 from penstock.frontends.drpc.linear import LinearBolt
+from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.keyed import KeyedStream
 from penstock.frontends.streams.over import OverStream
 from penstock.frontends.streams.patterns import PatternBuilder
-from penstock.frontends.streams.stream import Branches
 from penstock.frontends.streams.windows import WindowedStream
 from penstock.frontends.topology.declare import BoltDeclaration
 from penstock.frontends.trident.grouped import ChainedAggregation, GroupedStream

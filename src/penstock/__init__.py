@@ -1,5 +1,6 @@
 """Penstock: distributed stream processing for Python, on Apache Spark."""
 
+from penstock.errors import nearest as _nearest
 from penstock.flowfiles.load import flow_file
 from penstock.frontends.drpc.linear import LinearDRPCTopologyBuilder
 from penstock.frontends.patterns.any_text import pattern_reader
@@ -70,6 +71,7 @@ from penstock.graph.windows import (
     tumbling,
 )
 from penstock.launcher import ask, run
+from penstock.launcher import load_ipython_extension as load_ipython_extension
 from penstock.version import __version__
 
 PE = ProcessingElement
@@ -173,15 +175,6 @@ __all__ = [
 ]
 
 
-def load_ipython_extension(ipython: object) -> None:
-    """What `%load_ext penstock` calls: makes `%%penstock` known to a notebook."""
-    from penstock.launcher import load_magic
-
-    load_magic(ipython)
-
-
 def __getattr__(name: str) -> object:
     """A name that is not there: the error names the nearest."""
-    from penstock.errors import nearest
-
-    raise AttributeError(f"penstock has no {name!r}; {nearest(name, __all__)}")
+    raise AttributeError(f"penstock has no {name!r}; {_nearest(name, __all__)}")

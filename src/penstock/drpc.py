@@ -86,7 +86,7 @@ class LogClient:
     """
 
     def __init__(self, path: str | Path | None = None, *, timeout: float = 600.0) -> None:
-        from penstock.bridge.drpc.calls import CallLimits, Calls
+        from penstock.bridge.drpc.calls import CallLimits, Calls  # a client of a server loads no log
 
         self._calls = Calls(log_path(path), CallLimits(timeout=timeout), create=True)
 

@@ -29,11 +29,11 @@ def run(flow: object, **options: object) -> None:
     >>> flow.source("words", ps.items(["a"], "word string")).sink("out", ps.console())
     >>> ps.run(flow, once=True, checkpoint="kept", progress="plain")  # doctest: +SKIP
     """
-    from penstock.jobs.load import is_loading
+    from penstock.jobs.load import is_loading  # so that `import penstock` stays light
 
     if is_loading():
         return
-    from penstock.cli.flows.run import run_flow
+    from penstock.cli.flows.run import run_flow  # it loads the command line
 
     try:
         run_flow(flow, **options)
@@ -64,13 +64,13 @@ def ask(flow: str, query: str, *, checkpoint: str | None = None, version: int | 
     >>> ps.ask("count.py", "SELECT n FROM counts WHERE word = 'x'")  # doctest: +SKIP
     [Row(n=3)]
     """
-    from penstock.jobs.sql.asking import asked_flow
+    from penstock.jobs.sql.asking import asked_flow  # it loads SQL
 
     return asked_flow(flow, checkpoint).ask(query, version).answer.rows
 
 
-def load_magic(notebook: object) -> None:
-    """Makes `%%penstock` known to a notebook."""
-    from penstock.jobs.sql.magic import load
+def load_ipython_extension(notebook: object) -> None:
+    """What `%load_ext penstock` calls: makes `%%penstock` known to a notebook."""
+    from penstock.jobs.sql.magic import load  # it loads SQL
 
     load(notebook)  # type: ignore[arg-type]  # IPython, which is not imported here

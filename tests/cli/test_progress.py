@@ -25,7 +25,7 @@ def graph() -> Graph:
 def report(batch: int, rows: int = 100, at: float = 1000.0) -> BatchReport:
     phased = {"plan": 0.1, "compute": 0.5, "state": 0.0, "sinks": 0.1, "log": 0.1, "trigger": 1.0}
     steps = {"split": (rows, 3 * rows), "out": (3 * rows, 3 * rows)}
-    lag = {"lines": "numFilesOutstanding=2"} if rows else {}
+    lag = {"lines": {"files": 2}} if rows else {}
     return BatchReport(batch, {"lines": rows}, steps, phased, lag, finished=at + batch)
 
 

@@ -72,7 +72,7 @@ class LocalJob:
             {source: len(posts)},
             complete(self.driver.run.program.graph, *counts),
             {"plan": 0.003, "compute": computed - began, "state": 0.004, "trigger": time.time() - began + 0.02},
-            {source: f"maxOffsetsBehindLatest={37 + number % 40}"},
+            {source: {"records": 37 + number % 40}},
             finished=time.time(),
             dead=dict(Counter(letter.step for letter in dead)),
             watermarks={"timed": int((time.time() - 3) * 1e6)},

@@ -155,6 +155,13 @@ def test_a_mistake_is_named_with_its_place(step: str, message: str) -> None:
     assert message in refused(WORDS, step)
 
 
+def test_a_name_that_means_a_step_and_an_output_is_refused() -> None:
+    branch = "{name: size, from: words, branch: {long: length(word) > 1}}"
+    step = "{name: size.long, from: words, where: length(word) > 2}"
+    message = refused(WORDS, branch, step, "{name: out, from: size.long, sink: console}")
+    assert "'size.long' is both a step and an output of 'size'; rename the step" in message
+
+
 def test_errors_keep_their_kind() -> None:
     with pytest.raises(NameTaken, match="line 5, column 12: the name 'words' appears twice"):
         flow_of(WORDS, WORDS)

@@ -115,8 +115,20 @@ def _decisions(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def kinds_asked(text: str) -> list[int]:
-    """The lines that decide something by the kind of an endpoint."""
-    return [node.lineno for node in _decisions(ast.parse(text)) if _is_kind(node)]
+    """The lines that decide something by the kind of an endpoint, or compare whatever kind with that of a connector."""
+    tree = ast.parse(text)
+    return sorted({node.lineno for node in _decisions(tree) if _is_kind(node)} | set(_kinds_named(tree)))
+
+
+def _kinds_named(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            named = {part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)}
+            if any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides) and named & set(
+                ENDPOINTS
+            ):
+                yield node.lineno
 
 
 def test_nothing_but_the_registry_decides_by_the_kind_of_an_endpoint() -> None:
@@ -130,6 +142,7 @@ def test_nothing_but_the_registry_decides_by_the_kind_of_an_endpoint() -> None:
     [
         "if node.endpoint.kind == 'files': pass",
         "if endpoint.kind in KINDS: pass",
+        "[each for each in read if each.kind in ('kafka', 'write_kafka')]",
         "KINDS[sink.endpoint.kind]",
         "KINDS.get(self.table.kind)",
         "endpoint.kind.startswith('write_')",

@@ -12,7 +12,9 @@ from penstock.errors import Failure, StepError
 from penstock.jobs.logs import LOG, configure, event, log_batches, log_failure
 from penstock.live.report import BatchReport
 
-REPORT = BatchReport(3, {"lines": 10}, {"split": (10, 30)}, {"compute": 0.5, "trigger": 0.75}, {"lines": "x=1"})
+REPORT = BatchReport(
+    3, {"lines": 10}, {"split": (10, 30)}, {"compute": 0.5, "trigger": 0.75}, {"lines": {"records": 1}}
+)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,7 @@ def test_a_batch_is_one_line_of_json() -> None:
         "phases": {"compute": 0.5, "trigger": 0.75},
         "sources": {"lines": 10},
         "steps": {"split": {"in": 10, "out": 30}},
-        "lag": {"lines": "x=1"},
+        "lag": {"lines": {"records": 1}},
     }
 
 

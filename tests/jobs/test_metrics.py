@@ -15,7 +15,7 @@ from penstock.live.report import BatchReport
 
 
 def report(batch: int, rows: int) -> BatchReport:
-    lag = {"lines": "numFilesOutstanding=4"}
+    lag = {"lines": {"files": 4}}
     return BatchReport(batch, {"lines": rows}, {"split": (rows, 3 * rows)}, {"plan": 0.1, "trigger": 0.3}, lag, 1234.5)
 
 

@@ -79,7 +79,7 @@ REPORT = BatchReport(
     {"lines": 10},
     {"split": (10, 30), "count": (30, 4)},
     {"trigger": 2.0, "plan": 0.25, "compute": 1.0, "state": 0.25},
-    {"lines": "recordsBehindLatest=40"},
+    {"lines": {"records": 40}},
     finished=1_000_000.0,
     late={"count": 2},
     dead={"parse": 1},
@@ -106,7 +106,7 @@ def test_a_batch_is_a_trace_with_its_phases_and_steps_and_a_link_to_the_run() ->
     assert first.end_time_unix_nano - first.start_time_unix_nano == 2_000_000_000
     assert first.end_time_unix_nano == 1_000_000_000_000_000
     said = attributes(first)
-    assert (said["penstock.rows"], said["penstock.source.lines.lag"]) == (10, "recordsBehindLatest=40")
+    assert (said["penstock.rows"], said["penstock.source.lines.lag.records"]) == (10, 40)
     phases = [s for s in found.spans if s.parent_span_id == first.span_id]
     phases.sort(key=lambda span: span.start_time_unix_nano)
     assert [s.name for s in phases] == ["plan", "compute", "state", "spark"]

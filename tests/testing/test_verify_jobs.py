@@ -13,10 +13,11 @@ import pytest
 from penstock.errors import Impossible, RunError
 from penstock.testing.servers import postgres_server
 from penstock.testing.verify import JobsPlan, verify_jobs
-from penstock.testing.verify.job_driver import RECORDS, WRITTEN, LocalFlow
+from penstock.testing.verify.job_driver import WRITTEN
 from penstock.testing.verify.job_kinds import LocalJob
 from penstock.testing.verify.job_patience import LABOUR, STEP, STILL, Patience, labour_of, processes
 from penstock.testing.verify.job_tally import counted
+from penstock.testing.verify.local_flow import RECORDS, LocalFlow
 
 
 class BrokenOff(Exception):

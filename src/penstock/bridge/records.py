@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
+from penstock.log.produce.json_keys import key_in
+
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines")
 _BLANK = " \t\r\n"
 
@@ -60,18 +62,11 @@ class Keys:
                 raise BadInput(f"no key: {self.separator.decode(errors='replace')!r} must follow it")
             return key, value
         if self.field:
-            return _field(parse(raw) if parsed is None else parsed, self.field), raw
+            made = key_in(parse(raw) if parsed is None else parsed, self.field)
+            if made is None:
+                raise BadInput(f"no field {self.field!r}, which is the key")
+            return made, raw
         return None, raw
-
-
-def _field(value: object, name: str) -> bytes:
-    found = value
-    for part in name.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    if found is None:
-        raise BadInput(f"no field {name!r}, which is the key")
-    text = found if isinstance(found, str) else json.dumps(found, separators=(",", ":"), sort_keys=True)
-    return text.encode(errors="surrogatepass")
 
 
 def _no_number(text: str) -> NoReturn:

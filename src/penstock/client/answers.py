@@ -13,7 +13,7 @@ class AlertPage(TypedDict):
 
 
 class AlertView(TypedDict):
-    """A rule as it is shown: of those who are told by HTTP the host alone."""
+    """A rule as it is shown: of targets by HTTP the host alone."""
 
     name: str
     measure: Literal["lag", "failures", "silence", "late", "dead", "disk"]
@@ -78,7 +78,7 @@ class JobView(TypedDict):
     rows: NotRequired[int]
     rate: NotRequired[float | None]
     batch_seconds: NotRequired[float | None]
-    lag: NotRequired[dict[str, str]]
+    lag: NotRequired[dict[str, dict[str, int]]]
     lags: NotRequired[list[list[str | float]]]
     behind: NotRequired[dict[str, dict[str, int]]]
     under_way: NotRequired[str]

@@ -33,7 +33,7 @@ class Api(JobRoutes):
     def list_alerts(self, after: str = "", limit: int = 1000) -> AlertPage:
         """The rules of alerts, and what fires.
 
-        Of those who are told by HTTP the host alone is shown.
+        Of targets by HTTP the host alone is shown.
         """
         found: AlertPage = self.ask_json("GET", self.path_of("/alerts"), query={"after": after, "limit": limit})
         return found

@@ -113,7 +113,7 @@ class Connection:
                 _wait(number, error.retry_after)
             except _Lost as lost:
                 if number >= self.tries:
-                    raise lost.told from None
+                    raise lost.error from None
                 _wait(number, None)
         raise AssertionError("the last try returns or raises")
 
@@ -153,12 +153,12 @@ class Connection:
             if isinstance(reason, HTTPException) and not isinstance(reason, ConnectionError):
                 raise self._stranger("HTTP") from None
             why = (getattr(reason, "strerror", None) or str(reason)).lower()
-            told = SetupError(
+            failure = SetupError(
                 f"the server of jobs at {self.url} does not answer ({why}); start it with `penstock server`"
             )
             if isinstance(reason, ConnectionRefusedError | ssl.SSLError) or not isinstance(reason, OSError):
-                raise told from None
-            raise _Lost(told) from None
+                raise failure from None
+            raise _Lost(failure) from None
 
     def _stranger(self, expected: str) -> SetupError:
         return SetupError(f"what answers at {self.url} is no server of jobs: expected {expected}, got something else")
@@ -167,9 +167,9 @@ class Connection:
 class _Lost(Exception):
     """A connection that ended; the request may be sent again."""
 
-    def __init__(self, told: SetupError) -> None:
-        super().__init__(str(told))
-        self.told = told
+    def __init__(self, error: SetupError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 def _wait(number: int, seconds: float | None) -> None:

@@ -16,7 +16,7 @@ class MadeAnew:
     """What is not saved with the attributes of a component: `initialize` makes it anew, and registers it."""
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a {type(self).__name__} is made anew by initialize")
+        raise TypeError(f"a {type(self).__name__} is made again by initialize")
 
 
 class StreamId(NamedTuple):

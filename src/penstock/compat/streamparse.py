@@ -206,7 +206,7 @@ class BatchingBolt(Bolt):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> Any:
-        """Emits a tuple, anchored to those of the batch unless `anchors` or `auto_anchor` says otherwise. Task ids are not told."""
+        """Emits a tuple, anchored to those of the batch unless `anchors` or `auto_anchor` says otherwise. Task ids are not returned."""
         if anchors is None and self.auto_anchor:
             anchors = self.__dict__.get("_current_tups")
         super().emit(tup, stream, anchors, direct_task)

@@ -247,7 +247,7 @@ class StagedRows(StagedBatch):
 
 def rows_of(frame: DataFrame) -> list[Any]:
     """The rows of a frame as Penstock's rows, by Arrow."""
-    from penstock.kernels.records.arrow import to_columns
+    from penstock.kernels.records.arrow import to_columns  # it loads pyarrow
 
     table = arrow_of(frame)
     make = row_class(tuple(frame.columns))

@@ -81,9 +81,9 @@ def read_values(
     if not context.keeps_malformed:
         checked = f"if({bad}, {raised(context, position, cause, raw)}, {reading.value}) as __value"
         return found.selectExpr(checked, *plain, *beside).selectExpr(*fields, *names)
-    value, told = f"if(__bad, null, {reading.value}) as __value", described("__bad", position, cause, raw)
+    value, description = f"if(__bad, null, {reading.value}) as __value", described("__bad", position, cause, raw)
     judged = found.selectExpr("*", f"{bad} as __bad")
-    return judged.selectExpr(value, *plain, *beside, told).selectExpr(*fields, *names, MALFORMED)
+    return judged.selectExpr(value, *plain, *beside, description).selectExpr(*fields, *names, MALFORMED)
 
 
 def read_texts(frame: DataFrame, context: SourceContext, names: Sequence[str], position: str) -> DataFrame:

@@ -22,8 +22,9 @@ from penstock.errors import NameTaken, PenstockError, nearest
 from penstock.flowfiles import vocabulary as v
 from penstock.flowfiles.references import is_reference, referenced
 from penstock.flowfiles.yaml_text import Place
+from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.flow import Flow
-from penstock.frontends.streams.stream import Branches, Stream
+from penstock.frontends.streams.stream import Stream
 from penstock.graph.caller import written_at
 
 FLOW_KEYS = ("flow", "delivery", "on_error", "functions", "steps")
@@ -118,6 +119,9 @@ class _FlowReader:
         """The stream of a step, `words`, or one of its further outputs, `size.large`."""
         text = place.as_text()
         found = self._found(text)
+        name, _, output = text.rpartition(".")
+        if text in self.streams and isinstance(owner := self.streams.get(name), Branches) and output in owner:
+            raise place.error(f"{text!r} is both a step and an output of {name!r}; rename the step")
         if isinstance(found, Stream):
             return found
         if isinstance(found, Branches):

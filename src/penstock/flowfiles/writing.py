@@ -258,7 +258,7 @@ class _FlowWriter:
         assert spelling is not None
         made = v.functions()[spelling.function][1]
         given = dict(spelling.arguments)
-        if isinstance(value, Endpoint) and value.kind == "items":
+        if isinstance(value, Endpoint) and spelling.function == "items":
             given["rows"] = [self._row(row, value.schema) for row in value.options["rows"]]
         _check_url(given, self)
         written = self.arguments(made, given)

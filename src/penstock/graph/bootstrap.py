@@ -80,6 +80,4 @@ class Bootstrap:
 
 def bootstrap_graph(graph: Graph) -> Graph:
     """The flow that fills the steps of another one."""
-    from penstock.graph.graph import Graph as Made
-
-    return Made(graph.name, tuple(n for b in graph.bootstraps for n in b.branch(graph)))
+    return replace(graph, nodes=tuple(n for b in graph.bootstraps for n in b.branch(graph)), bootstraps=())

@@ -14,6 +14,8 @@ RowErrors = Literal["none", "bisected", "reported", "staged"]
 """How a sink tells which row it refuses: not at all, by trying parts of a batch, row by row while it delivers, or while it stages a batch of which nothing is shown yet."""
 TableRows = Literal["added", "removed", "shown"]
 """What a sink does with the rows of a table: it only adds them, it can remove one by its key, or it shows the changes as they are."""
+TopicsIn = Literal["none", "log", "kafka"]
+"""Where the topics are that are read or written."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Capabilities:
         hides_backlog: A batch of a source may take less than there is, and Spark does not tell.
         can_watch: Files of this machine, whose change can be seen.
         emits_tuples: The records of a source are those of a spout, with their number, task and roots.
+        topics_in: Where the topics are that it reads or writes: in Penstock's log, in Kafka, or it has none.
         partition_field: The field of a source's records that names their partition, each of which has a time of its own.
         runs_python: A function of the user's makes the records of a source.
         runs_locally: It works without a JVM.
@@ -60,6 +63,7 @@ class Capabilities:
     hides_backlog: bool = False
     can_watch: bool = False
     emits_tuples: bool = False
+    topics_in: TopicsIn = "none"
     partition_field: str = ""
     runs_python: bool = False
     runs_locally: bool = False

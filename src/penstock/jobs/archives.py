@@ -17,6 +17,7 @@ from penstock.errors import OptionError
 from penstock.graph.run.master import is_in_one_jvm
 from penstock.jobs.logs import event
 from penstock.jobs.pack.manifest import Manifest, is_archive, read_manifest, this_implementation
+from penstock.spark.workers.files import files_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,8 +89,6 @@ def send_archives(spark: SparkSession, archives: Iterable[Archive]) -> None:
 
     A local master has its workers in the driver, which unpacks them among its temporary files.
     """
-    from penstock.spark.workers.files import files_directory
-
     context = spark.sparkContext
     listed = tuple(archives)
     for archive in listed:

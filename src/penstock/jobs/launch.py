@@ -300,7 +300,7 @@ class Launch:
 
     def _run_live(self, spark: SparkSession) -> Graph | None:
         """Runs the flow as it is; returns what it has become, where that is why it ended."""
-        from penstock.spark.run import run_live
+        from penstock.spark.run import run_live  # it loads pyspark
 
         until, hold = self.watchers.until, self._hold
         self.live = run_live(self.graph, spark, self.spec, observers=self._observers, until=until, hold=hold)
@@ -326,7 +326,7 @@ class Launch:
         return found
 
     def _bounded(self, spark: SparkSession) -> None:
-        from penstock.spark.run import run_bounded
+        from penstock.spark.run import run_bounded  # it loads pyspark
 
         spec = replace(self.spec, dead_letters=self.spec.dead_letters or self._checkpoint / DEAD_LETTERS)
         try:

@@ -76,7 +76,7 @@ def _yaml_flow(path: Path, properties: Mapping[str, str] | None) -> LoadedFlow:
 
 def _sql_file(path: Path, name: str) -> LoadedFlow:
     """The flow of a file of SQL; modules that its functions name are found beside it."""
-    from penstock.jobs.sql.files import read_sql_file
+    from penstock.jobs.sql.files import read_sql_file  # it loads SQL
 
     if name:
         raise FlowError(f"a file of SQL is one flow; give {path} alone, got {path}:{name}")

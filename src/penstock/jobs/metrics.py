@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,6 @@ if TYPE_CHECKING:
 
     from prometheus_client import Gauge
 
-_UNITS = {
-    "numFilesOutstanding": "files",
-    "numBytesOutstanding": "bytes",
-    "maxOffsetsBehindLatest": "records",
-    "recordsBehindLatest": "records",
-}
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -183,14 +176,11 @@ class Metrics:
 def lags(report: BatchReport) -> Iterator[tuple[str, str, float]]:
     """The lag of each source as (source, unit, value).
 
-    >>> list(lags(BatchReport(0, lag={"lines": "numFilesOutstanding=2, numBytesOutstanding=70"})))
+    >>> list(lags(BatchReport(0, lag={"lines": {"files": 2, "bytes": 70}})))
     [('lines', 'files', 2.0), ('lines', 'bytes', 70.0)]
     """
-    for source, text in report.lag.items():
-        told: dict[str, str] = dict(re.findall(r"(\w+)=(\d+(?:\.\d+)?)", text))
-        if "recordsBehindLatest" in told:  # those of all partitions; the most of one says less
-            told.pop("maxOffsetsBehindLatest", None)
-        yield from ((source, _UNITS.get(name, name), float(value)) for name, value in told.items())
+    for source, waiting in report.lag.items():
+        yield from ((source, unit, float(value)) for unit, value in waiting.items())
 
 
 def measured(report: BatchReport) -> Iterator[tuple[str, int, str, float]]:

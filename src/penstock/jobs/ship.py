@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from penstock.spark.workers.files import files_directory
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -65,8 +67,6 @@ def ship(spark: SparkSession, parcels: Iterable[Parcel], files: Iterable[str] = 
     They wait among Spark's own temporary files, which go when its JVM ends, however it ends. Each has a name of its own: Spark refuses a
     second file of one name, and a process may run several flows.
     """
-    from penstock.spark.workers.files import files_directory
-
     sent: list[str] = []
     for parcel in parcels:
         if parcel.modules:

@@ -40,7 +40,7 @@ from penstock.graph.state.table import TimeTable
 from penstock.graph.state.timers import EVENT, STEP, Timers
 from penstock.graph.times import FOREVER, NEVER, Times
 from penstock.kernels.counts import PassCounts, StepCounts
-from penstock.kernels.records.brief import brief, printable, told
+from penstock.kernels.records.brief import brief, error_text, printable
 from penstock.kernels.records.chunk import Chunk
 
 if TYPE_CHECKING:
@@ -165,13 +165,13 @@ class RecordFailed(Exception):
     made: list[tuple[str, Chunk]] | None = None
 
     def __init__(self, node: Node, record: object, at: int | None, error: BaseException) -> None:
-        super().__init__(f"{node.name}: {told(error)}")
+        super().__init__(f"{node.name}: {error_text(error)}")
         self.node, self.record, self.at, self.error = node, record, at, error
 
     def failure(self, position: str) -> Failure:
         """All that the user needs to see, as plain text."""
         kind = type(self.error).__name__
-        said = told(self.error)
+        said = error_text(self.error)
         shown = kind if said == kind else f"{kind}: {said}"
         return Failure(self.node.name, shown, short(self.record), position, user_traceback(self.error), self.node.line)
 

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.graph.logic.topology.acks import AckReport
 from penstock.kernels.topology.pending import AckLedger
 from penstock.state.notes import put_note, read_note, swap_note
-from penstock.storage import Storage, StorageError, names_under
+from penstock.storage import Storage, StorageError, names_under, number_of
 
 ACKS = "acks"
 """Where the ledger is in a checkpoint."""
@@ -53,7 +53,7 @@ class AckLog:
         names = names_under(self.storage, "acks-")
         found = file_at(names, version)
         self.ledger = AckLedger() if found is None else _read(self.storage, found)
-        self.version, self._later = version, frozenset(n for n in map(_number, names) if n > version)
+        self.version, self._later = version, frozenset(n for n in map(number_of, names) if n > version)
 
     def stage(self, batch: int, base: int, report: AckReport) -> None:
         """Writes the ledger after a batch; it counts when the batch is committed.
@@ -86,7 +86,7 @@ class AckLog:
         """Deletes what nobody needs who goes on from a batch, or from a later one."""
         names = names_under(self.storage, "acks-")
         needed = file_at(names, version)
-        self.storage.delete(*(name for name in names if needed is not None and _number(name) < _number(needed)))
+        self.storage.delete(*(name for name in names if needed is not None and number_of(name) < number_of(needed)))
 
     def forget(self, roots: set[int]) -> None:
         """Drops what spouts have taken in, and saved."""
@@ -101,15 +101,11 @@ def file_at(names: list[str], version: int) -> str | None:
     >>> file_at(["acks-000000003.json", "acks-000000012.json"], 11), file_at(["acks-000000003.json"], 2)
     ('acks-000000003.json', None)
     """
-    return max((name for name in names if _number(name) <= version), key=_number, default=None)
+    return max((name for name in names if number_of(name) <= version), key=number_of, default=None)
 
 
 def _name(batch: int) -> str:
     return f"acks-{batch:09d}.json"
-
-
-def _number(name: str) -> int:
-    return int(name.rpartition("-")[2].split(".")[0])
 
 
 def _note(ledger: AckLedger) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class BatchReport:
     """One batch: what went in and out of each step, and where the time went.
 
     `steps` has (rows in, rows out) of the steps for which both are known. `seconds` has the time of each phase; `lag` what
-    each source still has waiting, where the source can tell, and `behind` the records of each of its partitions. `taken` and `given` are what was counted, `fed` what went
+    each source still has waiting, in records, files or bytes, where the source can tell, and `behind` the records of each of its partitions. `taken` and `given` are what was counted, `fed` what went
     back into loops. `late` and `bad` count records that are late and that have no usable event time, where nobody reads
     them; `dead` counts those that steps have put aside, `skipped` those they have left out because they failed on them, `shed` those a source never read because it was too far behind; `watermarks` says how far the event time of each input has come, in microseconds. `runs` counts the runs of patterns that have ended in the batch, by
     step and by how: `matches`, `timed_out`, `pruned`, `dropped`; `active_runs` has those under way by step and pattern: how many, of how many keys, with how many events and bytes, what they wait for, and when the oldest began.
@@ -34,7 +34,7 @@ class BatchReport:
     sources: dict[str, int] = field(default_factory=dict)
     steps: dict[str, tuple[int, int]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    lag: dict[str, str] = field(default_factory=dict)
+    lag: dict[str, dict[str, int]] = field(default_factory=dict)
     finished: float = 0.0
     taken: dict[str, int] = field(default_factory=dict, repr=False)
     given: dict[str, int] = field(default_factory=dict, repr=False)

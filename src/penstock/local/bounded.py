@@ -44,7 +44,7 @@ def run_bounded(graph: Graph, watch: Watch | None = None) -> dict[str, list[Any]
 
     Args:
         graph: the graph.
-        watch: is told how many records have been read.
+        watch: is called with how many records have been read.
 
     Returns:
         The rows of each sink; of a table those that are there at the end.

@@ -167,14 +167,14 @@ class Log:
         self, topic: str, partition: int, offset: int, end: int | None = None, max_bytes: int | None = None
     ) -> pa.Table:
         """The records from `offset` to `end` as a table: partition, offset, timestamp, key, value, headers."""
-        from penstock.log import arrow
+        from penstock.log import arrow  # it loads pyarrow
 
         batches = self._partition(topic, partition).batches(offset, end, max_bytes)
         return arrow.table(batches, topic, partition, end)
 
     def append_arrow(self, topic: str, partition: int, data: pa.Table | pa.RecordBatch) -> AppendResult:
         """Append a table with `value` and perhaps `key`, `timestamp`, `headers` as one batch: all of it or nothing."""
-        from penstock.log import arrow
+        from penstock.log import arrow  # it loads pyarrow
 
         cols = arrow.columns_of(data, now_ms())
         check_keys(self._topics.get(topic), cols.keys is not None and cols.keys.validity is None)

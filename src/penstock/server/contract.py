@@ -115,7 +115,7 @@ def allowed_methods(found: dict[str, Any], path: str) -> list[str]:
 
     >>> allowed_methods({"paths": {"/jobs/{name}": {"get": {}, "delete": {}}}}, "/jobs/count")
     ['DELETE', 'GET']
-    >>> allowed_methods({"paths": {"/letters/{id}": {"put": {}}, "/letters/drop": {"post": {}}}}, "/letters/drop")
+    >>> allowed_methods({"paths": {"/jobs/{id}": {"put": {}}, "/jobs/drop": {"post": {}}}}, "/jobs/drop")
     ['POST']
     """
     fitting = [

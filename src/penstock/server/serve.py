@@ -115,7 +115,7 @@ def _announced(manager: Manager, where: Listening, listening: socket.socket) -> 
     def announce() -> None:
         _write(manager.root / ADDRESS, json.dumps({"url": url, "token_file": ADMIN}))
 
-    manager.lease.told.append(announce)  # a manager that takes over is the one to ask
+    manager.lease.listeners.append(announce)  # a manager that takes over is the one to ask
     if manager.leads or not (manager.root / ADDRESS).exists():
         announce()
     return url

@@ -42,7 +42,7 @@ class JobView(BaseModel):
     rows: int = 0
     rate: float | None = Field(None, description="records a second of the last batch")
     batch_seconds: float | None = None
-    lag: dict[str, str] = {}
+    lag: dict[str, dict[str, int]] = {}
     lags: list[list[str | float]] = Field([], description="source, unit and how much it has waiting")
     behind: dict[str, dict[str, int]] = Field({}, description="records that wait, by source and partition")
     under_way: str = ""

@@ -221,7 +221,7 @@ class _BoundedRun:
     def _round(self, number: int, frames: dict[Port, Any], *, ended: bool = False) -> BatchReport:
         times = self.runner.time.begin(number, number - 1, ended=ended)
         result = self.runner.run(self.spark, BatchInput(number, number - 1, frames, times))
-        report = self.sources.told(result.report)
+        report = self.sources.with_measurements(result.report)
         for observer in self.observers:
             observer(report)
         return report

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.state.one_version import Snapshot
+    from penstock.state.one_version import Snapshot  # it loads pyarrow
     from penstock.state.pattern_runs import RunSummary
     from penstock.state.reader import OpenState, Store
 
@@ -42,7 +42,7 @@ def snapshot(folder: str | Address, version: int | None = None) -> Snapshot:
 
     Versions are swept after a while (`--keep-versions`); what is read after that says so.
     """
-    from penstock.state.one_version import Snapshot
+    from penstock.state.one_version import Snapshot  # it loads pyarrow
 
     state = _open(folder)
     return state.of_version(version, lambda number: Snapshot.of(state, number))
@@ -59,6 +59,6 @@ def frame(spark: SparkSession, folder: str | Address, step: str, version: int | 
 
 
 def _open(folder: str | Address) -> OpenState:
-    from penstock.state.reader import OpenState
+    from penstock.state.reader import OpenState  # it loads pyarrow
 
     return OpenState(address_of(folder))

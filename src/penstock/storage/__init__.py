@@ -21,7 +21,7 @@ from penstock.storage.local import LocalStorage
 from penstock.storage.memory import MemoryStorage
 from penstock.storage.mirrored import MirroredStorage, has_only_name, shared_side
 from penstock.storage.mounts import make_directory, mounted, open_storage
-from penstock.storage.objects import checksum, copy_object, delete_under, exists, move_object, names_under
+from penstock.storage.objects import checksum, copy_object, delete_under, exists, move_object, names_under, number_of
 from penstock.storage.scoped import ScopedStorage
 from penstock.storage.urls import storage_at
 
@@ -48,6 +48,7 @@ __all__ = [
     "mounted",
     "move_object",
     "names_under",
+    "number_of",
     "object_name",
     "open_storage",
     "read_if_present",

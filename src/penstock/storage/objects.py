@@ -22,6 +22,15 @@ def exists(storage: Storage, name: str) -> bool:
         return False
 
 
+def number_of(name: str) -> int:
+    """The number in the name of an object that is one of many: of a feed, of a ledger.
+
+    >>> number_of("sources/words/feed/feed-000000012.parquet")
+    12
+    """
+    return int(name.rpartition("-")[2].split(".")[0])
+
+
 def names_under(storage: Storage, prefix: str) -> list[str]:
     """The names of the objects whose names begin with a prefix, in order."""
     return [each.name for each in storage.list(prefix)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def run_flow() -> Callable[..., Results]:
     """Runs a flow over lists: `run_flow(flow, {"lines": ["a b"]})["out"]`."""
-    from penstock.testing.driver import run_local
+    from penstock.testing.driver import run_local  # every run of pytest loads this module
 
     return run_local
 
@@ -30,7 +30,7 @@ def run_flow() -> Callable[..., Results]:
 @pytest.fixture
 def flow_driver() -> Iterator[Callable[..., Driver]]:
     """Makes drivers, and closes them when the test ends."""
-    from penstock.testing.driver import Driver
+    from penstock.testing.driver import Driver  # every run of pytest loads this module
 
     made: list[Driver] = []
 
@@ -46,7 +46,7 @@ def flow_driver() -> Iterator[Callable[..., Driver]]:
 @pytest.fixture(scope="session")
 def penstock_spark() -> Iterator[SparkSession]:
     """A local Spark session with two cores, for the whole test run."""
-    from penstock.spark.jvm.session import session
+    from penstock.spark.jvm.session import session  # it loads pyspark
 
     spark = session("penstock-tests", "local[2,4]")
     yield spark

@@ -79,7 +79,7 @@ def run_spark(
     >>> run_spark(flow, spark, {"words": ["a", "b", "a"]}, cuts=2).table("out")["a"]  # doctest: +SKIP
     Row(word='a', n=2)
     """
-    from penstock.spark.run import run_bounded, run_live
+    from penstock.spark.run import run_bounded, run_live  # it loads pyspark
 
     graph: Graph = flow if isinstance(flow, Graph) else flow.graph
     collected = CollectedRows(graph)

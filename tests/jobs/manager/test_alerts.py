@@ -194,7 +194,7 @@ def test_a_target_that_never_answers_ends_nothing(manager: Manager, caplog: pyte
     center = AlertCenter(manager, notifier)
     center.put(AlertRule("full", "disk", 0.0, to=("http://127.0.0.1:9/secret-path",)), "root")
     center.look(1.0)
-    wait_until(lambda: "was not (" in caplog.text)
+    wait_until(lambda: "could not be sent (" in caplog.text)
     assert "secret-path" not in caplog.text
     assert 0.0 < disk_used(manager.root) <= 100.0
 

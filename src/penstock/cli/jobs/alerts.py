@@ -1,4 +1,4 @@
-"""`penstock alerts`: what is watched in jobs, and who is told when it lasts."""
+"""`penstock alerts`: what is watched in jobs, and who gets a notice when it lasts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.cli.output.listing import show, show_json
 from penstock.client import Client
 from penstock.jobs.manager.alerts.rule import MEASURES, SEVERITIES
 
-group = typer.Typer(name="alerts", help="Be told when a job is not well.", no_args_is_help=True)
+group = typer.Typer(name="alerts", help="Get notices when a job is not well.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="ALERT", help="The name of the alert.", show_default=False)]
 
 

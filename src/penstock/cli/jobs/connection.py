@@ -80,7 +80,9 @@ def tell(job: JobView, *, as_json: bool) -> None:
 
 def row_of(job: JobView) -> dict[str, object]:
     """A job as a row of the list."""
-    lag = ", ".join(f"{source} {waiting}" for source, waiting in job["lag"].items())
+    lag = ", ".join(
+        f"{source} {many} {unit}" for source, waiting in job["lag"].items() for unit, many in waiting.items()
+    )
     since = span(int(max(time.time() - job["since"], 0.0)) * 1000) if job["since"] else None
     return {
         "job": job["name"],

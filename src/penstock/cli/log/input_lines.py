@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from penstock.log import BadRecord
+from penstock.log.produce.json_keys import key_in
 
 _CHUNK = 1 << 20
 _WAIT = 0.2
@@ -95,11 +96,8 @@ def _parsed(raw: bytes, number: int) -> object:
 
 
 def _field(value: object, name: str, number: int) -> bytes:
-    found = value
-    for part in name.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
+    found = key_in(value, name)
     if found is None:
         has = f"it has {', '.join(map(repr, value))}" if isinstance(value, dict) else f"it is {value!r:.60}"
         raise BadRecord(f"line {number} has no field {name!r} for the key; {has}")
-    text = found if isinstance(found, str) else json.dumps(found, separators=(",", ":"), sort_keys=True)
-    return text.encode(errors="surrogatepass")
+    return found

@@ -134,7 +134,7 @@ def phases_text(report: BatchReport) -> str:
 def lag_text(report: BatchReport) -> str:
     """What sources have waiting, in words; empty when nothing waits or nobody knows.
 
-    >>> lag_text(BatchReport(0, lag={"lines": "numFilesOutstanding=2, numBytesOutstanding=0"}))
+    >>> lag_text(BatchReport(0, lag={"lines": {"files": 2, "bytes": 0}}))
     'lines 2 files'
     """
     return ", ".join(f"{source} {number(value)} {unit}" for source, unit, value in lags(report) if value)

@@ -95,7 +95,7 @@ def prompt_session(runner: Runner, **more: Any) -> PromptSession[str]:
         raise SetupError(
             "the shell needs the package prompt-toolkit: pip install 'penstock[shell]'; -e and -f run statements without it"
         ) from None
-    from penstock.cli.sql.completion import SqlCompleter
+    from penstock.cli.sql.completion import SqlCompleter  # it needs prompt_toolkit
 
     made: dict[str, Any] = {
         "completer": SqlCompleter(runner.session),

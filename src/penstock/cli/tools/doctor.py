@@ -57,7 +57,7 @@ def doctor(
 def look_further(spec: RunSpec) -> list[Check]:
     """The checks of a cluster; they need pyspark, which those of a machine do not."""
     with handled(runs=False):
-        from penstock.jobs.cluster import examine_cluster
+        from penstock.jobs.cluster import examine_cluster  # it loads pyspark
 
         return examine_cluster(spec)
 

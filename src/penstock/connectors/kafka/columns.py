@@ -23,7 +23,7 @@ def kafka_columns(frame: DataFrame, context: SinkContext, *also: str) -> DataFra
     columns = [f"{_key(context)} as key", *_beside(context), *also]
     if context.options["format"] not in REGISTERED:
         return frame.selectExpr(columns[0], f"{_unless_gone(context, _value(context))} as value", *columns[1:])
-    from penstock.connectors.kafka.wire import encoded
+    from penstock.connectors.kafka.wire import encoded  # only formats of a registry need it
 
     whole = f"struct({', '.join(map(quote, body_fields(context)))})"
     return encoded(frame.selectExpr(columns[0], f"{_unless_gone(context, whole)} as value", *columns[1:]), context)

@@ -25,9 +25,9 @@ AGAIN = 30.0
 class Repetitions(logging.Filter):
     """Lets through what was not said lately: a client that does not reach its broker says so ten times a second.
 
-    >>> told = Repetitions()
+    >>> repetitions = Repetitions()
     >>> said = ("failed (after 3ms)", "failed (after 12ms)", "failed (after 9ms, 1 identical error(s) suppressed)", "other")
-    >>> [told.filter(logging.makeLogRecord({"msg": each})) for each in said]
+    >>> [repetitions.filter(logging.makeLogRecord({"msg": each})) for each in said]
     [True, False, False, True]
     """
 

@@ -23,7 +23,7 @@ from penstock.graph.schema import Schema
 from penstock.kernels.records.arrow import to_batch
 from penstock.kernels.records.chunk import shape_of
 from penstock.location import file_url
-from penstock.storage import make_directory, names_under, open_storage
+from penstock.storage import make_directory, names_under, number_of, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +40,7 @@ class Feed:
         self.folder, self.schema = folder, schema
         make_directory(folder)
         self.storage = open_storage(folder.parent)
-        self.number = 1 + max(map(_number, names_under(self.storage, f"{folder.name}/feed-")), default=-1)
+        self.number = 1 + max(map(number_of, names_under(self.storage, f"{folder.name}/feed-")), default=-1)
 
     def append(self, records: list[Any]) -> None:
         """Puts records on disk; they are safe when this returns."""
@@ -63,15 +63,6 @@ class Feed:
         name = f"{self.folder.name}/feed-{self.number:09d}.parquet"
         self.storage.write(name, parquet_bytes(table))
         self.number += 1
-
-
-def _number(name: str) -> int:
-    """The number of a file of a feed.
-
-    >>> _number("feed/feed-000000012.parquet")
-    12
-    """
-    return int(name.rpartition("-")[2].split(".")[0])
 
 
 def parquet_bytes(table: pa.Table) -> memoryview:

@@ -36,7 +36,7 @@ from penstock.kernels.topology.pending import Settlement
 from penstock.kernels.topology.spout import SpoutTasks
 from penstock.kernels.topology.spout_records import SpoutColumns, SpoutShape, joined_columns
 from penstock.kernels.topology.task_reports import log_errors
-from penstock.storage import names_under, read_if_present
+from penstock.storage import names_under, number_of, read_if_present
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -289,8 +289,8 @@ class SpoutSource(FeedSource):
             feed.storage.write(_settled(feed.number - 1), _dumped(context, note))
         if settled is not None:
             self.outbox.put(settled)
-            names = [n for n in names_under(feed.storage, "ids-") if _file_of(n) not in tasks.pending.files]
-            feed.storage.delete(*(n for n in names if _file_of(n) < feed.number))
+            names = [n for n in names_under(feed.storage, "ids-") if number_of(n) not in tasks.pending.files]
+            feed.storage.delete(*(n for n in names if number_of(n) < feed.number))
 
     def _append(self, feed: Feed, held: list[SpoutColumns], context: SourceContext, tasks: SpoutTasks) -> None:
         messages = tasks.taken_messages(feed.number)
@@ -329,10 +329,6 @@ def _settled(number: int) -> str:
 def _ids(number: int) -> str:
     """The messages in a file of tuples."""
     return f"ids-{number:09d}.pickle"
-
-
-def _file_of(name: str) -> int:
-    return int(name.rpartition("-")[2].split(".")[0])
 
 
 def _either(one: set[int] | None, other: set[int] | None) -> set[int] | None:

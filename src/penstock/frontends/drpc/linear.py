@@ -109,8 +109,8 @@ class LinearBolt:
 class LinearDRPCTopologyBuilder:
     """A function as a chain of bolts: the first gets (request, args), each passes the request on as its first field, and the second field of what the last one emits is the answer.
 
-    A bolt that defines `finished_id(self, request)` is told when all tuples of a request have been there; it may emit or return records then. Of the first bolt the tasks that had
-    a tuple of the request are told, of the last the one to which `fields_grouping("request")` brings it, of the others all. Where a bolt raises, the
+    A bolt that defines `finished_id(self, request)` is notified when all tuples of a request have been there; it may emit or return records then. Of the first bolt the tasks that had
+    a tuple of the request are notified, of the last the one to which `fields_grouping("request")` brings it, of the others all. Where a bolt raises, the
     request is answered with the error.
 
     Args:
@@ -195,8 +195,8 @@ class LinearDRPCTopologyBuilder:
         is_first, is_last = bolt is self._bolts[0], bolt is self._bolts[-1]
         logic = coordinated(bolt.name, bolt.bolt, FAILURES, notes=is_first and not is_last)
         peers = tuple((each.name, each.tasks) for each in self._bolts)
-        told = Grouping("fields", (REQUEST,)) if is_last else Grouping("all")
-        streams = [(port, bolt.grouping, origin), (requests, told, (REQUESTS, DEFAULT))]
+        notices = Grouping("fields", (REQUEST,)) if is_last else Grouping("all")
+        streams = [(port, bolt.grouping, origin), (requests, notices, (REQUESTS, DEFAULT))]
         ports, groupings, origins = zip(*streams[: 1 if is_first and not is_last else 2], strict=True)
         node = Bolt(bolt.name, ports, logic, groupings, origins, peers, parallelism=bolt.tasks, line=bolt.line)
         builder.add(node)

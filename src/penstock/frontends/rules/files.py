@@ -49,7 +49,7 @@ def rules_of_file(path: Path) -> RuleSet:
     except OSError as error:
         raise FlowError(f"the rules {path} cannot be read: {error.strerror or error}") from None
     if path.suffix in _YAML:
-        from penstock.frontends.rules.yaml_rules import rules_of_yaml
+        from penstock.frontends.rules.yaml_rules import rules_of_yaml  # it loads YAML
 
         return rules_of_yaml(text, str(path))
     try:

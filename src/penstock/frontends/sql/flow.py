@@ -49,7 +49,7 @@ def sql_flow(
     [Row(word='a', n=2), Row(word='b', n=1)]
     """
     script = _script(text, tables or {}, name, functions, origin)
-    from penstock.frontends.sql.text.reader import read_statements
+    from penstock.frontends.sql.text.reader import read_statements  # it loads sqlglot
 
     script.run(read_statements(script.text))
     flow: Flow = script.flow
@@ -79,14 +79,14 @@ def sql_query(
     >>> ps.sql_query("SELECT upper(word) AS word FROM words", {"words": words})
     Stream('query.select': word string)
     """
-    from penstock.frontends.sql.plan.statements.scripts import plan_last
+    from penstock.frontends.sql.plan.statements.scripts import plan_last  # it loads sqlglot
 
     script = _script(text, tables, name, functions, "")
     return Stream(script.flow, plan_last(script, name))
 
 
 def _script(text: str, tables: Mapping[str, TableLike], name: str, functions: Iterable[Any], origin: str) -> Script:
-    from penstock.frontends.sql.plan.statements.scripts import script_of
+    from penstock.frontends.sql.plan.statements.scripts import script_of  # it loads sqlglot
 
     if not isinstance(text, str):
         raise FlowError(f"SQL is a text, got {text!r}")

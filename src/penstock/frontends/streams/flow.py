@@ -221,7 +221,7 @@ class Flow:
     def _repr_svg_(self) -> str | None:
         """The picture a notebook shows; none while the flow is not complete yet."""
         from penstock.graph.picture.describe import describe_graph  # here, so that `import penstock` stays light
-        from penstock.graph.picture.draw import as_svg
+        from penstock.graph.picture.draw import as_svg  # the same
 
         try:
             return as_svg(describe_graph(self.graph))

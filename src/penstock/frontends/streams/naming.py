@@ -60,10 +60,10 @@ def recorded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, 
     """For methods that say something of a step, or of the flow, without making a step."""
 
     @wraps(method)
-    def told(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return _recorded(self, method.__name__, "", args, kwargs, lambda: method(self, *args, **kwargs))
 
-    return told
+    return wrapped
 
 
 def _recorded(

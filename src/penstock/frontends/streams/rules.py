@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
-from penstock.errors import FlowError
+from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line
 from penstock.graph.composed.compose_rules import LookUpTable, RuleOptions, add_look_up, add_rules
@@ -19,7 +19,7 @@ from penstock.graph.schema import Form, forms_of
 
 if TYPE_CHECKING:
     from penstock.frontends.streams.keyed import KeyedStream
-    from penstock.frontends.streams.stream import Branches, Stream
+    from penstock.frontends.streams.stream import Stream
 
 
 LookUp: TypeAlias = "tuple[Endpoint | Stream, str | Iterable[str]]"
@@ -151,8 +151,6 @@ class KeyedRuling:
 
 def _looked_up(stream: Stream, name: str, lookups: Mapping[str, LookUp]) -> Port:
     """The stream with what each record finds."""
-    from penstock.frontends.streams.stream import Stream
-
     port = stream.port
     for each, given in lookups.items():
         if not isinstance(given, tuple) or len(given) != 2:
@@ -160,12 +158,10 @@ def _looked_up(stream: Stream, name: str, lookups: Mapping[str, LookUp]) -> Port
                 f"the look-up {each!r} is a table and its key, such as (ps.files(...), 'card'), got {given!r}"
             )
         table, on = given
-        if isinstance(table, Stream):
-            stream._need_stream(table, "a look-up is in a stream")
-        elif not isinstance(table, Endpoint):
-            raise FlowError(f"the look-up {each!r} is in a table such as ps.files(...), or in a stream, got {table!r}")
+        if not isinstance(table, Endpoint):
+            stream._need_stream(table, f"the look-up {each!r} is in a table such as ps.files(...), or in a stream")
         keys = (on,) if isinstance(on, str) else tuple(on)
-        found = LookUpTable(each, table.port if isinstance(table, Stream) else table, keys)
+        found = LookUpTable(each, table if isinstance(table, Endpoint) else table.port, keys)
         port = add_look_up(stream.flow.builder, name, port, found)
     return port
 
@@ -197,7 +193,5 @@ def _options(
 
 def branches_of(stream: Stream, step: ApplyRules, options: RuleOptions) -> Branches:
     """The streams of a rule step by name."""
-    from penstock.frontends.streams.stream import Branches
-
     ports = add_rules(stream.flow.builder, step, options)
     return Branches({each: stream._at(port) for each, port in ports.items()})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from penstock.errors import FlowError, UnknownName, nearest
+from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.keyed import PER_KEY, KeyedStream
 from penstock.frontends.streams.matches.matching import Matching
 from penstock.frontends.streams.matches.row_patterns import RowMatching
@@ -463,35 +464,6 @@ class Stream(Projecting, Timing, Comparing, Ordering, Windowing, Ruling, RowMatc
             raise FlowError(
                 f"{given.port} is a stream of another flow, {given.flow.name!r}; steps join streams of one flow"
             )
-
-
-class Branches(Mapping[str, Stream]):
-    """The streams of a branch, by name: `parts["errors"]`, `parts.errors`, or `errors, rest = parts.values()`.
-
-    >>> import penstock as ps
-    >>> numbers = ps.Flow("demo").source("numbers", ps.items([], "n int"))
-    >>> numbers.branch("size", large="n > 10").large
-    Stream('size.large': n int)
-    """
-
-    def __init__(self, streams: dict[str, Stream]) -> None:
-        self._streams = streams
-
-    def __getitem__(self, name: str) -> Stream:
-        if name not in self._streams:
-            raise UnknownName(f"no branch {name!r}; {nearest(name, self._streams)}")
-        return self._streams[name]
-
-    def __getattr__(self, name: str) -> Stream:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return self[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._streams)
-
-    def __len__(self) -> int:
-        return len(self._streams)
 
 
 def _is_function(given: Condition) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.errors import SchemaError, nearest
 from penstock.graph.capabilities import LEDGER_SINK, SINK, SOURCE, WEAKER, Capabilities
+from penstock.graph.endpoints import sniff
 from penstock.graph.endpoints.hive import fields_of
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
@@ -95,8 +96,6 @@ def files_schema(path: str | Path, format: str = "", *, header: bool = True) -> 
     >>> str(ps.files_schema(folder / "*.csv"))
     'id bigint, user string'
     """
-    from penstock.graph.endpoints import sniff
-
     kind = _known_format("files_schema", path, format)
     if kind == "text":
         return TEXT

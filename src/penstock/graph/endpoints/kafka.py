@@ -203,6 +203,7 @@ def write_kafka(  # noqa: PLR0913 - each is a word of Kafka's own
     able = replace(
         LEDGER_SINK,
         row_errors="staged",
+        topics_in="kafka",
         runs_locally=True,
         needs_jars=via != "python",
         package="confluent_kafka",
@@ -218,6 +219,7 @@ def _readable(kind: str, schema: Schema, also: Sequence[str], via: str) -> Capab
         reads=True,
         parses=("json", "text", *REGISTERED),
         is_paced=via == "python",
+        topics_in="kafka",
         partition_field="partition" if has_partition else "",
         runs_locally=True,
         needs_jars=via != "python",

@@ -16,7 +16,10 @@ from penstock.graph.schema import Form, schema_of
 from penstock.graph.spelling import spelled
 
 FORMATS = ("raw", "text", "json")
-_READ = Capabilities(reads=True, parses=("json", "text"), is_paced=True, can_shed=True, runs_locally=True)
+_READ = Capabilities(
+    reads=True, parses=("json", "text"), is_paced=True, can_shed=True, topics_in="log", runs_locally=True
+)
+_WRITTEN = replace(LEDGER_SINK, topics_in="log", runs_locally=True, table_rows="removed")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,248}")
 RAW = schema_of(
     "partition int, offset bigint, timestamp timestamp, key binary, value binary, "
@@ -161,4 +164,4 @@ def write_topic(
     if format not in FORMATS:
         raise SchemaError(f"write_topic({name!r}): no format {format!r}; {nearest(format, FORMATS)}")
     options = {"topic": name, "path": log_path(path), "format": format, "key": key, "partitions": partitions}
-    return Endpoint("write_log", options, capabilities=replace(LEDGER_SINK, runs_locally=True, table_rows="removed"))
+    return Endpoint("write_log", options, capabilities=_WRITTEN)

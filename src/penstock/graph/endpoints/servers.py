@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from penstock.errors import FlowError, SchemaError, nearest
 from penstock.graph.capabilities import AT_LEAST_ONCE, LEDGER_SINK, SOURCE, Capabilities, TableRows
 from penstock.graph.duration import Span, micros
+from penstock.graph.endpoints import sniff_postgres
 from penstock.graph.endpoints.secrets import Secret, without_password
 from penstock.graph.nodes.endpoint import Endpoint
 from penstock.graph.schema import Form, Schema, schema_of
@@ -194,8 +195,6 @@ def postgres_schema(url: str, table: str = "", *, query: str = "") -> Schema:
     >>> url = "postgresql://reader@db/shop"
     >>> ps.postgres(url, "orders", schema=ps.postgres_schema(url, "orders"), by="id")  # doctest: +SKIP
     """
-    from penstock.graph.endpoints import sniff_postgres
-
     if bool(table) == bool(query):
         raise FlowError("postgres_schema(): give either a table or query='select ...'")
     clean, password = without_password(url, POSTGRES, "postgres_schema()")

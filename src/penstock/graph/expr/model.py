@@ -312,7 +312,7 @@ class Call(Expr):
         >>> to_text(fn.count().where("n > 3"))
         'count(*) FILTER (WHERE n > 3)'
         """
-        from penstock.graph.expr.build import as_expr
+        from penstock.graph.expr.build import as_expr  # the parser is written on top of this module
 
         given = as_expr(condition)
         both = given if self.condition is None else Call("and", (self.condition, given))

@@ -137,10 +137,10 @@ class ShellComponent(Component):
         elif command == "metrics":
             self._measured(message)
         elif command != "sync":
-            self._told(command, message)
+            self._run_command(command, message)
         return bool(command == "sync")
 
-    def _told(self, command: str, message: dict[str, Any]) -> None:
+    def _run_command(self, command: str, message: dict[str, Any]) -> None:
         raise ShellFailed(f"{self!r}: expected emit, log, error, metrics or sync, got the command {command!r}")
 
     def _emitted(self, message: dict[str, Any]) -> None:
@@ -356,9 +356,9 @@ class ShellBolt(ShellComponent, Bolt):
     def _tuple(self, key: str) -> Any:
         return self._sent[key] if key in self._sent else self.held.get(key)
 
-    def _told(self, command: str, message: dict[str, Any]) -> None:
+    def _run_command(self, command: str, message: dict[str, Any]) -> None:
         if command not in ("ack", "fail"):
-            super()._told(command, message)
+            super()._run_command(command, message)
         number = str(message.get("id"))
         tup = self._sent.pop(number, None)
         tup = self.held.pop(number, None) if tup is None else tup
@@ -376,7 +376,7 @@ class ShellSpout(ShellComponent, Spout):
     Args:
         command: the program and its arguments, as a list; no shell reads it.
         outputs: the fields that it emits: a schema, a list of names (a field without a type holds any JSON value), or a dict of them by stream.
-        reliable: whether it emits with ids, and is told of acks and fails.
+        reliable: whether it emits with ids, and gets acks and fails.
         options: `direct`, `config`, `env`, `cwd`, `timeout`, `restarts`, `backoff` and `serializer`, as of a `ShellBolt`.
 
     Raises:
@@ -409,7 +409,7 @@ class ShellSpout(ShellComponent, Spout):
         self._asked({"command": "next"})
 
     def ack(self, id: object) -> None:
-        """Tells the program that a message is done; one that is started again is told too.
+        """Tells the program that a message is done; one that is started again gets it too.
 
         Args:
             id: the id with which the program emitted it.
@@ -418,10 +418,10 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._told_surely({"command": "ack", "id": id})
+        self._deliver({"command": "ack", "id": id})
 
     def fail(self, id: object) -> None:
-        """Tells the program that a message failed; one that is started again is told too.
+        """Tells the program that a message failed; one that is started again gets it too.
 
         Args:
             id: the id with which the program emitted it.
@@ -430,7 +430,7 @@ class ShellSpout(ShellComponent, Spout):
             RunError: the program failed too often in a row.
             UnknownName: it emits to a stream that there is not.
         """
-        self._told_surely({"command": "fail", "id": id})
+        self._deliver({"command": "fail", "id": id})
 
     def activate(self) -> None:
         """Tells the program that it will be asked."""
@@ -441,7 +441,7 @@ class ShellSpout(ShellComponent, Spout):
         if self._shell is not None:
             self._asked({"command": "deactivate"}, _GRACE)
 
-    def _told_surely(self, message: dict[str, Any]) -> None:
+    def _deliver(self, message: dict[str, Any]) -> None:
         """A command that must not be lost: where the program has failed the next one gets it."""
         while not self._asked(message):
             pass

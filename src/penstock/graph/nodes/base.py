@@ -11,6 +11,7 @@ from penstock.errors import ExpressionError, FlowError, SchemaError
 from penstock.graph import types as t
 from penstock.graph.expr import Column, Expr, to_text, type_of_expr
 from penstock.graph.ids import owner_of
+from penstock.graph.node_expressions import calls_in, expressions_of, varying_in
 from penstock.graph.nodes.policy import FAIL, OnError
 from penstock.graph.schema import Schema
 
@@ -221,8 +222,6 @@ class Node:
     @cached_property
     def has_functions(self) -> bool:
         """Whether Python functions stand in its expressions."""
-        from penstock.graph.node_expressions import calls_in, expressions_of
-
         return any(calls_in(expr) for expr in expressions_of(self))
 
     def _check_functions(self) -> None:
@@ -265,8 +264,6 @@ class Node:
     @cached_property
     def varying(self) -> tuple[str, ...]:
         """The functions in its expressions that may not answer the same twice, as they are written."""
-        from penstock.graph.node_expressions import expressions_of, varying_in
-
         return tuple(dict.fromkeys(name for expr in expressions_of(self) for name in varying_in(expr)))
 
     @property

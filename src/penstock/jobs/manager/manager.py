@@ -322,7 +322,7 @@ class Manager:
         """Says what is wanted where the supervisor looks, and starts a supervisor where one is missing, if this manager leads."""
         with self._turn:
             self._reap(job.name)
-            if self.leads and not self._told(job):
+            if self.leads and not self._announce(job):
                 return self._state(job)
             state = self._state(job)
             is_missing = _needs_supervisor(state) and job.name not in self.supervisors
@@ -335,15 +335,15 @@ class Manager:
             self.seen[job.name] = state = replace(state, waits=self.waits.get(job.name, ""))
             return state
 
-    def _told(self, job: Job) -> bool:
+    def _announce(self, job: Job) -> bool:
         """Says what is wanted, unless something newer was said; False for a job that was removed meanwhile."""
         directory, mine = self.directory(job.name), self.lease.epoch
-        epoch, told = directory.wanted_of()
-        if epoch < 0 or told is None:
+        epoch, known = directory.wanted_of()
+        if epoch < 0 or known is None:
             if job.name not in {found.name for found in self.records.all()}:
                 return False
             directory.make(self.accounts.of_owner(job.owner))
-        if epoch < mine or told is None or told.revision < job.revision:
+        if epoch < mine or known is None or known.revision < job.revision:
             directory.write_wanted(job, mine)
         return True
 

@@ -43,7 +43,9 @@ def batch_attributes(flow: str, report: BatchReport) -> Attributes:
     10
     """
     rows: Attributes = {f"penstock.source.{source}.rows": many for source, many in report.sources.items()}
-    lags: Attributes = {f"penstock.source.{source}.lag": text for source, text in report.lag.items()}
+    lags: Attributes = {
+        f"penstock.source.{source}.lag.{unit}": many for source, lag in report.lag.items() for unit, many in lag.items()
+    }
     return {"penstock.flow": flow, "penstock.batch": report.batch, "penstock.rows": report.rows_in, **rows, **lags}
 
 

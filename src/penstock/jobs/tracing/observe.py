@@ -25,7 +25,7 @@ def traced(flow: str, spec: RunSpec) -> Iterator[tuple[Observer, ...]]:
     if not spec.otel:
         yield ()
         return
-    from penstock.jobs.tracing.spans import Traces
+    from penstock.jobs.tracing.spans import Traces  # it needs the packages of OpenTelemetry
 
     traces = Traces(flow, spec.mode, spec.otel)
     try:

@@ -19,8 +19,8 @@ from penstock.graph.expr import Expr, resolve
 from penstock.graph.expr.coerce import TypedExpr
 from penstock.graph.schema import Schema
 from penstock.kernels.expr.cast import cast_value
+from penstock.kernels.expr.checked_calls import checked_call
 from penstock.kernels.expr.functions import LAZY, PLAIN, TYPED
-from penstock.kernels.expr.python import checked_call
 from penstock.kernels.expr.values import field_reader, loader
 
 Run = Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""Python functions of expressions, called for one record: the rules of null, and the check of what comes back."""
+"""Python functions of expressions, called for one record by the rules of null."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from penstock.graph.expr import ScalarFunction
 from penstock.kernels.records.brief import brief
-from penstock.kernels.records.values import BadValue, checker_of
 
 Values: TypeAlias = list[object]
 One = Callable[..., object]
@@ -33,27 +32,9 @@ def call_of(function: ScalarFunction) -> One:
             )
         return made
 
-    return _skipping(one) if function.null_on_null else one
+    return skipping_nulls(one) if function.null_on_null else one
 
 
-def _skipping(one: One) -> One:
+def skipping_nulls(one: One) -> One:
+    """A call that is null where an argument is."""
     return lambda *values: None if None in values else one(*values)
-
-
-def checked_call(function: ScalarFunction) -> One:
-    """A call for one record, checked; of a function of arrays with arrays of one value each."""
-    if function.vectorized:
-        from penstock.kernels.expr.python_arrays import with_arrays  # pyarrow is loaded where a function wants it
-
-        one = with_arrays(function)
-        return _skipping(one) if function.null_on_null else one
-    call, check = call_of(function), checker_of(function.returns)
-
-    def checked(*values: object) -> object:
-        made = call(*values)
-        try:
-            return check([made])[0]
-        except BadValue:
-            raise misfit(function, made) from None
-
-    return checked

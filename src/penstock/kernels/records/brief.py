@@ -18,10 +18,10 @@ def brief(value: object, limit: int = 200) -> str:
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     r"""What an error says, as text that can be written anywhere; of one that says nothing, its class.
 
-    >>> told(KeyError("a")), told(ValueError()), told(ValueError("\ud800"))
+    >>> error_text(KeyError("a")), error_text(ValueError()), error_text(ValueError("\ud800"))
     ("'a'", 'ValueError', '\\ud800')
     """
     try:

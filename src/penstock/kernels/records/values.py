@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.errors import nearest
 from penstock.graph import types as t
-from penstock.kernels.records.brief import brief, told
+from penstock.kernels.records.brief import brief, error_text
 
 Checker = Callable[[list[Any]], list[Any]]
 _NONE = type(None)
@@ -84,7 +84,7 @@ def _each(name: str, convert: Callable[[Any], Any]) -> Checker:
             try:
                 made.append(None if value is None else convert(value))
             except (ValueError, TypeError, OverflowError) as error:
-                raise BadValue(told(error), len(made)) from None
+                raise BadValue(error_text(error), len(made)) from None
             except Exception as error:
                 raise BadValue(_unusable(name, value, error), len(made)) from None
         return made
@@ -93,7 +93,7 @@ def _each(name: str, convert: Callable[[Any], Any]) -> Checker:
 
 
 def _unusable(name: str, value: object, error: Exception) -> str:
-    return f"{name} needs another value than {brief(value)}: {type(error).__name__}: {told(error)}"
+    return f"{name} needs another value than {brief(value)}: {type(error).__name__}: {error_text(error)}"
 
 
 def _strings() -> Checker:

@@ -30,7 +30,7 @@ from penstock.kernels.records.records import BadRecord
 from penstock.kernels.topology.moments import MomentGuard
 from penstock.kernels.topology.readers import Readers
 from penstock.kernels.topology.task_chunks import EmittedStream, TaskChunk, emitted_stream, task_chunk, visible_fields
-from penstock.kernels.topology.task_reports import heard_add, taken_metrics, told
+from penstock.kernels.topology.task_reports import call_hooks, observed_add, taken_metrics
 from penstock.kernels.topology.task_state import TaskState
 from penstock.kernels.topology.task_tuples import (
     ALONE,
@@ -257,7 +257,7 @@ class Task:
     def _loop(self) -> Callable[[Iterable[Any], CurrentTuple], None]:
         """The quickest loop that does what the bolt needs."""
         if self.context.hooks:
-            self.collector.add = heard_add(self.collector, self.context.hooks)  # type: ignore[method-assign]  # others pay nothing for hooks
+            self.collector.add = observed_add(self.collector, self.context.hooks)  # type: ignore[method-assign]  # others pay nothing for hooks
         if self.context.hooks or not self.logic.auto_ack:
             return self._run_open
         if self.is_unread and not self.collector.rooted:
@@ -380,12 +380,12 @@ class Task:
             try:
                 self._process(tup)
                 if auto_ack:
-                    told(self.context.hooks, "acked", tup)
+                    call_hooks(self.context.hooks, "acked", tup)
             except FailedException as error:
                 if not auto_ack:
                     raise
                 self._fail(tup, error)
-            told(self.context.hooks, "executed", tup, time.perf_counter() - began)
+            call_hooks(self.context.hooks, "executed", tup, time.perf_counter() - began)
         collector.anchor(None)
 
     def _process(self, tup: Any) -> None:

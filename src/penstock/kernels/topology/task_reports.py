@@ -31,17 +31,17 @@ def taken_metrics(metrics: Mapping[str, Metric]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def told(hooks: Iterable[Any], what: str, *about: Any) -> None:
-    """Tells hooks what a task does."""
+def call_hooks(hooks: Iterable[Any], what: str, *about: Any) -> None:
+    """Calls a method of each hook, by its name."""
     for hook in hooks:
         getattr(hook, what)(*about)
 
 
-def heard_add(collector: Collector, hooks: Iterable[Any]) -> Callable[..., None]:
-    """What a collector does with a record, of which hooks hear."""
+def observed_add(collector: Collector, hooks: Iterable[Any]) -> Callable[..., None]:
+    """What a collector does with a record, with a call of each hook."""
 
     def add(record: object, stream: str, anchors: Tuple | Iterable[Tuple] | None, task: int | None) -> None:
         Collector.add(collector, record, stream, anchors, task)
-        told(hooks, "emitted", record, stream)
+        call_hooks(hooks, "emitted", record, stream)
 
     return add

@@ -35,7 +35,7 @@ class DeadLetterStore:
 
     def stage(self, rows: list[Any], batch: int) -> StagedBatch:
         """Keeps the dead letters of a batch when it is committed."""
-        return StagedLetters(self.storage, f"{batch:010d}.jsonl", rows)
+        return StagedDeadLetters(self.storage, f"{batch:010d}.jsonl", rows)
 
     def hand_over(self, directory: Address) -> None:
         """Adds the dead letters of a bounded run to another store, as a file of their own: every such run counts its batches from 0."""
@@ -94,7 +94,7 @@ class DeadLetterStore:
 
 
 @dataclass
-class StagedLetters(StagedBatch):
+class StagedDeadLetters(StagedBatch):
     """Letters that wait for the commit of their batch."""
 
     storage: Storage

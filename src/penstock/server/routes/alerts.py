@@ -20,7 +20,7 @@ router = APIRouter()
 
 
 class AlertBody(Body):
-    """A rule: what is measured, above which value and for how many seconds it is a matter, of which jobs, and who is told."""
+    """A rule: what is measured, above which value and for how many seconds it is a matter, of which jobs, and who gets a notice."""
 
     measure: Measure
     above: Annotated[float, Field(ge=0.0, lt=1e15)]
@@ -39,7 +39,7 @@ Alerts = Annotated[AlertCenter, Depends(_center)]
 
 
 class AlertView(BaseModel):
-    """A rule as it is shown: of those who are told by HTTP the host alone."""
+    """A rule as it is shown: of targets by HTTP the host alone."""
 
     name: str
     measure: Measure
@@ -70,7 +70,7 @@ class AlertPage(BaseModel):
 
 @router.get("/alerts", summary="The rules of alerts, and what fires")
 def list_alerts(alerts: Alerts, asker: Viewer, page: Paging) -> AlertPage:
-    """Of those who are told by HTTP the host alone is shown."""
+    """Of targets by HTTP the host alone is shown."""
     rules = sorted(alerts.rules(), key=lambda rule: rule.name)
     firing = [NoticeView(**asdict(notice), text=str(notice)) for notice in alerts.firing()]
     return AlertPage(rules=[_shown(rule) for rule in page.of(rules, lambda rule: rule.name)], firing=firing)
@@ -99,7 +99,7 @@ def _shown(rule: AlertRule) -> AlertView:
 
 
 class SilenceBody(Body):
-    """For how many seconds nobody is told; 0 ends the silence."""
+    """For how many seconds no notices are sent; 0 ends the silence."""
 
     seconds: Annotated[float, Field(ge=0.0, le=LONGEST_SILENCE)]
 

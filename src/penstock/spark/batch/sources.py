@@ -216,9 +216,9 @@ class Sources:
         node = next((n for n in self.nodes if n.name == error.failure.step), None)
         if not isinstance(node, Source) or not parses(node.endpoint):
             return self.trace(spark, error, batch, log)
-        return self._told(node, error.failure)
+        return self._step_error(node, error.failure)
 
-    def _told(self, node: Source, failure: Failure) -> StepError:
+    def _step_error(self, node: Source, failure: Failure) -> StepError:
         """The failure of a source, with the reason, where the record is, and what can be done."""
         form, schema = node.endpoint.options.get("format", "text"), node.output().schema
         raw, why = failure.record.encode(), failure.error
@@ -265,7 +265,7 @@ class Sources:
         for spout in self.spouts:
             spout.is_active = on
 
-    def told(self, report: BatchReport) -> BatchReport:
+    def with_measurements(self, report: BatchReport) -> BatchReport:
         """The report of a batch with what the tasks of spouts have measured and reported."""
         metrics, errors = dict(report.metrics), dict(report.errors)
         for spout in self.spouts:

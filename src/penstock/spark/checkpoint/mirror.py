@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from penstock.location import Address, Location
+from penstock.spark.checkpoint.loop_files import batch_of
 from penstock.spark.checkpoint.sparklog import OWN, SparkLog, entry_of, log_offset, moved, uri
 from penstock.storage import (
     LocalStorage,
@@ -33,6 +34,7 @@ from penstock.storage import (
     delete_under,
     mounted,
     names_under,
+    number_of,
     open_storage,
 )
 from penstock.storage.lease import LeaseLost
@@ -128,7 +130,7 @@ class LogMirror:
     def _drop_unfinished(self) -> None:
         """Removes what a driver has put there for a batch that it did not finish, and that the batch makes anew."""
         last = SparkLog(self.folder / "spark").last()
-        loops = [name for name in names_under(self.shared, "loops/") if _batch_of(name) > last]
+        loops = [name for name in names_under(self.shared, "loops/") if batch_of(name) > last]
         self.shared.delete(*loops, *_stray_stands(names_under(self.shared, "sources/")))
 
     def _make_ticks(self) -> None:
@@ -180,7 +182,7 @@ class LogMirror:
         """
         self.check()
         for name in () if self.is_apart else names_under(self.local, "loops/"):
-            if _batch_of(name) >= 0 and name not in self._known:
+            if batch_of(name) >= 0 and name not in self._known:
                 self._put(name, self.local.read(name))
         self._put(f"{LOG}commits/{batch}", f'v1\n{{"nextBatchWatermarkMs":0,"epoch":{self.epoch}}}'.encode())
 
@@ -271,17 +273,6 @@ def _stray_stands(names: list[str]) -> list[str]:
     >>> _stray_stands(["sources/a/feed/feed-000000001.parquet", *stood])
     ['sources/a/ids-000000002.pickle', 'sources/a/stand-000000002.pickle']
     """
-    newest = {n.split("/")[1]: n.rpartition("-")[2].split(".")[0] for n in sorted(names) if "/feed/feed-" in n}
+    newest = {n.split("/")[1]: number_of(n) for n in sorted(names) if "/feed/feed-" in n}
     stood = [n for n in names if n.rpartition("/")[2].startswith(("stand-", "ids-"))]
-    return [n for n in stood if n.rpartition("-")[2].split(".")[0] > newest.get(n.split("/")[1], "")]
-
-
-def _batch_of(name: str) -> int:
-    """The batch that wrote a file of a loop; -1 for any other file.
-
-    >>> _batch_of("loops/back/back-00000007-a.parquet"), _batch_of("loops/back/_penstock/back-3")
-    (7, -1)
-    """
-    folder, _, file = name.rpartition("/")
-    number = file.removeprefix(f"{folder.rpartition('/')[2]}-").split("-")[0]
-    return int(number) if number.isdigit() and "/_penstock/" not in name else -1
+    return [n for n in stood if number_of(n) > newest.get(n.split("/")[1], -1)]

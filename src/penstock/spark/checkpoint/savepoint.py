@@ -23,6 +23,7 @@ from penstock.errors import CheckpointError, StateError, nearest
 from penstock.live.ack_log import ACKS, file_at
 from penstock.location import Address, address_of
 from penstock.spark.checkpoint.changes import FLOW, Change, note_of
+from penstock.spark.checkpoint.loop_files import batch_of
 from penstock.spark.checkpoint.sparklog import SparkLog, moved_name
 from penstock.state.notes import put_note
 from penstock.state.store import StateStore
@@ -201,7 +202,7 @@ class _Taking:
         for part in ("sources/", "claims/"):
             yield from _finished(names_under(self.storage, part))
         loops = _finished(names_under(self.storage, "loops/"))
-        yield from (name for name in loops if _batch_of(name) <= self.version)
+        yield from (name for name in loops if batch_of(name) <= self.version)
 
     def _of_spark(self) -> Iterator[str]:
         last = self.version
@@ -372,17 +373,6 @@ def fresh_name(version: int, now: float | None = None) -> str:
 def _finished(names: list[str]) -> Iterator[str]:
     """Finished objects: those that a source of the user's own is writing may end in .tmp."""
     return (name for name in names if not name.endswith(".tmp"))
-
-
-def _batch_of(name: str) -> int:
-    """The batch that wrote a file of a loop.
-
-    >>> _batch_of("loops/back/back-00000007-a.parquet"), _batch_of("loops/back/_other")
-    (7, -1)
-    """
-    folder, _, file = name.rpartition("/")
-    number = file.removeprefix(f"{folder.rpartition('/')[2]}-").split("-")[0]
-    return int(number) if number.isdigit() else -1
 
 
 def describe(savepoint: Savepoint) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from penstock.connectors.parsing import PLAIN_JSON, PLAIN_SETTING
 from penstock.errors import SetupError
 from penstock.graph.run.master import is_in_one_jvm
 from penstock.spark.jvm.cache import recall, remember
+from penstock.spark.workers.files import files_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,8 +95,6 @@ def send_classes(spark: SparkSession) -> None:
     It waits among Spark's own temporary files, which this user alone can read and which go when the JVM ends. Spark hands it on as it does the user's JARs, by the
     address, the secret and the encryption that tasks are sent with. A driver that comes back has another context, and makes it anew.
     """
-    from penstock.spark.workers.files import files_directory
-
     texts = _texts()
     jar = files_directory() / f"penstock-plain-{_digest(spark, texts)}.jar"
     if not jar.exists():

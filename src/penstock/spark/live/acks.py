@@ -8,7 +8,7 @@ from penstock.live.ack_log import AckLog
 from penstock.spark.batch.sources import Sources
 from penstock.spark.checkpoint.entries import paths_read
 from penstock.spark.checkpoint.sparklog import SparkLog, log_offset
-from penstock.storage import NotFound
+from penstock.storage import NotFound, number_of
 
 
 class AckDelivery:
@@ -44,4 +44,4 @@ class AckDelivery:
         except NotFound:  # Spark has put its log together meanwhile; the next batch tells
             return frozenset()
         self.read[index] = last
-        return frozenset(int(path.rpartition("-")[2].split(".")[0]) for path in paths)
+        return frozenset(number_of(path) for path in paths)

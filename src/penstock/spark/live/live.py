@@ -365,7 +365,7 @@ class LiveRun:
                 self.sources.reached([s["endOffset"] for s in progress["sources"]])
                 fed = self.fed.rows(report.batch) if self.fed is not None else None
                 whole = completed(report, progress, self.sources, self.runner.plan.graph, fed)
-                self._hand_out(self.task_time.added_to(self.sources.told(whole)))
+                self._hand_out(self.task_time.added_to(self.sources.with_measurements(whole)))
         last = found[-1]["batchId"] if found else -1
         for batch in [b for b in self.reports if b < last]:
             self._hand_out(self.reports.pop(batch))  # Spark keeps the figures of the last 100 batches

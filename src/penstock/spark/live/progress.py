@@ -19,8 +19,7 @@ from penstock.spark.batch.sources import Sources
 
 Progress = Mapping[str, Any]  # Spark's JSON
 log = logging.getLogger("penstock")
-_BEHIND = "recordsBehindLatest"
-_LAG = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOutstanding")
+_UNITS = {"maxOffsetsBehindLatest": "records", "numFilesOutstanding": "files", "numBytesOutstanding": "bytes"}
 
 
 def completed(
@@ -34,7 +33,7 @@ def completed(
     read = {n.name: int(s["numInputRows"]) + (fed or {}).get(n.name, 0) for n, s in figures}
     rows = {owner_of(name): many for name, many in read.items()}
     behind = {owner_of(n.name): found for n, s in figures if (found := behind_of(s))}
-    lag = {owner_of(n.name): text for n, s in figures if (text := _lag(s))}
+    lag = {owner_of(n.name): waiting for n, s in figures if (waiting := _lag(s))}
     aside = Counter(report.dead) + Counter(report.skipped)
     given = report.given | {name: many - aside[name] for name, many in read.items()}
     steps = complete(graph, report.taken, given)
@@ -54,11 +53,18 @@ def _seconds(progress: Progress) -> dict[str, float]:
     return {"trigger": times.get("triggerExecution", 0.0), "log": written}
 
 
-def _lag(source: Progress) -> str:
+def _lag(source: Progress) -> dict[str, int]:
+    """What a source has waiting, by unit; the records of all partitions where they are known, for the most of one says less.
+
+    >>> _lag({"metrics": {"numFilesOutstanding": "2", "numBytesOutstanding": "70"}})
+    {'files': 2, 'bytes': 70}
+    >>> _lag({"metrics": {"maxOffsetsBehindLatest": "4"}, "endOffset": '{"t": {"0": 5, "1": 5}}', "latestOffset": '{"t": {"0": 9, "1": 7}}'})
+    {'records': 6}
+    """
     metrics = source["metrics"] or {}
-    told = {k: metrics[k] for k in _LAG if k in metrics}
+    lag = {unit: int(float(metrics[name])) for name, unit in _UNITS.items() if name in metrics}
     behind = behind_of(source)
-    return ", ".join(f"{k}={v}" for k, v in {**told, **({_BEHIND: sum(behind.values())} if behind else {})}.items())
+    return lag | {"records": sum(behind.values())} if behind else lag
 
 
 def behind_of(source: Progress) -> dict[str, int]:

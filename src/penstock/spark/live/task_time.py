@@ -29,7 +29,7 @@ class TaskTime:
     """By executor; one that is gone keeps what it had."""
     cores: int = 0
     _python: float = 0.0
-    _told: float | None = None
+    _reported: float | None = None
     _next: float = 0.0
 
     def added_to(self, report: BatchReport) -> BatchReport:
@@ -50,9 +50,9 @@ class TaskTime:
     def _grown(self, total: float) -> float:
         """What is new of the time without Python; Spark adds tasks up a little after they end, so it never falls."""
         now = max(total - self._python, 0.0)
-        before = now if self._told is None else self._told
-        self._told = max(now, before)
-        return self._told - before
+        before = now if self._reported is None else self._reported
+        self._reported = max(now, before)
+        return self._reported - before
 
     def _ask(self) -> None:
         found: Any = self.spark.sparkContext._jsc.sc().statusStore().executorList(True)  # as the pages of Spark do

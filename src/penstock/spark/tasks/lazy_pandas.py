@@ -49,11 +49,11 @@ class _Announcing(MetaPathFinder):
         sys.meta_path.remove(self)
         found = importlib.util.find_spec(NAME)
         if found is not None and found.loader is not None:
-            found.loader = _Told(found.loader)
+            found.loader = _NotifyingLoader(found.loader)
         return found
 
 
-class _Told(Loader):
+class _NotifyingLoader(Loader):
     """A loader after which pyarrow looks for pandas again."""
 
     def __init__(self, loader: Loader) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark import SparkFiles
-
 
 def files_directory() -> Path:
     """The directory on the driver with the files that are sent to workers; it goes when the JVM ends."""
+    from pyspark import SparkFiles
+
     return Path(SparkFiles.getRootDirectory())

@@ -7,7 +7,6 @@ locks of jobs; a driver that finds it taken says so.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -17,22 +16,22 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.exit_codes import FAILED
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.processes.directory import DRIVER, JobDirectory
 
+if TYPE_CHECKING:
+    from penstock.testing.verify.local_flow import LocalFlow
+
 LOCAL = "local.txt"
 """The target of jobs that need no JVM."""
 WRITTEN, TWICE = "written.jsonl", "twice.txt"
-PACE, RECORDS = 0.1, 10
-"""Seconds between two batches, and how many records each has."""
-KEYS = 7
+PACE = 0.1
+"""Seconds between two batches."""
 TURN = 30.0
 """How many seconds a driver waits for the one before it to be gone."""
-LAST = 1 << 16
-"""The last line is in so many bytes."""
 _CLAIMS: list[socket.socket] = []
 
 
@@ -60,48 +59,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from (json.loads(line) for line in file if line.endswith(b"\n"))
 
 
-class LocalFlow:
-    """The flow of `penstock verify` on the local host, from where a file says it was."""
-
-    def __init__(self, path: Path) -> None:
-        from penstock.graph.endpoints.log import write_topic
-        from penstock.local.bounded import read_table
-        from penstock.local.clock import Clock
-        from penstock.local.run import CommittedState, LocalRun
-        from penstock.testing.verify.program import flow_of
-
-        self.path, self.upto = path, 0
-        last = self._cut()
-        self.upto = last.get("upto", 0)
-        states = {step: base64.b64decode(text) for step, text in last.get("states", {}).items()}
-        graph = flow_of(path.parent, write_topic("out", path=path.parent)).graph  # it is this file that is written
-        self.run = LocalRun(graph, read_table, Clock(time.time()), CommittedState(states))
-
-    def _cut(self) -> dict[str, Any]:
-        """Takes away what was written in part; returns the last line that is whole."""
-        if not self.path.exists():
-            return {}
-        with self.path.open("r+b") as file:
-            file.seek(max(0, self.path.stat().st_size - LAST))
-            begin, text = file.tell(), file.read()
-            whole = text.rfind(b"\n") + 1
-            file.truncate(begin + whole)
-        lines = text[:whole].splitlines()
-        return dict(json.loads(lines[-1])) if lines else {}
-
-    def batch(self) -> bytes:
-        """One more batch, as the line that commits it."""
-        ids = range(self.upto, self.upto + RECORDS)
-        self.run.push("numbers", *({"key": f"k{n % KEYS}", "id": n} for n in ids))
-        self.run.barrier(waiting=True)
-        kept, self.upto = self.run.committed, ids.stop
-        rows = [[row.key, row.nth, row.id] for row in kept.results.pop("out")]
-        states = {step: base64.b64encode(state).decode() for step, state in kept.states.items()}
-        return json.dumps({"upto": self.upto, "rows": rows, "states": states}).encode() + b"\n"
-
-
 def run_local(directory: JobDirectory) -> None:
-    """Runs until it is told to stop."""
+    """Runs until it is stopped."""
     stopped: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopped.append(number))
     lock = directory.lock(DRIVER, TURN)
@@ -109,6 +68,8 @@ def run_local(directory: JobDirectory) -> None:
     if lock is None or job is None:
         sys.exit(FAILED)
     claim(directory.path)
+    from penstock.testing.verify.local_flow import LocalFlow  # drivers of other jobs load no local host
+
     flow = LocalFlow(directory.path / WRITTEN)
     with flow.path.open("ab", buffering=0) as file:
         while not stopped:
@@ -119,8 +80,8 @@ def run_local(directory: JobDirectory) -> None:
 
 def _tell(directory: JobDirectory, job: Job, flow: LocalFlow) -> None:
     if flow.run.batches % 5 == 1:
-        told = {"pid": os.getpid(), "phase": "running", "generation": job.generation, "batches": flow.run.batches}
-        directory.write_progress({**told, "rows": flow.upto, "time": time.time()})
+        progress = {"pid": os.getpid(), "phase": "running", "generation": job.generation, "batches": flow.run.batches}
+        directory.write_progress({**progress, "rows": flow.upto, "time": time.time()})
 
 
 def main() -> None:
@@ -130,7 +91,7 @@ def main() -> None:
     if job is not None and job.target == LOCAL:
         run_local(directory)
     else:
-        from penstock.jobs.manager.processes import driver
+        from penstock.jobs.manager.processes import driver  # it loads pyspark
 
         driver.main()
 

@@ -85,7 +85,7 @@ def checkpoint_of(folder: Path, addresses: Sequence[dict[str, Any]]) -> Address:
 
 def main(folder: Path) -> None:
     """Runs the flow over all that the topic holds."""
-    from penstock.spark.run import run_live
+    from penstock.spark.run import run_live  # a job without Spark runs a flow of this module
 
     spec = json.loads((folder / "spec.json").read_text())
     sinks = [target_of(each["sink"]).endpoint(each["address"]) for each in spec["sinks"]]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from penstock.connectors.files.manifests import manifests_of
+from penstock.connectors.redis import wire
 from penstock.errors import Impossible, UnknownName, nearest
 from penstock.graph.endpoints.basic import write_files
 from penstock.graph.endpoints.kafka import write_kafka
@@ -263,9 +264,7 @@ class RedisTarget(Target):
     @contextmanager
     def running(self, folder: Path, url: str) -> Iterator[dict[str, Any]]:
         """A stream of its own, on a server of its own unless there is one."""
-        from penstock.connectors.redis.wire import driver
-
-        redis = driver()
+        redis = wire.driver()
         with _server(redis_server, url) as at, redis.Redis.from_url(at) as client:
             name = _fresh_name()
             try:

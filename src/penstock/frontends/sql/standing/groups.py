@@ -13,7 +13,7 @@ from penstock.errors import SqlError
 from penstock.frontends.sql.catalog.catalog import StreamTable
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.frontends.sql.plan.relations.from_clause import plan_table
 from penstock.frontends.sql.plan.statements.statements import ACTIONS, FINISHING, Script, planned

@@ -87,7 +87,7 @@ class PartitionedSpout(Component):
         """
 
     def acked(self, partition: str, first: int, end: int) -> None:
-        """Called in the driver when all that stems from a range is done and committed; after a crash the last ones may be told again.
+        """Called in the driver when all that stems from a range is done and committed; after a crash the last ones may be notified again.
 
         Args:
             partition: its name.

@@ -1,1 +1,1 @@
-"""Alerts: what is watched in jobs and on the machine, and who is told when it lasts."""
+"""Alerts: what is watched in jobs and on the machine, and who gets a notice when it lasts."""

@@ -23,7 +23,7 @@ LONGEST_SILENCE = 30 * 86_400.0
 
 @dataclass
 class AlertCenter:
-    """Watches the jobs of a manager. What fires is not kept: after a restart of the server it is told again, once it has lasted."""
+    """Watches the jobs of a manager. What fires is not kept: after a restart of the server its notice is sent again, once it has lasted."""
 
     manager: Manager
     notifier: Notifier = field(default_factory=Notifier)
@@ -47,7 +47,7 @@ class AlertCenter:
         self.manager.records.note(actor, "alert", rule.name, f"{rule.measure} above {rule.above:g} of {rule.jobs}")
 
     def silence(self, name: str, seconds: float, actor: str) -> AlertRule:
-        """Has nobody told of an alert for so many seconds; 0 ends the silence. What fires is shown all the same. Raises UnknownName."""
+        """Sends no notices of an alert for so many seconds; 0 ends the silence. What fires is shown all the same. Raises UnknownName."""
         if not 0.0 <= seconds <= LONGEST_SILENCE:
             raise OptionError(f"an alert is silent for up to {LONGEST_SILENCE / 86_400:g} days, got {seconds:g} s")
         found = next((rule for rule in self.rules() if rule.name == name), None)
@@ -72,7 +72,7 @@ class AlertCenter:
             return sorted(self.watch.firing.values(), key=lambda notice: (notice.rule, notice.job))
 
     def look(self, now: float) -> list[Notice]:
-        """Looks once, and has those told who are to know."""
+        """Looks once, and sends the notices."""
         rules = self.rules()
         with self._turn:
             if not rules and not self.watch.firing:

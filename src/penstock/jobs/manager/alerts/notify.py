@@ -70,7 +70,7 @@ class Notifier:
         try:
             self._queue.put_nowait((target, notice))
         except queue.Full:
-            log.error("alert %s: nobody was told, %d notices wait already", notice, MOST_WAITING)
+            log.error("alert %s: no notice was sent, %d wait already", notice, MOST_WAITING)
             return
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
@@ -95,7 +95,7 @@ class Notifier:
                 send(target, notice, self.mail)
             except (OSError, smtplib.SMTPException, ValueError) as error:
                 if not left:
-                    log.error("alert %s: one who should be told was not (%s)", notice, type(error).__name__)
+                    log.error("alert %s: a notice could not be sent (%s)", notice, type(error).__name__)
                 else:
                     time.sleep(self.mail.pause)
             else:

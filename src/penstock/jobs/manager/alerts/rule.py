@@ -1,4 +1,4 @@
-"""A rule of alerts: a measure of jobs, the value from which on it is a matter, for how long, and who is told."""
+"""A rule of alerts: a measure of jobs, the value from which on it is a matter, for how long, and who gets a notice."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class AlertRule:
         above: it is a matter when the measure is above this.
         seconds: and has been for so long.
         jobs: a pattern of the names of jobs, `*` for all; the disk has no job.
-        to: who is told: `log`, the URL that gets a POST, `mailto:` an address.
+        to: who gets a notice: `log`, the URL that gets a POST, `mailto:` an address.
         severity: how grave it is.
-        silent_until: nobody is told before this moment, in seconds since 1970; 0 where it is not silenced.
+        silent_until: no notices before this moment, in seconds since 1970; 0 where it is not silenced.
     """
 
     name: str
@@ -74,7 +74,7 @@ class AlertRule:
 
     @property
     def shown_targets(self) -> list[str]:
-        """Who is told, without what may be a secret: of a URL its host.
+        """Who gets a notice, without what may be a secret: of a URL its host.
 
         >>> AlertRule("a", "lag", 100, to=("https://hooks.example.org/T0/secret",)).shown_targets
         ['https://hooks.example.org/...']

@@ -29,8 +29,8 @@ def advised(recent: Point | None, measured: Mapping[str, float], rate: float | N
     ]
     steps.sort(key=lambda step: -float(step["busy"]))
     needed = max((int(step["needed"]) for step in steps), default=0)
-    told = {"rate": round(wanted, 1), "now": round(rows / span, 1), "target": busy, "tasks": needed, "steps": steps}
-    return told | {"native": _native(figures, measured)}
+    advice = {"rate": round(wanted, 1), "now": round(rows / span, 1), "target": busy, "tasks": needed, "steps": steps}
+    return advice | {"native": _native(figures, measured)}
 
 
 def _native(figures: Mapping[str, float], measured: Mapping[str, float]) -> dict[str, float] | None:

@@ -43,14 +43,19 @@ class KafkaUse:
     is_open: bool = True
 
     @classmethod
-    def of(cls, told: object) -> KafkaUse | None:
+    def of(cls, reported: object) -> KafkaUse | None:
         """What a driver has said of it, who is not trusted."""
-        if not isinstance(told, dict) or not isinstance(told.get("topics"), list):
+        if not isinstance(reported, dict) or not isinstance(reported.get("topics"), list):
             return None
-        servers, topics = str(told.get("servers", "")), tuple(str(each)[:249] for each in told["topics"][:MOST_TOPICS])
+        servers, topics = (
+            str(reported.get("servers", "")),
+            tuple(str(each)[:249] for each in reported["topics"][:MOST_TOPICS]),
+        )
         if not _SERVERS.fullmatch(servers):
             return None
-        return cls(servers, topics, bool(told.get("pattern")), str(told.get("group") or ""), bool(told.get("open")))
+        return cls(
+            servers, topics, bool(reported.get("pattern")), str(reported.get("group") or ""), bool(reported.get("open"))
+        )
 
     def uses(self, topic: str) -> bool:
         """Whether a topic is one of its own."""
@@ -65,7 +70,7 @@ class KafkaUse:
 def uses_of(graph: Graph) -> list[dict[str, Any]]:
     """The Kafka topics that a flow reads and writes, as its plan says them."""
     endpoints = [*(source.endpoint for source in graph.sources), *(sink.endpoint for sink in graph.sinks)]
-    return [_use(each) for each in endpoints if each.kind in ("kafka", "write_kafka")]
+    return [_use(each) for each in endpoints if each.capabilities.topics_in == "kafka"]
 
 
 def _use(endpoint: Endpoint) -> dict[str, Any]:

@@ -69,6 +69,6 @@ def _changes_of(graph: Graph, ports: tuple[Port, ...]) -> dict[str, str]:
 
 def _topic_of(source: Source) -> dict[str, str] | None:
     given = source.endpoint
-    if given.kind != "log" or given.schema is None or given.schema.names != RULE_CHANGES.names:
+    if given.capabilities.topics_in != "log" or given.schema is None or given.schema.names != RULE_CHANGES.names:
         return None
     return {"topic": str(given.options["topic"]), "path": str(Path(given.options["path"]).absolute())}

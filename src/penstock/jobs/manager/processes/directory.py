@@ -239,10 +239,10 @@ class JobDirectory:
         with self.acting():
             found = read_regular(self.path / name)
         try:
-            told = json.loads(found) if found is not None else {}
+            read = json.loads(found) if found is not None else {}
         except (ValueError, RecursionError):
             return {}
-        return told if isinstance(told, dict) else {}
+        return read if isinstance(read, dict) else {}
 
     @property
     def _storage(self) -> LocalStorage:

@@ -140,7 +140,7 @@ def _level_of(spec: RunSpec) -> str:
 def plan_of(graph: Graph, *, live: bool = True, place: Iterable[str] = ()) -> dict[str, object]:
     """What a flow will do; the logs and Kafka topics that it reads and writes, its rules and standing queries, and whether it has bolts."""
     endpoints = [*(source.endpoint for source in graph.sources), *(sink.endpoint for sink in graph.sinks)]
-    used = [e.options for e in endpoints if "topic" in e.options and "path" in e.options]
+    used = [e.options for e in endpoints if e.capabilities.topics_in == "log"]
     logs = sorted({str(Path(options["path"]).absolute()) for options in used})
     beside = {"logs": logs, "kafka": uses_of(graph), "rules": rule_sets(graph)}
     return {

@@ -84,7 +84,7 @@ _LAST: dict[str, Callable[[object], Any]] = {
     "seconds": _number,
     "rows": _count,
     "batch": _count,
-    "lag": _table(_text),
+    "lag": _table(_table(_count)),
     "behind": _table(_table(_count)),
 }
 _READ: dict[str, Callable[[object], Any]] = {

@@ -163,15 +163,15 @@ class AuditTrail:
             return head
         (many,) = found.execute("select count(*) from audit").fetchone()
         why = fault or f"the audit ended with entry {newest[0]}, expected entry {head.last_id}"
-        told = (
+        noted = (
             f"{why}; found at {time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} UTC"
             if why and many + head.last_id
             else fault
         )
-        return replace(head, last_id=newest[0], last_mac=newest[1], kept=many, fault=head.fault or told)
+        return replace(head, last_id=newest[0], last_mac=newest[1], kept=many, fault=head.fault or noted)
 
     def _cut(self, found: Connection, head: AuditHead) -> AuditHead:
-        """Lets the oldest entries go, and says in the head where they ended; those that are not whole are told there."""
+        """Lets the oldest entries go, and says in the head where they ended; those that are not whole are named there."""
         rows = found.execute(_ROWS + " limit ?", (STEP,)).fetchall()
         fault = next(self._faults(rows, head.cut_id, head.cut_mac), "")
         last = rows[-1]

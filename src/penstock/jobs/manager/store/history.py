@@ -265,8 +265,8 @@ def figures_of(progress: Mapping[str, object]) -> Figures:
     totals = progress.get("totals")
     if not isinstance(totals, Mapping):
         return {}
-    told = {**totals["figures"], **(totals.get("measured") or {})}
-    made: Figures = {str(k): float(v) for k, v in list(told.items())[:MOST_FIGURES]}
+    reported = {**totals["figures"], **(totals.get("measured") or {})}
+    made: Figures = {str(k): float(v) for k, v in list(reported.items())[:MOST_FIGURES]}
     for source, unit, value in progress.get("lags") or ():  # type: ignore[attr-defined]  # a list of three
         made[f"lag:{unit}:{source}"] = float(value)
     at = float(str(progress.get("time", 0.0)))

@@ -57,13 +57,13 @@ def _name() -> str:
 
 @dataclass
 class Lease:
-    """The lease of one manager. `told` is called when it begins to lead."""
+    """The lease of one manager. `listeners` are called when it begins to lead."""
 
     database: Database
     root: Path
     holder: str = field(default_factory=_name)
     epoch: int = 0
-    told: list[Callable[[], None]] = field(default_factory=list)
+    listeners: list[Callable[[], None]] = field(default_factory=list)
     _until: float = 0.0
     _ending: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -113,8 +113,8 @@ class Lease:
     def _begin(self, epoch: int, until: float) -> None:
         declare_epoch(self.root, epoch)
         self.epoch, self._until = epoch, until
-        for tell in self.told:
-            tell()
+        for listener in self.listeners:
+            listener()
 
     def start(self) -> None:
         """Looks after the lease in a thread, from now on."""

@@ -9,16 +9,16 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
+from penstock.frontends.sql.plan.queries.aggregate_calls import aggregates_in, is_aggregated
+from penstock.frontends.sql.plan.queries.correlation import decorrelated
+from penstock.frontends.sql.plan.queries.query import plan_query
+from penstock.frontends.sql.plan.queries.scalars import over_none
 from penstock.graph.expr import Column, Expr
 from penstock.graph.nodes import Select
 
 
 def plan_lateral_query(planning: Planning, left: Relation, tree: exp.Lateral, how: str) -> Relation:
     """Each row of the left with the rows that the query has for it."""
-    from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
-    from penstock.frontends.sql.plan.queries.correlation import decorrelated
-    from penstock.frontends.sql.plan.queries.query import plan_query
-
     query = tree.this
     while isinstance(query, exp.Subquery | exp.Paren):
         query = query.this
@@ -72,8 +72,6 @@ def _named(planning: Planning, inner: Relation, tree: exp.Lateral, shown: int) -
 
 def _with_zeros(planning: Planning, both: Relation, query: exp.Select, before: int, tree: exp.Lateral) -> Relation:
     """Aggregates over no rows: a row is there all the same, with 0 where the query counts."""
-    from penstock.frontends.sql.plan.queries.scalars import aggregates_in, over_none
-
     made: dict[str, Expr] = {n: Column(n) for n in planning.schema(both.port).names}
     for item, column in zip(query.expressions, both.columns[before:], strict=False):
         bare = item.this if isinstance(item, exp.Alias) else item

@@ -11,8 +11,9 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.joins.lateral_queries import plan_lateral_query
+from penstock.frontends.sql.plan.joins.table_functions import flat_mapped, plan_table_function
 from penstock.graph import types as t
-from penstock.graph.expr import Call, Column, Expr, GetField
+from penstock.graph.expr import Call, Cast, Column, Expr, GetField, lit
 from penstock.graph.nodes import Explode, Select
 from penstock.graph.schema import Schema
 
@@ -34,8 +35,6 @@ def plan_lateral(planning: Planning, left: Relation, tree: exp.Join, how: str) -
         return _unnested(planning, left, tree.this, how)
     if isinstance(tree.this.this, exp.Subquery | exp.Query):
         return plan_lateral_query(planning, left, tree.this, how)
-    from penstock.frontends.sql.plan.statements.functions import plan_table_function
-
     return plan_table_function(planning, left, tree.this, how)
 
 
@@ -63,8 +62,6 @@ def _unnested(planning: Planning, left: Relation, tree: exp.Unnest, how: str) ->
 
 def _numbered(planning: Planning, left: Relation, tree: exp.Unnest, made: Expr, kind: t.DataType, how: str) -> Relation:
     """UNNEST WITH ORDINALITY, and UNNEST of a map: by a Python step."""
-    from penstock.frontends.sql.plan.statements.functions import flat_mapped
-
     offset = tree.args.get("offset") or None
     if isinstance(kind, t.Map):
         fields: tuple[t.Field, ...] = (t.Field("key", kind.key), t.Field("value", kind.value))
@@ -108,14 +105,10 @@ class Unnesting:
 
 
 def _zero() -> Expr:
-    from penstock.graph.expr import lit
-
     return lit(0)
 
 
 def _null(kind: t.DataType) -> Expr:
-    from penstock.graph.expr import Cast, lit
-
     return Cast(lit(None), kind)
 
 

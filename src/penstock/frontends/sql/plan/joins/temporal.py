@@ -15,7 +15,7 @@ from penstock.frontends.sql.plan.joins.special_joins import SPECIAL_JOINS
 from penstock.frontends.sql.plan.queries.conditions import conjuncts
 from penstock.frontends.sql.plan.relations.from_clause import aliased, plan_relation
 from penstock.frontends.sql.plan.relations.tables import physical
-from penstock.frontends.sql.plan.windows.windows import settled
+from penstock.frontends.sql.plan.windows.windows import settled, time_of
 from penstock.graph.compose import add_join
 from penstock.graph.expr import Call, Cast, Column, Expr, columns_of
 from penstock.graph.nodes import AsOfJoin, Endpoint, JoinStatic, LookupJoin, Port, Select, Top, Where
@@ -57,8 +57,6 @@ def _is_now(planning: Planning, left: Relation, time: exp.Expr) -> bool:
 
 
 def _check_time(planning: Planning, left: Relation, time: exp.Expr) -> None:
-    from penstock.frontends.sql.plan.windows.windows import time_of
-
     found = planning.scope(left).find(time.table if isinstance(time, exp.Column) else "", time.name, time)
     assert found is not None
     time_of(planning, left, found, time)

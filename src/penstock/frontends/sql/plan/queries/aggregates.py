@@ -8,17 +8,15 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock.frontends.sql.catalog.catalog import Catalog
-from penstock.frontends.sql.expr.functions import MADE, OTHER_NAMES
 from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleColumn
 from penstock.frontends.sql.expr.translate import Swap, Translator
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.hints import ttl_of
+from penstock.frontends.sql.plan.queries.aggregate_calls import aggregates_in, holds_aggregate, is_aggregate_name
 from penstock.frontends.sql.plan.queries.empty_instants import at_empty_instants
 from penstock.frontends.sql.plan.queries.late_values import LateValues, repeated, shown_of
 from penstock.frontends.sql.plan.queries.projection import items_of, projected
 from penstock.frontends.sql.plan.queries.quantified import subqueries_in, with_subqueries
-from penstock.frontends.sql.plan.queries.scalars import aggregates_in
 from penstock.frontends.sql.plan.windows.windows import (
     AUXILIARY,
     group_window,
@@ -27,10 +25,9 @@ from penstock.frontends.sql.plan.windows.windows import (
     settled_group_window,
 )
 from penstock.graph import types as t
-from penstock.graph.aggregates.aggregate import RECIPES
 from penstock.graph.aggregates.calls import AggregateCall, is_aggregate
 from penstock.graph.compose import KeyedInput, add_aggregate, add_total
-from penstock.graph.expr import AGGREGATES, AggregateFunction, Call, Cast, Column, Expr, columns_of, lit, type_of_expr
+from penstock.graph.expr import Call, Cast, Column, Expr, columns_of, lit, type_of_expr
 from penstock.graph.expr.rewrite import each_of, rewritten
 from penstock.graph.nodes import AggregateBy, Port, Select, Where, Window, Windows
 from penstock.graph.nodes.base import ALL
@@ -44,30 +41,6 @@ from penstock.graph.windows import SessionWindow
 
 GROUPING_ID = "grouping_id"
 """The field that says which keys a row of several grouping sets is not grouped by."""
-
-
-def is_aggregate_name(name: str, catalog: Catalog) -> bool:
-    """Whether a function is an aggregate."""
-    own = catalog.function(name)
-    if own is not None:
-        return isinstance(own, AggregateFunction)
-    plain = OTHER_NAMES.get(name.lower(), name.lower())
-    return plain in AGGREGATES or plain in RECIPES or plain in MADE
-
-
-def is_aggregated(tree: exp.Select, catalog: Catalog) -> bool:
-    """Whether a SELECT has GROUP BY, HAVING or aggregates of its own."""
-    if tree.args.get("group") is not None or tree.args.get("having") is not None:
-        return True
-    return any(_holds_aggregate(each, catalog) for each in tree.expressions)
-
-
-def _holds_aggregate(tree: exp.Expr, catalog: Catalog) -> bool:
-    if isinstance(tree, exp.Window | exp.Query):
-        return False
-    if isinstance(tree, exp.Anonymous) and is_aggregate_name(str(tree.this), catalog):
-        return True
-    return any(_holds_aggregate(part, catalog) for part in tree.iter_expressions())
 
 
 @dataclass
@@ -362,7 +335,7 @@ def check_arguments(planning: Planning, translator: Translator, tree: exp.Expr, 
             for each in call.expressions:
                 inner = each.expressions if isinstance(each, exp.Distinct) else [each]
                 for argument in inner:
-                    if not isinstance(argument, exp.Star) and not _holds_aggregate(argument, planning.catalog):
+                    if not isinstance(argument, exp.Star) and not holds_aggregate(argument, planning.catalog):
                         translator.checked(argument, schema)
 
 
@@ -449,7 +422,7 @@ def _by_alias(planning: Planning, tree: exp.Select, each: exp.Expr) -> Any:
         return each
     aliases = [e for e in tree.expressions if isinstance(e, exp.Alias) and e.alias.lower() == each.name.lower()]
     only = aliases[0] if len(aliases) == 1 and _is_new(aliases[0]) else None
-    return each if only is None or _holds_aggregate(only.this, planning.catalog) else only.this
+    return each if only is None or holds_aggregate(only.this, planning.catalog) else only.this
 
 
 def _is_new(alias: exp.Alias) -> bool:

@@ -8,7 +8,11 @@ from sqlglot import exp
 
 from penstock.frontends.sql.expr.scope import Relation, Scope, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning
+from penstock.frontends.sql.plan.queries.aggregate_calls import is_aggregated
 from penstock.frontends.sql.plan.queries.conditions import columns_in, conjuncts, holds_query
+from penstock.frontends.sql.plan.queries.query import FROM, WHERE
+from penstock.frontends.sql.plan.relations.from_clause import plan_relation
+from penstock.frontends.sql.plan.windows.windows import settled
 
 INNER = "$"
 """How the names of the tables and columns of a subquery begin while its conditions are asked in the query around it."""
@@ -21,8 +25,6 @@ def is_plain_query(planning: Planning, tree: exp.Expr) -> bool:
     if not isinstance(tree, exp.Select):
         return False
     other = ("group", "having", "qualify", "limit", "offset", "with_", "windows")
-    from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
-
     return not any(tree.args.get(name) for name in other) and not is_aggregated(tree, planning.catalog)
 
 
@@ -42,19 +44,15 @@ def inside_of(
     planning: Planning, relation: Relation, query: exp.Expr, place: exp.Expr
 ) -> tuple[Relation, list[exp.Expr]]:
     """The rows of a subquery, and its conditions that read the query around it."""
-    from penstock.frontends.sql.plan.queries.select import plan_where
-    from penstock.frontends.sql.plan.relations.sources import plan_from
-    from penstock.frontends.sql.plan.windows.windows import settled
-
     assert isinstance(query, exp.Select)
     inside = planning.inside(f"{planning.prefix}.sub", outer=planning.scope(relation))
     bare = query.copy()
     bare.set("expressions", [exp.Star()])
-    inner, rest = plan_from(inside, bare)
+    inner, rest = FROM[0](inside, bare)
     inner = settled(inside, inner, place)
     own = [each for each in rest if not reads_outer(planning, inner, relation, each)]
     outside = [each for each in rest if reads_outer(planning, inner, relation, each)]
-    return plan_where(inside, inner, own), outside
+    return WHERE[0](inside, inner, own), outside
 
 
 def reads_outer(planning: Planning, inner: Relation, outer: Relation, tree: exp.Expr) -> bool:
@@ -178,8 +176,6 @@ def decorrelated(
 
 def tables_of(planning: Planning, query: exp.Select) -> Relation:
     """The columns of the tables in FROM of a subquery."""
-    from penstock.frontends.sql.plan.relations.from_clause import plan_relation
-
     given = query.args.get("from_")
     if given is None:
         raise planning.text.error(query, "expected FROM in a subquery")

@@ -10,8 +10,8 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.expr.translate import Swap
 from penstock.frontends.sql.plan.context import Planning
+from penstock.frontends.sql.plan.queries.aggregate_calls import aggregates_in
 from penstock.frontends.sql.plan.queries.quantified import subqueries_in, subquery_value, test_of
-from penstock.frontends.sql.plan.queries.scalars import aggregates_in
 from penstock.graph.expr import Column, Expr
 from penstock.graph.nodes import Port
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.hints import span_set
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.statements.settings import TTL
 from penstock.graph import types as t
 from penstock.graph.expr import Column, Expr, lit

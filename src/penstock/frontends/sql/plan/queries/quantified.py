@@ -16,6 +16,7 @@ from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.expr.translate import Swap
 from penstock.frontends.sql.plan.context import Planning, fresh
 from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
+from penstock.frontends.sql.plan.queries.aggregate_calls import is_aggregated
 from penstock.frontends.sql.plan.queries.correlation import (
     KEY,
     decorrelated,
@@ -27,7 +28,7 @@ from penstock.frontends.sql.plan.queries.correlation import (
     reads_around,
     unwrapped,
 )
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.frontends.sql.plan.queries.scalars import beside, scalar_value
 from penstock.graph.expr import Call, Case, Column, Expr, lit
@@ -179,8 +180,6 @@ class _Test:
 
     def _is_one_row(self, query: exp.Expr) -> bool:
         """Whether it is an aggregate over all rows, which has one row whatever comes."""
-        from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
-
         if not isinstance(query, exp.Select) or any(query.args.get(n) for n in ("group", "having", "limit", "offset")):
             return False
         return is_aggregated(query, self.planning.catalog)

@@ -14,6 +14,12 @@ from penstock.frontends.sql.plan.context import Planning
 QueryPlan = Callable[[Planning, Any], Relation]
 QUERIES: dict[type, QueryPlan] = {}
 """How each kind of query is planned. A family adds itself here."""
+FromPlan = Callable[[Planning, exp.Select], tuple[Relation, list[exp.Expr]]]
+WherePlan = Callable[[Planning, Relation, list[exp.Expr]], Relation]
+FROM: list[FromPlan] = []
+"""How FROM is planned, for subqueries in conditions: the conditions of a join may hold such again."""
+WHERE: list[WherePlan] = []
+"""How conditions are planned, for the same."""
 
 
 def plan_query(planning: Planning, tree: exp.Expr) -> Relation:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from penstock.frontends.sql.catalog.catalog import Catalog
 from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.joins.joins import JoinPart, joined
+from penstock.frontends.sql.plan.queries.aggregate_calls import aggregates_in, is_aggregated
 from penstock.frontends.sql.plan.queries.correlation import INNER, decorrelated, marked, unwrapped
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.frontends.sql.plan.queries.value_pairs import aggregated_pairs, needs_pairs
@@ -19,8 +19,6 @@ from penstock.graph.expr import Call, Column, Expr, lit
 
 def scalar_value(planning: Planning, relation: Relation, tree: exp.Subquery) -> tuple[Relation, Expr]:
     """A subquery of one value: an aggregate, over all rows or over those that share something with the row."""
-    from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
-
     query = tree.this
     while isinstance(query, exp.Subquery | exp.Paren):
         query = query.this
@@ -68,17 +66,6 @@ def _joined(
     both = joined(planning, relation, JoinPart(exp.Join(this=place.copy()), rows, "left", conditions), None)
     hidden = tuple(replace(c, hidden=True, qualifier="", name=f"{INNER}{c.field}") for c in both.columns[before:])
     return replace(both, columns=both.columns[:before] + hidden), hidden
-
-
-def aggregates_in(tree: exp.Expr, catalog: Catalog) -> list[exp.Expr]:
-    """The aggregates of an expression, each with its FILTER."""
-    from penstock.frontends.sql.plan.queries.aggregates import is_aggregate_name
-
-    if isinstance(tree, exp.Window | exp.Query):
-        return []
-    if isinstance(tree, exp.Filter) or (isinstance(tree, exp.Anonymous) and is_aggregate_name(str(tree.this), catalog)):
-        return [tree]
-    return [each for part in tree.iter_expressions() for each in aggregates_in(part, catalog)]
 
 
 COUNTS = ("count", "count_if", "approx_count_distinct")

@@ -8,13 +8,14 @@ from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan.context import Planning
 from penstock.frontends.sql.plan.hints import ttl_of
 from penstock.frontends.sql.plan.joins.joins import narrowed
-from penstock.frontends.sql.plan.queries.aggregates import is_aggregated, plan_aggregate
+from penstock.frontends.sql.plan.queries.aggregate_calls import is_aggregated
+from penstock.frontends.sql.plan.queries.aggregates import plan_aggregate
 from penstock.frontends.sql.plan.queries.clocks import asked_in, with_clock
 from penstock.frontends.sql.plan.queries.conditions import conjuncts, holds_over, holds_query
 from penstock.frontends.sql.plan.queries.ordering import plan_tail
 from penstock.frontends.sql.plan.queries.projection import items_of, projected, with_order
 from penstock.frontends.sql.plan.queries.quantified import with_subqueries
-from penstock.frontends.sql.plan.queries.query import QUERIES
+from penstock.frontends.sql.plan.queries.query import FROM, QUERIES, WHERE
 from penstock.frontends.sql.plan.queries.subqueries import plan_condition
 from penstock.frontends.sql.plan.relations.sources import plan_from
 from penstock.frontends.sql.plan.windows.ranking import plan_over, ranked
@@ -91,3 +92,5 @@ def plan_projection(planning: Planning, tree: exp.Select, relation: Relation) ->
 
 
 QUERIES[exp.Select] = plan_select
+FROM.append(plan_from)
+WHERE.append(plan_where)

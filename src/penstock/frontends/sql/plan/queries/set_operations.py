@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from penstock.frontends.sql.expr.scope import Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.ordering import plan_order, without_doubles
-from penstock.frontends.sql.plan.queries.projection import exact, same_fields
+from penstock.frontends.sql.plan.queries.projection import same_fields
 from penstock.frontends.sql.plan.queries.query import QUERIES, plan_query
 from penstock.frontends.sql.plan.relations.from_clause import RELATIONS, aliased
 from penstock.frontends.sql.plan.relations.tables import one_row

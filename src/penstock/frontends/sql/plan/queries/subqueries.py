@@ -18,7 +18,7 @@ from penstock.frontends.sql.plan.queries.correlation import (
     reads_around,
     unwrapped,
 )
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.quantified import SubqueryTest, test_of, with_subqueries
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.graph.expr import Cast, Column

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import FlowError
 from penstock.frontends.sql.catalog.catalog import Catalog, StreamTable, Table
 from penstock.frontends.sql.plan.context import Session
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.frontends.sql.plan.statements import every as _every  # noqa: F401 - each family says what its statements do
 from penstock.frontends.sql.plan.statements.statements import Script, planned

@@ -11,7 +11,7 @@ from penstock.frontends.sql.catalog.catalog import StreamTable, Table, View
 from penstock.frontends.sql.expr.scope import Relation
 from penstock.frontends.sql.plan import families as _families  # noqa: F401 - each family says how it is planned
 from penstock.frontends.sql.plan.context import Planning, Session
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.query import plan_query
 from penstock.frontends.sql.plan.statements.likes import liked
 from penstock.frontends.sql.plan.statements.settings import checked_setting

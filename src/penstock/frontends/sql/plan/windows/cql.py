@@ -9,9 +9,9 @@ from sqlglot import exp
 from penstock.frontends.sql.expr.intervals import micros_of
 from penstock.frontends.sql.expr.scope import PendingWindow, Relation, VisibleColumn
 from penstock.frontends.sql.plan.context import Planning, fresh
-from penstock.frontends.sql.plan.queries.aggregates import is_aggregated
+from penstock.frontends.sql.plan.queries.aggregate_calls import is_aggregated
 from penstock.frontends.sql.plan.queries.empty_instants import EMPTY_INSTANTS, EmptyInstants
-from penstock.frontends.sql.plan.queries.projection import exact
+from penstock.frontends.sql.plan.queries.exact import exact
 from penstock.frontends.sql.plan.queries.query import QUERIES, plan_query
 from penstock.frontends.sql.plan.queries.select import plan_select
 from penstock.frontends.sql.plan.relations.from_clause import RELATIONS, TABLE_FUNCTIONS, aliased, plan_relation
