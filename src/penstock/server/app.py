@@ -330,16 +330,14 @@ def list_tokens(manager: Jobs, asker: Administrator, page: Paging) -> dict[str, 
 @router.post("/tokens", status_code=201, summary="Make a token")
 def make_token(manager: Jobs, asker: Administrator, body: TokenBody) -> dict[str, Any]:
     """The token is in this answer and nowhere else."""
-    text, token = manager.tokens.make(body.owner, body.role, body.seconds)
-    manager.records.note(asker.owner, "token", token.id, f"{token.role} {token.owner}")
+    text, token = manager.tokens.make(body.owner, body.role, body.seconds, asker.owner)
     return {"token": text, **vars(token)}
 
 
 @router.delete("/tokens/{id}", status_code=204, summary="Revoke a token")
 def revoke_token(manager: Jobs, asker: Administrator, id: str) -> None:
     """It ends at once."""
-    manager.tokens.revoke(id)
-    manager.records.note(asker.owner, "revoke", id)
+    manager.tokens.revoke(id, asker.owner)
 
 
 @router.get("/audit", summary="Who changed what")

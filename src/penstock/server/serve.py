@@ -161,9 +161,8 @@ def _admin_token(manager: Manager) -> None:
     """Makes the token of this machine's user, at the first start or when its file is gone."""
     file = manager.root / ADMIN
     if not file.exists():
-        text, token = manager.tokens.make(os.environ.get("USER") or "admin", "admin")
-        _write(file, text)
-        manager.records.note(token.owner, "token", token.id, "first start")
+        owner = os.environ.get("USER") or "admin"
+        _write(file, manager.tokens.make(owner, "admin", actor=owner)[0])
 
 
 def _write(path: Path, text: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from penstock.errors import NameTaken, OptionError, PenstockError, SetupError, U
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.pools import Pool
 from penstock.jobs.manager.store.audit import AuditEntry, AuditTrail, AuditVerification
+from penstock.jobs.manager.store.conditions import check_expected
 from penstock.jobs.manager.store.database import Connection, Database
 from penstock.jobs.manager.store.request_keys import AGE, CURRENT
 
@@ -72,6 +74,7 @@ class JobRecords:
         """Changes what is wanted of a job, and nobody changes it meanwhile; returns the job as it is wanted now. Raises UnknownName."""
         with self.database.changes() as found:
             before = _job(found, name)
+            check_expected("jobs", name, before)
             job = replace(change(before), revision=before.revision + 1)
             found.execute("update jobs set job = ? where name = ?", (job.to_json().decode(), name))
             self._note(found, actor, action, name, detail)
@@ -81,7 +84,9 @@ class JobRecords:
     def remove(self, name: str, actor: str) -> None:
         """Forgets a job that is not to run, and what happened to it; the audit stays. Its name is free when `cleared` says so."""
         with self.database.changes() as found:
-            if _job(found, name).wish == "running":
+            job = _job(found, name)
+            check_expected("jobs", name, job)
+            if job.wish == "running":
                 raise OptionError(f"job {name!r} is to run; stop it first: penstock jobs stop {name}")
             found.execute("delete from jobs where name = ?", (name,))
             found.execute("delete from events where job = ?", (name,))
@@ -130,13 +135,13 @@ class JobRecords:
     def pools(self) -> dict[str, Pool]:
         """The pools, by name."""
         with self.database.reads() as found:
-            rows = found.execute("select name, cores, memory, owner_cores, owner_memory from pools order by name")
-            return {row[0]: Pool(*row) for row in rows}
+            return _pools(found)
 
     def put_pool(self, pool: Pool, actor: str) -> None:
         """Keeps a pool, in place of one of the same name."""
         limits = (pool.cores, pool.memory, pool.owner_cores, pool.owner_memory)
         with self.database.changes() as found:
+            _check_pool(found, pool.name)
             found.execute(_PUT_POOL, (pool.name, *limits))
             self._note(
                 found,
@@ -152,6 +157,7 @@ class JobRecords:
         if jobs:
             raise OptionError(f"pool {name!r} has jobs: {', '.join(jobs[:5])}; remove them first")
         with self.database.changes() as found:
+            _check_pool(found, name)
             if found.execute("delete from pools where name = ?", (name,)).rowcount == 0:
                 raise UnknownName(f"there is no pool {name!r}")
             self._note(found, actor, "remove pool", name, "")
@@ -177,7 +183,14 @@ class JobRecords:
 
     def note(self, actor: str, action: str, object: str, detail: str = "") -> None:
         """Puts an entry into the audit."""
+        with self.noted(actor, action, object, detail):
+            pass
+
+    @contextmanager
+    def noted(self, actor: str, action: str, object: str, detail: str = "") -> Iterator[Connection]:
+        """A transaction for a change of something else than jobs and pools, with its entry in the audit: both are kept, or neither."""
         with self.database.changes() as found:
+            yield found
             self._note(found, actor, action, object, detail)
 
     def _note(self, found: Connection, actor: str, action: str, object: str, detail: str) -> None:
@@ -195,6 +208,17 @@ class JobRecords:
                 (float("inf") if before is None else before, most),
             )
             return [AuditEntry(*row) for row in rows]
+
+
+def _pools(found: Connection) -> dict[str, Pool]:
+    rows = found.execute("select name, cores, memory, owner_cores, owner_memory from pools order by name")
+    return {row[0]: Pool(*row) for row in rows}
+
+
+def _check_pool(found: Connection, name: str) -> None:
+    """Whether a pool is as the request at work has seen it."""
+    pool = _pools(found).get(name)
+    check_expected("pools", name, None if pool is None else vars(pool))
 
 
 def _job(found: Connection, name: str) -> Job:
