@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -64,11 +64,13 @@ class Peer:
         wait_until(lambda: self.client().job(name)["phase"] == phase)
 
 
-def started(root: Path, url: str, name: str) -> Peer:
+def started(root: Path, url: str, name: str, within: Sequence[str] = (), host: str = "") -> Peer:
+    """A server; `within` is the command that starts a command where it is to run."""
     log = root.parent / f"{name}.log"
     own = {**os.environ, DATABASE: url, "PYTHONPATH": str(TREE)}
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "tests.jobs.manager.serving", str(root)]
+        serves = [sys.executable, "-m", "tests.jobs.manager.serving", str(root)]
+        command = [*within, *serves, *([host] if host else [])]
         process = subprocess.Popen(command, stdout=output, stderr=output, env=own, cwd=TREE)
     peer = Peer(process, log, root)
 

@@ -20,7 +20,7 @@ from penstock.errors import PenstockError, UnknownName
 from penstock.graph.state.key_groups import SLOTS
 from penstock.jobs.manager.access.tokens import Identity, Role, Token
 from penstock.jobs.manager.alerts.center import AlertCenter
-from penstock.jobs.manager.alerts.notify import MailServer, Notifier
+from penstock.jobs.manager.alerts.notify import Notifier
 from penstock.jobs.manager.insight.clusters import ClusterLooks
 from penstock.jobs.manager.insight.logs import tail
 from penstock.jobs.manager.job import TRIAL, Job
@@ -366,14 +366,14 @@ def verify_audit(
 def make_app(
     manager: Manager,
     hosts: tuple[str, ...] = (),
-    mail: MailServer | None = None,
+    notifier: Notifier | None = None,
     log: Path | None = None,
     oidc: oidc_routes.OidcSignIn | None = None,
 ) -> FastAPI:
     """The application of a manager that this process has opened. `hosts` are the names it answers for beside those of loopback; `log` is the
     directory of the log that it serves.
     """
-    center = AlertCenter(manager, Notifier(mail or MailServer()))
+    center = AlertCenter(manager, notifier or Notifier())
 
     @asynccontextmanager
     async def watching(app: FastAPI) -> AsyncIterator[None]:

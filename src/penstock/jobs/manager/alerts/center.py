@@ -39,6 +39,7 @@ class AlertCenter:
 
     def put(self, rule: AlertRule, actor: str) -> None:
         """Keeps a rule, in place of one of the same name."""
+        self.notifier.check(rule)
         about = f"{rule.measure} above {rule.above:g} of {rule.jobs}"
         with self.manager.records.noted(actor, "alert", rule.name, about) as found:
             known = _rules(found)

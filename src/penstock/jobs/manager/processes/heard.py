@@ -24,7 +24,7 @@ def read_object(content: bytes) -> dict[str, object]:
 
     JSON can spell what no answer can repeat: half a character becomes `?`, and what is no finite number null.
 
-    >>> read_object(b'{"file": "a\udcff"}'), read_object(b'{"skew": NaN, "rate": 1e999, "n": 1}')
+    >>> read_object(rb'{"file": "a\udcff"}'), read_object(b'{"skew": NaN, "rate": 1e999, "n": 1}')
     ({'file': 'a?'}, {'skew': None, 'rate': None, 'n': 1})
     """
     try:
@@ -45,7 +45,7 @@ def heard(said: Mapping[str, Any], now: float | None = None) -> dict[str, object
     """
     made = {name: _READ[name](value) if name in _READ else value for name, value in said.items()}
     latest = (time.time() if now is None else now) + AHEAD
-    for name in ("time", "since", "began"):
+    for name in ("time", "since", "began", "waits_since"):
         at = made.get(name)
         made[name] = at if isinstance(at, float) and at < latest else None
     return {name: value for name, value in made.items() if value is not None}
@@ -120,6 +120,7 @@ _READ: dict[str, Callable[[object], Any]] = {
     "rows": _count,
     "time": _number,
     "since": _number,
+    "waits_since": _number,
     "began": _number,
     "lags": _lags,
     "totals": _totals,
