@@ -19,6 +19,8 @@ from penstock.jobs.manager.store.database import Connection, Database
 from penstock.jobs.manager.store.request_keys import AGE, CURRENT
 
 log = logging.getLogger("penstock")
+MOST_JOBS, MOST_OF_ONE = 10_000, 1_000
+"""How many jobs there are at most: in all, and of one owner. Each costs every look at all jobs a little, also one that only waits."""
 KEPT_EVENTS = 1_000
 """How many events of a job are kept."""
 _PUT_POOL = (
@@ -54,6 +56,7 @@ class JobRecords:
                 )
             if found.execute("select 1 from removals where name = ?", (job.name,)).fetchone():
                 raise NameTaken(f"a job {job.name!r} is being removed; try again in a moment")
+            self._check_room(found, job.owner)
             found.execute("insert into jobs (name, job) values (?, ?)", (job.name, job.to_json().decode()))
             self._note(found, actor, "submit", job.name, f"bundle {job.bundle[:12]}")
             if key:
@@ -61,6 +64,19 @@ class JobRecords:
                     "insert into answers values (?, ?, ?, ?, ?)", (actor, key, _digest(job), job.name, time.time())
                 )
                 found.execute("delete from answers where time < ?", (time.time() - AGE,))
+
+    def _check_room(self, found: Connection, owner: str) -> None:
+        """Refuses one more job of an owner who has as many as anybody may have, or when there are too many in all."""
+        jobs = [self._readable(*row) for row in found.execute("select name, job from jobs").fetchall()]
+        own = sum(job is not None and job.owner == owner for job in jobs)
+        if own >= MOST_OF_ONE:
+            raise OptionError(
+                f"{owner} has {own:,} jobs, as many as an owner may have; remove some: penstock jobs remove"
+            )
+        if len(jobs) >= MOST_JOBS:
+            raise OptionError(
+                f"there are {len(jobs):,} jobs, as many as there may be; remove some: penstock jobs remove"
+            )
 
     def submitted(self, actor: str, key: str, job: Job) -> str | None:
         """The job that a request with this key made; None for a new key. Raises OptionError when the key was used for another request."""
