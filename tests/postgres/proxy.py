@@ -8,12 +8,12 @@ from types import TracebackType
 
 
 class Proxy:
-    """Passes bytes on, until a client sends `word`: then it cuts, before or after the server has got it."""
+    """Passes bytes on, until a client sends `word`, if any: then it cuts, before or after the server has got it."""
 
-    def __init__(self, port: int, word: bytes, *, delivered: bool) -> None:
+    def __init__(self, port: int, word: bytes = b"", *, delivered: bool = False, host: str = "127.0.0.1") -> None:
         self.port, self.word, self.delivered = port, word, delivered
         self.cuts = 0
-        self.server = socket.create_server(("127.0.0.1", 0))
+        self.server = socket.create_server((host, 0))
         self.address: tuple[str, int] = self.server.getsockname()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -36,7 +36,7 @@ class Proxy:
     def _pass(self, here: socket.socket, there: socket.socket, to_server: bool) -> None:
         try:
             while data := here.recv(65536):
-                if to_server and not self.cuts and self.word in data.upper():
+                if to_server and self.word and not self.cuts and self.word in data.upper():
                     self.cuts += 1
                     if self.delivered:
                         there.sendall(data)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from penstock.client import Client
+from penstock.client import Client, ServerError
 from penstock.errors import PenstockError
 from penstock.jobs.manager.bundle import pack
 from penstock.jobs.manager.job import Job
@@ -64,11 +67,13 @@ class Peer:
         wait_until(lambda: self.client().job(name)["phase"] == phase)
 
 
-def started(root: Path, url: str, name: str) -> Peer:
+def started(root: Path, url: str, name: str, within: Sequence[str] = (), host: str = "") -> Peer:
+    """A server; `within` is the command that starts a command where it is to run."""
     log = root.parent / f"{name}.log"
     own = {**os.environ, DATABASE: url, "PYTHONPATH": str(TREE)}
     with log.open("wb") as output:
-        command = [sys.executable, "-m", "tests.jobs.manager.serving", str(root)]
+        serves = [sys.executable, "-m", "tests.jobs.manager.serving", str(root)]
+        command = [*within, *serves, *([host] if host else [])]
         process = subprocess.Popen(command, stdout=output, stderr=output, env=own, cwd=TREE)
     peer = Peer(process, log, root)
 
@@ -147,6 +152,49 @@ def test_the_other_takes_over_from_a_leader_that_is_killed_and_jobs_run_on(tmp_p
         finally:
             again.process.kill()
             again.process.wait()
+
+
+def sent_again_and_again(
+    peer: Peer, who: int, answered: dict[str, str], open_: list[str], stop: threading.Event
+) -> None:
+    """Tokens, each with a key of its own, until there is no answer."""
+    client = peer.client()
+    for n in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
+        key = f"{who}-{n}"
+        try:
+            answered[key] = str(client.make_token(f"o{key}", "viewer", idempotency_key=key)["id"])
+        except (PenstockError, OSError):
+            open_.append(key)
+            return
+
+
+def test_a_leader_that_is_killed_in_the_middle_of_changes_loses_none_and_the_other_makes_none_twice(
+    tmp_path: Path, url: str
+) -> None:
+    with peers(tmp_path / "data", url) as (first, second), ThreadPoolExecutor(6) as pool:
+        answered, open_, stop = dict[str, str](), list[str](), threading.Event()
+        try:
+            senders = [pool.submit(sent_again_and_again, first, n, answered, open_, stop) for n in range(6)]
+            wait_until(lambda: len(answered) >= 20)
+        finally:
+            first.process.kill()
+            first.process.wait()
+            stop.set()
+        for sender in senders:
+            sender.result()
+        wait_until(lambda: second.role == "leader")
+        client = second.client()
+        for key in open_:
+            with suppress(ServerError):  # it was made, and the answer is lost with the leader
+                client.make_token(f"o{key}", "viewer", idempotency_key=key)
+        for key, token in answered.items():
+            assert client.make_token(f"o{key}", "viewer", idempotency_key=key)["id"] == token
+        found = Counter(token["owner"] for token in client.list_tokens(limit=1_000)["tokens"])
+        assert {f"o{key}" for key in (*answered, *open_)} <= found.keys()
+        assert set(found.values()) == {1}
+        entries = [entry["object"] for entry in client.list_audit(limit=1_000)["entries"] if entry["action"] == "token"]
+        assert len(entries) == len({*entries}) == found.total()
+        assert client.verify_audit()["is_whole"]
 
 
 def test_a_leader_that_is_stopped_and_goes_on_after_the_takeover_does_nothing(tmp_path: Path, url: str) -> None:

@@ -207,6 +207,28 @@ def test_a_token_that_expires_and_one_that_is_revoked_end(service: Service) -> N
     assert service.ask("GET", "/api/v1/me", made["token"])[0] == 401
 
 
+def test_the_use_of_a_token_is_noted_and_not_written_with_each_request(service: Service) -> None:
+    text, token = service.manager.tokens.make("used", "viewer")
+
+    def used() -> float | None:
+        (found,) = [each.used for each in service.manager.tokens.all() if each.id == token.id]
+        return found
+
+    assert used() is None
+    assert service.ask("GET", "/api/v1/me", text)[0] == 200
+    first = used()
+    assert first is not None
+    session = service.manager.sessions.open_token(text)
+    assert session is not None
+    assert service.manager.sessions.identity(session) == service.manager.tokens.identity(text)
+    assert used() == first
+    service.manager.tokens.noted[token.id] -= 3_600.0
+    service.manager.sessions.identity(session)
+    later = used()
+    assert later is not None
+    assert later > first
+
+
 def test_no_token_is_in_the_database(service: Service) -> None:
     token = service.token("viewer")
     kept = b"".join(path.read_bytes() for path in service.manager.root.glob("manager.db*"))

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.server.conftest import Service, phase_becomes
 
+LAST = "penstock_job_last_batch_timestamp"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana" / "penstock.json"
 
 
@@ -52,6 +53,32 @@ def test_prometheus_gets_the_figures_of_all_jobs(service: Service, bundle: str) 
     assert found["penstock_jobs"]["running",] >= 1.0
 
 
+def test_prometheus_gets_what_steps_keep_and_put_aside_and_how_the_server_is(service: Service, bundle: str) -> None:
+    client = service.client("developer", "ada")
+    service.client().put_pool("small", cores=4)
+    client.submit("kept", bundle, "count.py")
+    phase_becomes(client, "kept", "running")
+    client.act("kept", "pause")
+    phase_becomes(client, "kept", "paused")
+    assert ("kept", "ada") not in scrape(service).get(LAST, {})
+    directory = service.manager.directory("kept")
+    figures = {"dead:a": 2, "dead:b": 3, "late:a": 7, "in:a": 100}
+    told = {
+        "totals": {"figures": figures, "measured": {"kept:a": 4, "kept:b": 5, "bytes:a": 6}},
+        "last": {"finished": 9.0},
+    }
+    directory.write_progress({**directory.progress(), **told})
+    service.manager.reconcile()
+    found = scrape(service)
+    own = {name: values["kept", "ada"] for name, values in found.items() if ("kept", "ada") in values}
+    assert own[LAST] == 9.0
+    assert (own["penstock_job_dead_letters_total"], own["penstock_job_late_total"]) == (5.0, 7.0)
+    assert (own["penstock_job_state_entries"], own["penstock_job_state_bytes"]) == (9.0, 6.0)
+    assert found["penstock_server_leads"][()] == 1.0
+    assert found["penstock_pool_waiting"]["small",] == 0.0
+    assert found["process_resident_memory_bytes"][()] > 1 << 20
+
+
 def test_every_metric_of_the_dashboard_is_there(service: Service, bundle: str) -> None:
     asked = {
         name
@@ -61,4 +88,8 @@ def test_every_metric_of_the_dashboard_is_there(service: Service, bundle: str) -
     }
     assert len(asked) >= 8
     service.client("developer", "ada").submit("shown", bundle, "count.py")
-    assert asked - {*scrape(service)} <= {"penstock_job_lag"}  # a job without sources has none
+    missing = asked - {*scrape(service)}
+    assert missing <= {
+        "penstock_job_lag",
+        "penstock_job_last_batch_timestamp",
+    }  # a job without sources and batches has none

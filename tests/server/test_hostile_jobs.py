@@ -118,3 +118,63 @@ def test_a_forged_heartbeat_changes_nothing_but_the_figures_of_its_own_job(servi
         assert after["forger"].get(field) == before["forger"].get(field), field
     assert {**after["victim"], "throughput": 0} == {**before["victim"], "throughput": 0}
     assert service.manager.records.get("forger").owner == "mallory"
+
+
+ODD: tuple[str, ...] = (
+    '"\\ud800"',
+    "NaN",
+    "1e999",
+    '{"\\udcff": "\\udcff"}',
+    "[1]",
+    "null",
+    '"a\\nb{}"',
+    "-1",
+    '{"a": null}',
+)
+"""What JSON can spell and nobody expects."""
+SAID = {
+    "progress.json": '{"phase": "running", "batches": 3, "rows": 5, "flow": %s, "last": {"finished": 1.0, "lag": {"a": %s}, "behind": {"a": %s}}, '
+    '"lags": [["a", "records", 1], ["a", "records", 2], [%s, "records", 3]], "totals": {"figures": {"dead:a": %s}, "measured": {"skew:a": %s, "kept:a": 2}}}',
+    "failure.json": '{"generation": %s, "message": %s, "record": %s, "traceback": %s}',
+    "plan.json": '{"version": 1, "flow": %s, "steps": [], "more": %s}',
+}
+
+
+def plain(word: str) -> object:
+    raise AssertionError(f"{word} is no JSON")
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_whatever_a_driver_writes_is_shown_as_json_or_left_out(service: Service, bundle: str, name: str) -> None:
+    job = name.partition(".")[0]
+    client, token = service.client("developer", "mallory"), service.token("viewer")
+    client.submit(job, bundle, "count.py")
+    phase_becomes(client, job, "running")
+    client.act(job, "pause")
+    phase_becomes(client, job, "paused")
+    paths = ("", "/plan", "/failure", "/history", "/advice", "/checkpoints", "/log-levels")
+    for odd in ODD:
+        (service.manager.directory(job).path / name).write_text(SAID[name].replace("%s", odd))
+        service.manager.reconcile()
+        for path in (f"{API}/jobs", *(f"{API}/jobs/{job}{path}" for path in paths)):
+            status, _, body = service.ask("GET", path, token)
+            assert status == 200, (path, odd, body)
+            json.loads(body, parse_constant=plain)
+        status, _, body = service.ask("GET", f"{API}/metrics", token)
+        lines = [line.rpartition(" ")[0] for line in body.decode().splitlines() if not line.startswith("#")]
+        assert (status, len(lines)) == (200, len({*lines})), odd
+
+
+def test_a_job_that_is_held_says_why_also_where_that_is_no_whole_text(service: Service, bundle: str) -> None:
+    client = service.client("developer", "mallory")
+    client.submit("half", bundle, "count.py")
+    phase_becomes(client, "half", "running")
+    directory = service.manager.directory("half")
+    (directory.path / "plan.txt").write_text("2")  # the next driver says that the flow is wrong
+    client.act("half", "restart")
+    phase_becomes(client, "half", "held")
+    failure = {"generation": directory.course().generation, "message": "no file named a\udcff"}
+    (directory.path / "failure.json").write_text(json.dumps(failure))
+    service.manager.reconcile()
+    (found,) = [job for job in service.client("viewer").jobs() if job["name"] == "half"]
+    assert found["error"] == "no file named a?"

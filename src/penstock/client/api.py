@@ -248,7 +248,7 @@ class Api(JobRoutes):
         return found
 
     def read_metrics(self) -> str:
-        """Metrics of the jobs, for Prometheus.
+        """Metrics of the jobs and of the server, for Prometheus.
 
         In the text format of Prometheus.
         """

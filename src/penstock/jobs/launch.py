@@ -179,6 +179,15 @@ class Launch:
         except Exception:  # asked of a run that ends at this moment
             return ""
 
+    def waits_since(self) -> float | None:
+        """Since when (Unix) all sources were asked and none had anything; None while there is something to do, and where it is not known."""
+        status = getattr(self.live, "status", None)
+        try:
+            found = status().waits_since if status is not None else None
+        except Exception:  # asked of a run that ends at this moment
+            return None
+        return float(found) if found is not None else None
+
     def ask_to_stop(self) -> None:
         """Ends the run after the current batch; a run over bounded data is given up. Safe in a signal handler."""
         self._stopping.set()

@@ -26,6 +26,8 @@ class RunStatus:
     error: BaseException | None = None
     under_way: str = ""
     """The batch under way: `batch 3: 4,000 rows, 1 of 2 tasks, 61 s`; empty between batches."""
+    waits_since: float | None = None
+    """Since when (Unix) all sources were asked and none had anything; None while there is something to do."""
 
     @property
     def has_ended(self) -> bool:
@@ -74,8 +76,9 @@ class Run:
         launch = self._launch
         ended = "failed" if self._error is not None else "stopped"
         phase = launch.phase if self._thread.is_alive() else ended
-        under_way = launch.under_way() if phase == "running" else ""
-        return RunStatus(launch.graph.name, phase, launch.batches, launch.rows_in, self._error, under_way)
+        is_running = phase == "running"
+        under_way, waits = (launch.under_way(), launch.waits_since()) if is_running else ("", None)
+        return RunStatus(launch.graph.name, phase, launch.batches, launch.rows_in, self._error, under_way, waits)
 
 
 def start(spec: RunSpec, flow: object, watchers: Watchers | None = None) -> Run:

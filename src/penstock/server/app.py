@@ -20,7 +20,7 @@ from penstock.errors import PenstockError, UnknownName
 from penstock.graph.state.key_groups import SLOTS
 from penstock.jobs.manager.access.tokens import Identity, Role, Token
 from penstock.jobs.manager.alerts.center import AlertCenter
-from penstock.jobs.manager.alerts.notify import MailServer, Notifier
+from penstock.jobs.manager.alerts.notify import Notifier
 from penstock.jobs.manager.insight.clusters import ClusterLooks
 from penstock.jobs.manager.insight.logs import tail
 from penstock.jobs.manager.job import TRIAL, Job
@@ -330,16 +330,14 @@ def list_tokens(manager: Jobs, asker: Administrator, page: Paging) -> dict[str, 
 @router.post("/tokens", status_code=201, summary="Make a token")
 def make_token(manager: Jobs, asker: Administrator, body: TokenBody) -> dict[str, Any]:
     """The token is in this answer and nowhere else."""
-    text, token = manager.tokens.make(body.owner, body.role, body.seconds)
-    manager.records.note(asker.owner, "token", token.id, f"{token.role} {token.owner}")
+    text, token = manager.tokens.make(body.owner, body.role, body.seconds, asker.owner)
     return {"token": text, **vars(token)}
 
 
 @router.delete("/tokens/{id}", status_code=204, summary="Revoke a token")
 def revoke_token(manager: Jobs, asker: Administrator, id: str) -> None:
     """It ends at once."""
-    manager.tokens.revoke(id)
-    manager.records.note(asker.owner, "revoke", id)
+    manager.tokens.revoke(id, asker.owner)
 
 
 @router.get("/audit", summary="Who changed what")
@@ -368,14 +366,14 @@ def verify_audit(
 def make_app(
     manager: Manager,
     hosts: tuple[str, ...] = (),
-    mail: MailServer | None = None,
+    notifier: Notifier | None = None,
     log: Path | None = None,
     oidc: oidc_routes.OidcSignIn | None = None,
 ) -> FastAPI:
     """The application of a manager that this process has opened. `hosts` are the names it answers for beside those of loopback; `log` is the
     directory of the log that it serves.
     """
-    center = AlertCenter(manager, Notifier(mail or MailServer()))
+    center = AlertCenter(manager, notifier or Notifier())
 
     @asynccontextmanager
     async def watching(app: FastAPI) -> AsyncIterator[None]:

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from penstock.errors import NameTaken, PenstockError, SetupError, UnknownName
+from penstock.jobs.manager.store.conditions import ChangedSince
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -39,11 +40,8 @@ def status_of(error: PenstockError) -> int:
     >>> status_of(UnknownName("there is no job")), status_of(NameTaken("there is one")), status_of(OptionError("wrong"))
     (404, 409, 422)
     """
-    if isinstance(error, UnknownName):
-        return 404
-    if isinstance(error, NameTaken):
-        return 409
-    return 503 if isinstance(error, SetupError) else 422
+    kinds = {UnknownName: 404, NameTaken: 409, ChangedSince: 412, SetupError: 503}
+    return next((status for kind, status in kinds.items() if isinstance(error, kind)), 422)
 
 
 def handle_problems(app: FastAPI) -> None:

@@ -20,7 +20,7 @@ from penstock.bridge.asgi.server import bounded_config
 from penstock.bridge.guard import loopback
 from penstock.bridge.listening import listening_socket
 from penstock.errors import OptionError, SetupError
-from penstock.jobs.manager.alerts.notify import MailServer
+from penstock.jobs.manager.alerts.notify import MailServer, Notifier
 from penstock.jobs.manager.insight.topics import is_log
 from penstock.jobs.manager.manager import Manager
 from penstock.server.app import LIMITS, make_app
@@ -45,6 +45,8 @@ class Listening:
     mail: MailServer = field(default_factory=MailServer)
     log: Path | None = None
     oidc: OidcSettings | None = None
+    alert_hosts: tuple[str, ...] = ()
+    """Hosts inside the network that may be told of alerts."""
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -122,8 +124,9 @@ def _announced(manager: Manager, where: Listening, listening: socket.socket) -> 
 
 
 def _config(manager: Manager, where: Listening) -> uvicorn.Config:
+    notifier = Notifier(where.mail, frozenset(host.lower() for host in where.alert_hosts))
     return bounded_config(
-        make_app(manager, where.names, where.mail, where.log, _sign_in(where.oidc)),
+        make_app(manager, where.names, notifier, where.log, _sign_in(where.oidc)),
         Connections(LIMITS),
         log_level="warning",
         timeout_graceful_shutdown=5,
@@ -161,9 +164,8 @@ def _admin_token(manager: Manager) -> None:
     """Makes the token of this machine's user, at the first start or when its file is gone."""
     file = manager.root / ADMIN
     if not file.exists():
-        text, token = manager.tokens.make(os.environ.get("USER") or "admin", "admin")
-        _write(file, text)
-        manager.records.note(token.owner, "token", token.id, "first start")
+        owner = os.environ.get("USER") or "admin"
+        _write(file, manager.tokens.make(owner, "admin", actor=owner)[0])
 
 
 def _write(path: Path, text: str) -> None:

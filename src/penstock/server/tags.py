@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.errors import UnknownName
 from penstock.jobs.manager.manager import Manager
+from penstock.jobs.manager.store.conditions import EXPECTED, Expected, Kind, tag_of
 from penstock.server.views import etag_of
 
 Tag = Callable[[Request, str], str]
-
-
-def tag_of(found: object) -> str:
-    """The tag of something that JSON can say.
-
-    >>> tag_of({"a": 1}) == tag_of({"a": 1}), tag_of({"a": 1}) == tag_of({"a": 2})
-    (True, False)
-    """
-    return hashlib.sha256(json.dumps(found, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _of_job(request: Request, name: str) -> str:
@@ -43,11 +34,12 @@ def _of_alert(request: Request, name: str) -> str:
     return tag_of(asdict(found[0])) if found else ""
 
 
-TAGGED: dict[str, Tag] = {"jobs": _of_job, "pools": _of_pool, "alerts": _of_alert}
+JOB = "/api/v1/jobs/{name}"
+TAGGED: dict[Kind, Tag] = {"jobs": _of_job, "pools": _of_pool, "alerts": _of_alert}
 """The objects that have a name and can be changed."""
 
 
-def current_tag(request: Request, kind: str, name: str) -> str:
+def current_tag(request: Request, kind: Kind, name: str) -> str:
     """The tag of an object as it is now; empty where there is none."""
     try:
         return TAGGED[kind](request, name)
@@ -56,14 +48,17 @@ def current_tag(request: Request, kind: str, name: str) -> str:
 
 
 async def check_unchanged(request: Request) -> None:
-    """Refuses a change with an If-Match of an object that has changed since: 412. What has none takes no thread, which may all wait for the database."""
+    """Refuses a change with an If-Match of an object that has changed since, and has the transaction of the change look once more: 412.
+
+    What has none takes no thread, which may all wait for the database.
+    """
     asked, name = request.headers.get("if-match"), request.path_params.get("name")
-    kind = request.url.path.split("/")[3:4]
-    if asked is None or name is None or not kind or kind[0] not in TAGGED or request.method in ("GET", "HEAD"):
+    kind = next((kind for kind in TAGGED if request.url.path.split("/")[3:4] == [kind]), None)
+    if asked is None or name is None or kind is None or request.method in ("GET", "HEAD"):
         return
-    found = await run_in_threadpool(current_tag, request, kind[0], name)
-    if not found or asked.strip('"') not in (found, "*"):
-        raise HTTPException(412, f"{kind[0].removesuffix('s')} {name!r} has changed since; look at it again")
+    expected = Expected.of(kind, name, asked)
+    expected.check(await run_in_threadpool(current_tag, request, kind, name))
+    EXPECTED.set(expected)
 
 
 class AnswerTags:
@@ -77,7 +72,8 @@ class AnswerTags:
         if scope["type"] != "http" or scope["method"] != "GET" or not scope["path"].startswith("/api/"):
             await self.app(scope, receive, send)
             return
-        answer = _TaggedAnswer(send, dict(scope["headers"]).get(b"if-none-match", b""))
+        asked = dict(scope["headers"]).get(b"if-none-match", b"")
+        answer = _TaggedAnswer(send, b"" if _is_job(scope["path"]) else asked)
         await self.app(scope, receive, answer.send)
 
 
@@ -98,9 +94,10 @@ class _TaggedAnswer:
                 await self._finish(self._start)
 
     async def _finish(self, start: Message) -> None:
-        tag = f'"{hashlib.sha256(self._body).hexdigest()[:16]}"'.encode()
-        headers = [*start["headers"], (b"etag", tag)]
-        if tag in [part.strip() for part in self._known.split(b",")]:
+        own = dict(start["headers"]).get(b"etag")
+        tag = own or f'"{hashlib.sha256(self._body).hexdigest()[:16]}"'.encode()
+        headers = [*start["headers"], *([] if own else [(b"etag", tag)])]
+        if {tag, b"*"} & {part.strip().removeprefix(b"W/") for part in self._known.split(b",")}:
             left = [(name, value) for name, value in headers if name not in (b"content-length", b"content-type")]
             await self._send({**start, "status": 304, "headers": left})
             await self._send({"type": "http.response.body", "body": b""})
@@ -110,5 +107,9 @@ class _TaggedAnswer:
 
 
 def _wants_tag(start: Message) -> bool:
-    headers = dict(start["headers"])
-    return start["status"] == 200 and headers.get(b"content-type") == b"application/json" and b"etag" not in headers
+    return start["status"] == 200 and dict(start["headers"]).get(b"content-type") == b"application/json"
+
+
+def _is_job(path: str) -> bool:
+    """Whether an answer is a job, whose tag is that of what is wanted: its figures change without it."""
+    return path.count("/") == JOB.count("/") and path.startswith(JOB.partition("{")[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pydantic import BaseModel, Field
 from penstock.jobs.manager.access.tokens import Identity
 from penstock.jobs.manager.manager import JobState, Manager
 from penstock.jobs.manager.processes.directory import FAILURE
+from penstock.jobs.manager.store.conditions import tag_of
 from penstock.jobs.manager.store.history import SPAN
 
 
@@ -154,4 +154,4 @@ def _upgrade_of(state: JobState) -> str:
 
 def etag_of(state: JobState) -> str:
     """Changes with what is wanted, not with each batch: a change that was made meanwhile is not overwritten."""
-    return hashlib.sha256(state.job.to_json()).hexdigest()[:16]
+    return tag_of(state.job)

@@ -1,4 +1,4 @@
-"""A server of jobs for tests, with small drivers: `python serving.py ROOT`; its database is that of the environment."""
+"""A server of jobs for tests, with small drivers: `python serving.py ROOT [HOST]`; its database is that of the environment."""
 
 from __future__ import annotations
 
@@ -19,4 +19,6 @@ def tell(text: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(Manager(Path(sys.argv[1]), DRIVER, shared_database(os.environ[DATABASE])), Listening(port=0), tell)
+    root, *hosts = sys.argv[1:]
+    listening = Listening(hosts[0], 0, tuple(hosts), is_open=True) if hosts else Listening(port=0)
+    serve(Manager(Path(root), DRIVER, shared_database(os.environ[DATABASE])), listening, tell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -168,7 +169,7 @@ def test_people_are_told_by_http_and_by_mail_and_tried_again(manager: Manager) -
         thread = threading.Thread(target=smtp.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         mail = MailServer.of(f"127.0.0.1:{smtp.server_address[1]}", "jobs@example.org")
-        center = AlertCenter(manager, Notifier(replace(mail, pause=0.01)))
+        center = AlertCenter(manager, Notifier(replace(mail, pause=0.01), frozenset({"127.0.0.1"})))
         center.put(
             AlertRule("full", "disk", 0.0, to=("log", url, "mailto:ada@example.org"), severity="critical"), "root"
         )
@@ -190,13 +191,37 @@ def test_people_are_told_by_http_and_by_mail_and_tried_again(manager: Manager) -
 
 
 def test_a_target_that_never_answers_ends_nothing(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
-    notifier = Notifier(replace(MailServer(), pause=0.0))
+    notifier = Notifier(replace(MailServer(), pause=0.0), frozenset({"127.0.0.1"}))
     center = AlertCenter(manager, notifier)
     center.put(AlertRule("full", "disk", 0.0, to=("http://127.0.0.1:9/secret-path",)), "root")
     center.look(1.0)
     wait_until(lambda: "could not be sent (" in caplog.text)
     assert "secret-path" not in caplog.text
     assert 0.0 < disk_used(manager.root) <= 100.0
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "a.localhost.", "10.0.0.7", "[::1]", "[fd00::1]", "[::ffff:10.1.1.1]"]
+)
+def test_nobody_inside_is_told_who_was_not_named(manager: Manager, host: str) -> None:
+    rule = AlertRule("inside", "disk", 0.0, to=(f"http://{host}:9/secret-path",))
+    with pytest.raises(OptionError, match="start the server with --alert-host HOST") as caught:
+        AlertCenter(manager).put(rule, "root")
+    assert "secret-path" not in str(caught.value)
+    assert AlertCenter(manager).rules() == []
+    AlertCenter(manager, Notifier(hosts=frozenset({host.strip("[]")}))).put(rule, "root")
+
+
+def test_a_name_that_leads_inside_is_told_in_the_log(
+    manager: Manager, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.168.1.1", 80))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: inside)
+    center = AlertCenter(manager, Notifier(replace(MailServer(), pause=0.0)))
+    center.put(AlertRule("full", "disk", 0.0, to=("http://hooks.example.org/secret-path",)), "root")
+    center.look(1.0)
+    wait_until(lambda: "the address 192.168.1.1 is inside" in caplog.text)
+    assert "secret-path" not in caplog.text
 
 
 def test_a_mail_server_is_checked() -> None:

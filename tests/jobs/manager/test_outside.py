@@ -26,13 +26,49 @@ SECRET = [
     "ff02::1",
     "240.0.0.1",
     "255.255.255.255",
+    "fd00:ec2::254",
+    "100.100.100.200",
+    "192.0.0.192",
+    "168.63.129.16",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::1",
+]
+INSIDE = [
+    "127.0.0.1",
+    "127.8.9.1",
+    "::1",
+    "::ffff:127.0.0.1",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.0.1",
+    "100.64.0.1",
+    "fd12::1",
+    "64:ff9b::7f00:1",
+    "2002:7f00:1::",
 ]
 
 
+@pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("address", SECRET)
-def test_addresses_that_are_nobodys_are_refused(address: str) -> None:
+def test_addresses_that_are_nobodys_are_refused(address: str, is_named: bool) -> None:
     with pytest.raises(OSError, match="not one to send to"):
+        check_address(address, is_named=is_named)
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_addresses_inside_are_refused_unless_their_host_was_named(address: str) -> None:
+    with pytest.raises(OSError, match="inside; start the server with --alert-host HOST"):
         check_address(address)
+    check_address(address, is_named=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1"])
+def test_no_spelling_of_this_machine_is_called(host: str) -> None:
+    with listening(fine) as (canary, got):
+        port = canary.rpartition(":")[2]
+        with pytest.raises(urllib.error.URLError, match="is inside"):
+            opener().open(f"http://{host}:{port}/", timeout=60)
+        assert got == []
 
 
 @contextmanager
@@ -91,7 +127,7 @@ def test_redirects_lead_nowhere_and_proxies_of_the_environment_get_nothing(monke
 
         with listening(away) as (url, seen):
             with pytest.raises(urllib.error.HTTPError) as caught:
-                opener().open(f"{url}/hook", timeout=60)
+                opener(lambda host: host == "127.0.0.1").open(f"{url}/hook", timeout=60)
             caught.value.close()
         assert (seen, got) == (["/hook"], [])
 

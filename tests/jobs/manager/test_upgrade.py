@@ -112,7 +112,7 @@ def test_bundles_and_trials_are_checked(manager: Manager, job: Job) -> None:
 def test_a_version_without_input_has_come_up_when_it_has_waited_for_a_while(manager: Manager, job: Job) -> None:
     manager.submit(job, "ada")
     directory = manager.directory("count")
-    progress = {"phase": "running", "checkpoint": "checkpoint-2", "since": 100.0, "under_way": ""}
+    progress = {"phase": "running", "checkpoint": "checkpoint-2", "since": 50.0, "waits_since": 100.0, "under_way": ""}
     directory.write_progress(progress)
     assert not has_come_up(directory, NEW, 100.0 + QUIET - 1)
     assert has_come_up(directory, NEW, 100.0 + QUIET)
@@ -128,6 +128,17 @@ def test_a_version_without_input_has_come_up_when_it_has_waited_for_a_while(mana
     assert not has_come_up(directory, NEW, 100.0 + QUIET)
     directory.write_progress({**progress, "checkpoint": "checkpoint"})
     assert not has_come_up(directory, NEW, 100.0 + QUIET)
+
+
+def test_a_version_whose_sources_were_not_asked_yet_has_not_come_up_however_long_that_takes(
+    manager: Manager, job: Job
+) -> None:
+    manager.submit(job, "ada")
+    directory = manager.directory("count")
+    progress = {"phase": "running", "checkpoint": "checkpoint-2", "since": 100.0, "under_way": ""}
+    for waits in ({}, {"waits_since": None}, {"waits_since": "x"}, {"waits_since": True}):
+        directory.write_progress({**progress, **waits})
+        assert not has_come_up(directory, NEW, 100_000.0)
 
 
 def test_a_job_with_a_version_to_go_back_to_is_kept_as_json() -> None:

@@ -37,7 +37,9 @@ def make(
 def list_tokens(client: Client, as_json: Json = False) -> None:
     """List tokens: whose they are, not what they are."""
     found = client.tokens()
-    rows = [{"token": t["id"], "owner": t["owner"], "role": t["role"], "ends": _end(t)} for t in found]
+    rows = [
+        {"token": t["id"], "owner": t["owner"], "role": t["role"], "ends": _end(t), "used": _used(t)} for t in found
+    ]
     show_json(found) if as_json else show(rows, "no tokens")
 
 
@@ -59,4 +61,12 @@ def _end(token: Mapping[str, object]) -> str:
     if token["expires"] is None:
         return "holds until it is revoked"
     moment = float(str(token["expires"]))
-    return f"{'ended' if moment < time.time() else 'ends'} {time.strftime('%Y-%m-%d %H:%M', time.localtime(moment))}"
+    return f"{'ended' if moment < time.time() else 'ends'} {_moment(moment)}"
+
+
+def _used(token: Mapping[str, object]) -> str:
+    return "-" if token["used"] is None else _moment(float(str(token["used"])))
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

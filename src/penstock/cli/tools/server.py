@@ -46,6 +46,10 @@ def server(  # noqa: PLR0913 - options of a command
     ] = False,
     smtp: Annotated[str, option(metavar="HOST:PORT", help="The mail server that takes alerts.")] = "localhost:25",
     mail_from: Annotated[str, option(metavar="ADDRESS", help="Who mails alerts.")] = "penstock@localhost",
+    alert_host: Annotated[
+        list[str] | None,
+        option(metavar="HOST", help="A host on loopback or in a private network that alerts may be sent to by HTTP."),
+    ] = None,
     log: Annotated[
         Path | None,
         option("--log", metavar="DIR", help="A log to serve: records in and out by HTTP.", show_default="none"),
@@ -78,7 +82,8 @@ def server(  # noqa: PLR0913 - options of a command
         secret = serving.read_secret(oidc_secret_file, os.environ)
         claims = (serving.role_rules(oidc_role or ()), oidc_owner, oidc_redirect)
         provider = serving.OidcSettings(oidc, oidc_client, *claims, secret) if oidc else None
-        where = serving.Listening(host, port, tuple(name or ()), cert, key, plain_http, mail, log, provider)
+        names, hosts = tuple(name or ()), tuple(alert_host or ())
+        where = serving.Listening(host, port, names, cert, key, plain_http, mail, log, provider, hosts)
         accounts = Accounts.of(run_as or ())
         manager = Manager(data or default_root(), shared=shared_database(database), accounts=accounts)
         serving.serve(manager, where, lambda text: typer.echo(text, err=True))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypedDict, cast
 
+from penstock.errors import FlowError
 from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.naming import names_step
 from penstock.graph.caller import user_line

@@ -105,8 +105,8 @@ class Manager:
     def __post_init__(self) -> None:
         self.database: Database = self.shared or SqliteDatabase(self.root / SQLITE)
         self.records = JobRecords(self.database, AuditTrail(self.root))
-        self.tokens = Tokens(self.database)
-        self.sessions = Sessions(self.database)
+        self.tokens = Tokens(self.database, self.records.trail)
+        self.sessions = Sessions(self.database, self.tokens)
         self.history = History(self.shared or OpenSqlite(self.root / "history.db"))
         self.bundles = BundleStore(self.root / "bundles")
         self.lease = Lease(self.database, self.root)

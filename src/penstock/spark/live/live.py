@@ -94,6 +94,7 @@ class LiveRun:
         self._commands: deque[m.Command] = deque()
         self._wants_stop = threading.Event()
         self._batch_began = 0.0
+        self._waits_since: float | None = None
         self.task_time = TaskTime(spark)
         self.watchdog = Watchdog(spec.stalled_after, spec.kill_stalled_after)
         self._looks_at = self._asks_at = 0.0
@@ -139,7 +140,7 @@ class LiveRun:
     def _batch(self, frame: DataFrame, batch: int) -> None:
         with self._lock:
             (command,) = self.machine.handle(m.BatchStarted(batch))
-            self._batch_began = time.monotonic()
+            self._batch_began, self._waits_since = time.monotonic(), None
         if not isinstance(command, m.RunBatch):
             raise Stopping
         passing("offsets written", batch)
@@ -234,8 +235,9 @@ class LiveRun:
         with self._lock:
             machine, began = self.machine, self._batch_began
             phase, ran, records, batch = machine.phase.value, machine.ran, machine.records, machine.batch
+            waits = self._waits_since
         if batch is None:
-            return RunStatus(phase, ran, records)
+            return RunStatus(phase, ran, records, waits_since=waits)
         rows = rows_of(OffsetLog(self.checkpoint.spark), batch)
         return RunStatus(phase, ran, records, batch, time.monotonic() - began, rows, *tasks_of(self.spark))
 
@@ -264,6 +266,7 @@ class LiveRun:
             now, is_free = processing_time(), self.machine.batch is None
             is_idle = is_free and self._is_idle()
             if is_idle:
+                self._waits_since = self._waits_since or time.time()
                 self.runner.time.nothing_waits(now - round(self.spec.interval * 1_000_000))
             is_due = is_free and self.runner.time.is_due(now)
             event_time = self.runner.time.event_time(now) if is_free else self.runner.time.reached

@@ -30,6 +30,7 @@ class RunStatus:
         rows: how many rows it took, where its sources count by offsets; None where that is not known.
         tasks_done: the tasks of its running Spark jobs that are done.
         tasks: all tasks of these jobs.
+        waits_since: since when (Unix) all sources were asked and none had anything; None while a batch is under way, and before the first was asked for.
 
     >>> RunStatus("running", 3, 500, batch=3, seconds=61.0, rows=4000, tasks_done=1, tasks=2).text
     'batch 3: 4,000 rows, 1 of 2 tasks, 61 s'
@@ -43,6 +44,7 @@ class RunStatus:
     rows: int | None = None
     tasks_done: int = 0
     tasks: int = 0
+    waits_since: float | None = None
 
     @property
     def text(self) -> str:

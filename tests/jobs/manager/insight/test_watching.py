@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from penstock.errors import ExpressionError, OptionError, PenstockError, Unknown
 from penstock.jobs.manager.insight import watching
 from penstock.jobs.manager.insight.looking import PROFILING, look_at_streams
 from penstock.jobs.manager.insight.watching import check_stream, renew, renew_kind, seen, seen_kind
-from penstock.jobs.manager.processes.directory import JobDirectory
+from penstock.jobs.manager.processes.directory import SAMPLES, WATCH, JobDirectory
 from penstock.kernels.counts import PassCounts
 from penstock.live.sampling import SAMPLER
 
@@ -94,3 +95,21 @@ def test_messages_are_traced_and_time_is_profiled_while_somebody_looks(
     found = seen_kind(directory, "profile")
     assert found["workers"] == {"main;work": 7}
     assert any("test_messages_are_traced" in stack for stack in found["driver"])
+
+
+@pytest.mark.parametrize("odd", ["text", -1, [1], [None], [{}], [{"step": 1}], {"step": {}}, None])
+def test_what_a_driver_may_have_written_there_is_left_out(directory: JobDirectory, odd: object) -> None:
+    mine = {"step": "split", "port": "out", "where": "", "until": time.time() + 60}
+    listed = [*odd, mine] if isinstance(odd, list) else odd
+    directory.write_watch([])
+    directory.write_shown(WATCH, {"wishes": listed, "trace": odd})
+    renew(directory, "count", "out", "")
+    renew_kind(directory, "profile")
+    wishes = directory.watch()["wishes"]
+    assert isinstance(wishes, list)
+    assert [wish["step"] for wish in wishes] == (["split", "count"] if isinstance(odd, list) else ["count"])
+    directory.write_shown(
+        SAMPLES, {"batch": 7, "samples": [*odd, {**mine, "rows": [1]}] if isinstance(odd, list) else odd}
+    )
+    expected = {"batch": 7, "rows": [1]} if isinstance(odd, list) else {"batch": None, "rows": []}
+    assert seen(directory, "split", "out", "") == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import OptionError, SetupError
+from penstock.jobs.manager.alerts.center import AlertCenter
+from penstock.jobs.manager.alerts.rule import AlertRule
 from penstock.jobs.manager.manager import Manager
+from penstock.jobs.manager.pools import Pool
 from penstock.jobs.manager.store.audit import BEGUN, KEY, STEP, AuditTrail
 from penstock.jobs.manager.store.database import _FIRST, SqliteDatabase, statements
 from penstock.jobs.manager.store.records import JobRecords
@@ -231,3 +235,32 @@ def test_a_head_is_plain_json(records: JobRecords) -> None:
     with records.database.reads() as found:
         (text,) = found.execute("select head from audit_head").fetchone()
     assert json.loads(text)["kept"] == MANY
+
+
+def test_a_change_that_cannot_stand_in_the_audit_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Manager(tmp_path / "data").opened() as manager:
+        alerts = AlertCenter(manager)
+        alerts.put(AlertRule("kept", "lag", 5.0), "ada")
+        _, token = manager.tokens.make("bob", "viewer", actor="ada")
+        before = [alerts.rules(), manager.tokens.all(), manager.records.pools()]
+        changes: list[Callable[[], object]] = [
+            lambda: alerts.put(AlertRule("new", "lag", 5.0), "ada"),
+            lambda: alerts.silence("kept", 60.0, "ada"),
+            lambda: alerts.remove("kept", "ada"),
+            lambda: manager.tokens.make("eve", "admin", actor="ada"),
+            lambda: manager.tokens.revoke(token.id, "ada"),
+            lambda: manager.records.put_pool(Pool("new", 1), "ada"),
+        ]
+        with monkeypatch.context() as patched:
+            patched.setattr(AuditTrail, "note", _full)
+            for each in changes:
+                with pytest.raises(SetupError, match="disk is full"):
+                    each()
+        assert [alerts.rules(), manager.tokens.all(), manager.records.pools()] == before
+        for each in changes:
+            each()
+        assert len(manager.records.audit()) == 2 + len(changes)
+
+
+def _full(*args: object) -> None:
+    raise SetupError("the disk is full")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import SetupError
+from penstock.errors import OptionError, SetupError
 from penstock.jobs.manager.job import Job
+from penstock.jobs.manager.store import records as module
 from penstock.jobs.manager.store.answers import MOST, Answers, StoredAnswer
 from penstock.jobs.manager.store.audit import AuditTrail
 from penstock.jobs.manager.store.database import _FIRST, VERSION, SqliteDatabase, statements
@@ -29,6 +30,30 @@ def test_the_oldest_events_of_a_job_go_and_those_of_others_stay(tmp_path: Path) 
     kept = [event.what for event in records.events("count", 10_000)]
     assert kept == ["last", *map(str, range(KEPT_EVENTS - 1, 0, -1))]
     assert len(records.events("other")) == 1
+
+
+def test_one_owner_has_so_many_jobs_and_leaves_room_for_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(module, "MOST_JOBS", 5)
+    database = SqliteDatabase(tmp_path / "manager.db")
+    database.make()
+    records = JobRecords(database, AuditTrail(tmp_path))
+
+    def submit(owner: str, name: str) -> None:
+        records.add(Job(name, owner, "0" * 64, "count.py"), owner)
+
+    for n in range(3):
+        submit("eve", f"eve-{n}")
+    with pytest.raises(OptionError, match="eve has 3 jobs, as many as an owner may have; remove some"):
+        submit("eve", "one-more")
+    for n in range(2):
+        submit("ada", f"ada-{n}")
+    with pytest.raises(OptionError, match="there are 5 jobs, as many as there may be"):
+        submit("bob", "bob")
+    assert len(records.all()) == 5
+    assert [entry.action for entry in records.audit()] == ["submit"] * 5
 
 
 def test_a_database_of_another_layout_is_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ class Sessions:
     """The links and sessions of a manager, kept as hashes."""
 
     database: Database
+    tokens: Tokens
 
     def make_link(self, token: str) -> str:
         """The code of a new link, which signs in once as the owner of a token; `token` is its id."""
@@ -50,18 +51,21 @@ class Sessions:
 
     def open_as(self, owner: str, role: Role) -> str:
         """The session of somebody whom a provider has signed in: a token stands for it that nobody knows and that ends with it."""
-        _, token = Tokens(self.database).make(owner, role, SESSION)
+        _, token = self.tokens.make(owner, role, SESSION)
         with self.database.changes() as found:
             return _opened(found, token.id, time.time())
 
     def identity(self, session: str) -> Identity | None:
         """Who a session stands for; None for one that is unknown or has ended, itself or its token."""
+        now = time.time()
         with self.database.reads() as found:
             row = found.execute(
                 "select t.owner, t.role, t.id from sessions s join tokens t on t.id = s.token "  # noqa: S608 - a condition of ours
                 f"where s.digest = ? and s.expires > ? and {_HOLDS}",
-                (_digest(session), time.time(), time.time()),
+                (_digest(session), now, now),
             ).fetchone()
+        if row is not None:
+            self.tokens.use(row[2], now)
         return None if row is None else Identity(*row)
 
     def close(self, session: str) -> None:

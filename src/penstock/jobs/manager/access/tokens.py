@@ -6,11 +6,13 @@ import hashlib
 import re
 import secrets
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from penstock.errors import OptionError, UnknownName
-from penstock.jobs.manager.store.database import Database
+from penstock.errors import OptionError, SetupError, UnknownName
+from penstock.jobs.manager.store.audit import AuditEntry, AuditTrail
+from penstock.jobs.manager.store.database import Connection, Database
 
 Role = Literal["viewer", "operator", "developer", "admin"]
 """A viewer looks; an operator also starts and stops jobs; a developer also submits and owns jobs; an admin may do everything."""
@@ -24,6 +26,8 @@ _RIGHTS: dict[Role, frozenset[Right]] = {
 }
 PREFIX = "pstk_"
 """How tokens begin, so that scanners of leaked secrets find them."""
+NOTED = 60.0
+"""The use of a token is noted again after so many seconds."""
 OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
 
 
@@ -66,9 +70,12 @@ class Tokens:
     """The tokens of a manager."""
 
     database: Database
+    trail: AuditTrail | None = None
+    noted: dict[str, float] = field(default_factory=dict, compare=False)
+    """When the use of a token was noted last by this process."""
 
-    def make(self, owner: str, role: Role, seconds: float | None = None) -> tuple[str, Token]:
-        """A new token, which is shown once, and how it is listed; it ends after so many seconds, or never."""
+    def make(self, owner: str, role: Role, seconds: float | None = None, actor: str = "") -> tuple[str, Token]:
+        """A new token, which is shown once, and how it is listed; it ends after so many seconds, or never. Who asks for it stands in the audit."""
         if not OWNER.fullmatch(owner):
             raise OptionError(f"an owner has 1 to 63 characters, letters, digits, '.', '_', '@' and '-'; got {owner!r}")
         if role not in ROLES:
@@ -80,6 +87,7 @@ class Tokens:
                 "insert into tokens (id, digest, owner, role, created, expires) values (?, ?, ?, ?, ?, ?)",
                 (made.id, _digest(text), owner, role, made.created, made.expires),
             )
+            self._note(found, actor, "token", made.id, f"{role} {owner}")
         return text, made
 
     def identity(self, text: str) -> Identity | None:
@@ -90,14 +98,29 @@ class Tokens:
                 "select owner, role, id from tokens where digest = ? and revoked is null and (expires is null or expires > ?)",
                 (_digest(text), now),
             ).fetchone()
+        if row is not None:
+            self.use(row[2], now)
         return None if row is None else Identity(*row)
 
-    def revoke(self, id: str) -> None:
-        """Ends a token at once."""
+    def use(self, id: str, now: float) -> None:
+        """Notes that a token is used, to the minute; what cannot be written is not noted."""
+        if abs(now - self.noted.get(id, 0.0)) < NOTED:
+            return
+        self.noted[id] = now
+        with suppress(SetupError), self.database.alone() as found:
+            found.execute("update tokens set used = ? where id = ?", (now, id))
+
+    def revoke(self, id: str, actor: str = "") -> None:
+        """Ends a token at once. Who asks for it stands in the audit."""
         with self.database.changes() as found:
             done = found.execute("update tokens set revoked = ? where id = ? and revoked is null", (time.time(), id))
             if done.rowcount == 0:
                 raise UnknownName(f"there is no token {id!r} that holds")
+            self._note(found, actor, "revoke", id)
+
+    def _note(self, found: Connection, actor: str, action: str, id: str, detail: str = "") -> None:
+        if self.trail is not None and actor:
+            self.trail.note(found, AuditEntry(time.time(), actor, action, id, detail))
 
     def all(self) -> list[Token]:
         """All tokens, the newest first."""

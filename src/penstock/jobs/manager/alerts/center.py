@@ -14,6 +14,8 @@ from penstock.jobs.manager.alerts.notify import Notifier
 from penstock.jobs.manager.alerts.rule import MOST_RULES, AlertRule, Measure
 from penstock.jobs.manager.alerts.watch import MACHINE, AlertWatch, Notice
 from penstock.jobs.manager.manager import Manager
+from penstock.jobs.manager.store.conditions import check_expected
+from penstock.jobs.manager.store.database import Connection
 
 log = logging.getLogger("penstock")
 LOOK = 5.0
@@ -33,38 +35,34 @@ class AlertCenter:
     def rules(self) -> list[AlertRule]:
         """All rules, by name."""
         with self.manager.records.database.reads() as found:
-            return [_rule(text) for (text,) in found.execute("select rule from alerts order by name")]
+            return list(_rules(found).values())
 
     def put(self, rule: AlertRule, actor: str) -> None:
         """Keeps a rule, in place of one of the same name."""
-        if len(self.rules()) >= MOST_RULES:
-            raise OptionError(f"there are {MOST_RULES:,} alerts already; remove some")
-        with self.manager.records.database.changes() as found:
-            found.execute(
-                "insert into alerts values (?, ?) on conflict (name) do update set rule = excluded.rule",
-                (rule.name, json.dumps(asdict(rule))),
-            )
-        self.manager.records.note(actor, "alert", rule.name, f"{rule.measure} above {rule.above:g} of {rule.jobs}")
+        self.notifier.check(rule)
+        about = f"{rule.measure} above {rule.above:g} of {rule.jobs}"
+        with self.manager.records.noted(actor, "alert", rule.name, about) as found:
+            known = _rules(found)
+            _check_expected(known, rule.name)
+            if rule.name not in known and len(known) >= MOST_RULES:
+                raise OptionError(f"there are {MOST_RULES:,} alerts already; remove some")
+            _keep(found, rule)
 
     def silence(self, name: str, seconds: float, actor: str) -> AlertRule:
         """Sends no notices of an alert for so many seconds; 0 ends the silence. What fires is shown all the same. Raises UnknownName."""
         if not 0.0 <= seconds <= LONGEST_SILENCE:
             raise OptionError(f"an alert is silent for up to {LONGEST_SILENCE / 86_400:g} days, got {seconds:g} s")
-        found = next((rule for rule in self.rules() if rule.name == name), None)
-        if found is None:
-            raise UnknownName(f"there is no alert {name!r}")
-        made = replace(found, silent_until=time.time() + seconds if seconds else 0.0)
-        with self.manager.records.database.changes() as opened:
-            opened.execute("update alerts set rule = ? where name = ?", (json.dumps(asdict(made)), name))
-        self.manager.records.note(actor, "silence alert", name, f"for {seconds:g} s")
+        with self.manager.records.noted(actor, "silence alert", name, f"for {seconds:g} s") as found:
+            rule = _known(found, name)
+            made = replace(rule, silent_until=time.time() + seconds if seconds else 0.0)
+            _keep(found, made)
         return made
 
     def remove(self, name: str, actor: str) -> None:
         """Forgets a rule; raises UnknownName."""
-        with self.manager.records.database.changes() as found:
-            if found.execute("delete from alerts where name = ?", (name,)).rowcount == 0:
-                raise UnknownName(f"there is no alert {name!r}")
-        self.manager.records.note(actor, "remove alert", name)
+        with self.manager.records.noted(actor, "remove alert", name) as found:
+            _known(found, name)
+            found.execute("delete from alerts where name = ?", (name,))
 
     def firing(self) -> list[Notice]:
         """What is a matter now."""
@@ -106,6 +104,31 @@ class AlertCenter:
                 log.warning("alerts were not looked at: %s", error)
             except Exception:  # whatever it is, the next look must come
                 log.exception("alerts were not looked at")
+
+
+def _rules(found: Connection) -> dict[str, AlertRule]:
+    rows = found.execute("select name, rule from alerts order by name").fetchall()
+    return {name: _rule(text) for name, text in rows}
+
+
+def _known(found: Connection, name: str) -> AlertRule:
+    """A rule that is to be changed, as the request at work has seen it."""
+    rules = _rules(found)
+    _check_expected(rules, name)
+    if name not in rules:
+        raise UnknownName(f"there is no alert {name!r}")
+    return rules[name]
+
+
+def _check_expected(rules: dict[str, AlertRule], name: str) -> None:
+    check_expected("alerts", name, asdict(rules[name]) if name in rules else None)
+
+
+def _keep(found: Connection, rule: AlertRule) -> None:
+    found.execute(
+        "insert into alerts values (?, ?) on conflict (name) do update set rule = excluded.rule",
+        (rule.name, json.dumps(asdict(rule))),
+    )
 
 
 def _rule(text: str) -> AlertRule:

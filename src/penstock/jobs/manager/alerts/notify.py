@@ -9,12 +9,13 @@ import smtplib
 import threading
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from email.message import EmailMessage
+from urllib.parse import urlsplit
 
 from penstock.errors import OptionError
-from penstock.jobs.manager.alerts.outside import opener
+from penstock.jobs.manager.alerts.outside import Inside, check_host, opener
 from penstock.jobs.manager.alerts.rule import ADDRESS, LOG, AlertRule
 from penstock.jobs.manager.alerts.watch import Notice
 
@@ -52,9 +53,17 @@ class Notifier:
     """Sends notices one after the other, in a thread of its own that is there while there is something to send."""
 
     mail: MailServer = field(default_factory=MailServer)
+    hosts: frozenset[str] = frozenset()
+    """Who may be told although they are inside the network of this machine."""
     _queue: queue.Queue[tuple[str, Notice]] = field(default_factory=lambda: queue.Queue(MOST_WAITING))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _thread: threading.Thread | None = None
+
+    def check(self, rule: AlertRule) -> None:
+        """Refuses a rule that names somebody inside the network; raises OptionError."""
+        for target in rule.to:
+            if "://" in target:
+                check_host(urlsplit(target).hostname or "", self.hosts)
 
     def tell(self, rules: Iterable[AlertRule], notices: Iterable[Notice]) -> None:
         """Has notices sent to those whom their rules name."""
@@ -92,28 +101,30 @@ class Notifier:
     def _send(self, target: str, notice: Notice) -> None:
         for left in reversed(range(TRIES)):
             try:
-                send(target, notice, self.mail)
+                send(target, notice, self.mail, self.hosts)
             except (OSError, smtplib.SMTPException, ValueError) as error:
                 if not left:
-                    log.error("alert %s: a notice could not be sent (%s)", notice, type(error).__name__)
+                    why = getattr(error, "reason", error)
+                    text = str(why) if isinstance(why, Inside) else type(error).__name__
+                    log.error("alert %s: a notice could not be sent (%s)", notice, text)
                 else:
                     time.sleep(self.mail.pause)
             else:
                 return
 
 
-def send(target: str, notice: Notice, mail: MailServer) -> None:
+def send(target: str, notice: Notice, mail: MailServer, hosts: Collection[str] = ()) -> None:
     """Tells one target; raises OSError or SMTPException when it cannot be."""
     if target.startswith("mailto:"):
         _send_mail(target.removeprefix("mailto:"), notice, mail)
     else:
-        _post(target, notice)
+        _post(target, notice, hosts)
 
 
-def _post(url: str, notice: Notice) -> None:
+def _post(url: str, notice: Notice, hosts: Collection[str]) -> None:
     body = json.dumps({**asdict(notice), "text": str(notice)}).encode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
-    with opener().open(request, timeout=TIMEOUT) as answer:
+    with opener(lambda host: host.lower() in hosts).open(request, timeout=TIMEOUT) as answer:
         answer.read(1_000)
 
 

@@ -33,9 +33,8 @@ def renew(directory: JobDirectory, step: str, port: str, where: str) -> None:
     now = time.time()
     with _turn:
         before = directory.watch()
-        found: list[dict[str, Any]] = list(before.get("wishes") or ())  # type: ignore[call-overload]
         mine = (step, port, where)
-        others = [w for w in found if w["until"] > now and (w["step"], w["port"], w["where"]) != mine]
+        others = [w for w in _wishes(before) if w["until"] > now and (w["step"], w["port"], w["where"]) != mine]
         if len(others) >= MOST_WISHES:
             raise OptionError(f"at most {MOST_WISHES} streams of a job are looked at at once; close a page")
         more = {name: until for name, until in before.items() if name != "wishes"}
@@ -49,8 +48,9 @@ _FILES: dict[Kind, str] = {"trace": TRACE, "profile": PROFILE}
 def renew_kind(directory: JobDirectory, kind: Kind) -> None:
     """Has messages traced, or the driver and its workers profiled, for some seconds more."""
     with _turn:
-        before = dict(directory.watch())
-        wishes: list[dict[str, Any]] = list(before.pop("wishes", None) or ())  # type: ignore[call-overload]
+        before = directory.watch()
+        wishes = _wishes(before)
+        before.pop("wishes", None)
         directory.write_watch(wishes, **{**before, kind: time.time() + HOLDS})
 
 
@@ -61,8 +61,19 @@ def seen_kind(directory: JobDirectory, kind: Kind) -> dict[str, Any]:
 
 def seen(directory: JobDirectory, step: str, port: str, where: str) -> dict[str, Any]:
     """The newest sample of a stream: its batch and its records."""
-    found: dict[str, Any] = directory.samples()
-    for each in found.get("samples") or ():
+    found = directory.samples()
+    for each in _named(found.get("samples")):
         if (each["step"], each["port"], each["where"]) == (step, port, where):
-            return {"batch": found["batch"], "rows": each["rows"]}
+            return {"batch": found.get("batch"), "rows": each.get("rows", [])}
     return {"batch": None, "rows": []}
+
+
+def _wishes(watch: dict[str, object]) -> list[dict[str, Any]]:
+    """The streams that are looked at; the file may have been written by anybody who has the directory."""
+    return [each for each in _named(watch.get("wishes")) if isinstance(each.get("until"), int | float)]
+
+
+def _named(found: object) -> list[dict[str, Any]]:
+    """Those of a list that name a stream."""
+    named = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [each for each in named if {"step", "port", "where"} <= each.keys()]

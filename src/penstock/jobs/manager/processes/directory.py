@@ -27,7 +27,7 @@ from penstock.errors import PenstockError
 from penstock.jobs.manager.access.accounts import Account, acting_as, pass_through, share
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.processes.course import Course
-from penstock.jobs.manager.processes.heard import heard
+from penstock.jobs.manager.processes.heard import heard, read_object
 from penstock.storage import LocalStorage, read_if_present
 from penstock.storage.local import TEMPORARY
 from penstock.storage.private import FILE, make_private
@@ -238,11 +238,7 @@ class JobDirectory:
         """A file of the driver's, who is not trusted: what is no object, no file, or too large is nothing."""
         with self.acting():
             found = read_regular(self.path / name)
-        try:
-            read = json.loads(found) if found is not None else {}
-        except (ValueError, RecursionError):
-            return {}
-        return read if isinstance(read, dict) else {}
+        return {} if found is None else read_object(found)
 
     @property
     def _storage(self) -> LocalStorage:

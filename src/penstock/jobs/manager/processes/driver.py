@@ -52,6 +52,7 @@ class ProgressFile:
         self.last: dict[str, object] = {}
         self.lags: list[tuple[str, str, float]] = []
         self.totals = Totals()
+        self.is_bounded = job.options.get("mode") == "batch"
         self.began = time.time()
         self._written = self._since = 0.0
         self._phase = ""
@@ -83,6 +84,7 @@ class ProgressFile:
                 "batches": status.batches,
                 "rows": status.rows_in,
                 "under_way": status.under_way,
+                "waits_since": self._since if self.is_bounded else status.waits_since,
                 "last": self.last,
                 "lags": self.lags,
                 "totals": self.totals.as_dict(),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +15,26 @@ LONGEST = 1_000
 MOST = 10_000
 AHEAD = 3_600.0
 """How many seconds a clock may be ahead."""
+_UNSENDABLE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|NaN|Infinity|[0-9][eE]\+?[0-9]{3}|[0-9]{300}")
+"""What may be half a character or no finite number. It is seldom there, and then looked at closely."""
+
+
+def read_object(content: bytes) -> dict[str, object]:
+    r"""An object that a driver wrote as JSON; empty where it is none.
+
+    JSON can spell what no answer can repeat: half a character becomes `?`, and what is no finite number null.
+
+    >>> read_object(rb'{"file": "a\udcff"}'), read_object(b'{"skew": NaN, "rate": 1e999, "n": 1}')
+    ({'file': 'a?'}, {'skew': None, 'rate': None, 'n': 1})
+    """
+    try:
+        found = json.loads(content)
+        if _UNSENDABLE.search(content):
+            text = json.dumps(found, ensure_ascii=False).encode(errors="replace")
+            found = json.loads(text, parse_constant=lambda word: None)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def heard(said: Mapping[str, Any], now: float | None = None) -> dict[str, object]:
@@ -23,7 +45,7 @@ def heard(said: Mapping[str, Any], now: float | None = None) -> dict[str, object
     """
     made = {name: _READ[name](value) if name in _READ else value for name, value in said.items()}
     latest = (time.time() if now is None else now) + AHEAD
-    for name in ("time", "since", "began"):
+    for name in ("time", "since", "began", "waits_since"):
         at = made.get(name)
         made[name] = at if isinstance(at, float) and at < latest else None
     return {name: value for name, value in made.items() if value is not None}
@@ -60,15 +82,15 @@ def _lags(value: object) -> list[list[object]] | None:
     if not isinstance(value, list):
         return None
     triples = [each for each in value[:MOST] if isinstance(each, list | tuple) and len(each) == 3]
-    made: list[list[object]] = [[_text(source), _text(unit), _number(many)] for source, unit, many in triples]
-    return [each for each in made if None not in each]
+    made = {(_text(source), _text(unit)): _number(many) for source, unit, many in triples}
+    return [[source, unit, many] for (source, unit), many in made.items() if None not in (source, unit, many)]
 
 
 def _totals(value: object) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
-    known = {"figures": {}, "watermarks": {}, **value}
-    return {**known, "figures": _figures(known["figures"]) or {}, "watermarks": _figures(known["watermarks"]) or {}}
+    tables = {name: _figures(value.get(name)) or {} for name in ("figures", "watermarks", "measured")}
+    return {**value, **tables}
 
 
 def _last(value: object) -> dict[str, Any] | None:
@@ -98,6 +120,7 @@ _READ: dict[str, Callable[[object], Any]] = {
     "rows": _count,
     "time": _number,
     "since": _number,
+    "waits_since": _number,
     "began": _number,
     "lags": _lags,
     "totals": _totals,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.errors import OptionError
-from penstock.jobs.manager.processes.directory import JobDirectory
+from penstock.jobs.manager.processes.directory import DRIVER, JobDirectory
 from penstock.spark.workers.processes import answering_below
 from penstock.spark.workers.processes import dump_stacks as dump_workers
 
@@ -44,6 +44,8 @@ def _driver_of(directory: JobDirectory, progress: Mapping[str, object]) -> int:
             command = []
         if str(directory.path).encode() in command:
             return pid
+    if directory.is_held(DRIVER):
+        raise OptionError("the driver runs on another machine; ask the server there")
     raise OptionError("there is no driver to ask; the job does not run")
 
 

@@ -1,6 +1,6 @@
 """The trial of a new version: whether it has come up, as its checkpoint and its driver tell.
 
-It has when its checkpoint has a batch that the one before has not, or when it has waited for input for a while. Going back before that loses nothing and
+It has when its checkpoint has a batch that the one before has not, or when its sources were asked and have had nothing for a while. Going back before that loses nothing and
 doubles nothing: a batch that reached a sink and not the checkpoint is in the sink's ledger, from which the version before takes it over.
 """
 
@@ -12,7 +12,7 @@ from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.processes.directory import JobDirectory
 
 QUIET = 30.0
-"""A new version that has run for so many seconds without a batch waits for input."""
+"""A new version whose sources have had nothing for so many seconds waits for input."""
 
 
 def last_commit(checkpoint: Path) -> int:
@@ -35,4 +35,5 @@ def has_come_up(directory: JobDirectory, job: Job, now: float) -> bool:
     progress = directory.progress()
     is_its = progress.get("checkpoint") == job.checkpoint and progress.get("phase") == "running"
     has_batch = progress.get("under_way") or _newest(directory.path / job.checkpoint / "spark" / "offsets") > done
-    return is_its and not has_batch and now - float(str(progress.get("since", now))) >= QUIET
+    waits = progress.get("waits_since")
+    return is_its and not has_batch and isinstance(waits, float) and now - waits >= QUIET

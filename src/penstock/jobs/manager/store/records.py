@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -13,10 +14,13 @@ from penstock.errors import NameTaken, OptionError, PenstockError, SetupError, U
 from penstock.jobs.manager.job import Job
 from penstock.jobs.manager.pools import Pool
 from penstock.jobs.manager.store.audit import AuditEntry, AuditTrail, AuditVerification
+from penstock.jobs.manager.store.conditions import check_expected
 from penstock.jobs.manager.store.database import Connection, Database
 from penstock.jobs.manager.store.request_keys import AGE, CURRENT
 
 log = logging.getLogger("penstock")
+MOST_JOBS, MOST_OF_ONE = 10_000, 1_000
+"""How many jobs there are at most: in all, and of one owner. Each costs every look at all jobs a little, also one that only waits."""
 KEPT_EVENTS = 1_000
 """How many events of a job are kept."""
 _PUT_POOL = (
@@ -52,6 +56,7 @@ class JobRecords:
                 )
             if found.execute("select 1 from removals where name = ?", (job.name,)).fetchone():
                 raise NameTaken(f"a job {job.name!r} is being removed; try again in a moment")
+            self._check_room(found, job.owner)
             found.execute("insert into jobs (name, job) values (?, ?)", (job.name, job.to_json().decode()))
             self._note(found, actor, "submit", job.name, f"bundle {job.bundle[:12]}")
             if key:
@@ -59,6 +64,19 @@ class JobRecords:
                     "insert into answers values (?, ?, ?, ?, ?)", (actor, key, _digest(job), job.name, time.time())
                 )
                 found.execute("delete from answers where time < ?", (time.time() - AGE,))
+
+    def _check_room(self, found: Connection, owner: str) -> None:
+        """Refuses one more job of an owner who has as many as anybody may have, or when there are too many in all."""
+        jobs = [self._readable(*row) for row in found.execute("select name, job from jobs").fetchall()]
+        own = sum(job is not None and job.owner == owner for job in jobs)
+        if own >= MOST_OF_ONE:
+            raise OptionError(
+                f"{owner} has {own:,} jobs, as many as an owner may have; remove some: penstock jobs remove"
+            )
+        if len(jobs) >= MOST_JOBS:
+            raise OptionError(
+                f"there are {len(jobs):,} jobs, as many as there may be; remove some: penstock jobs remove"
+            )
 
     def submitted(self, actor: str, key: str, job: Job) -> str | None:
         """The job that a request with this key made; None for a new key. Raises OptionError when the key was used for another request."""
@@ -72,6 +90,7 @@ class JobRecords:
         """Changes what is wanted of a job, and nobody changes it meanwhile; returns the job as it is wanted now. Raises UnknownName."""
         with self.database.changes() as found:
             before = _job(found, name)
+            check_expected("jobs", name, before)
             job = replace(change(before), revision=before.revision + 1)
             found.execute("update jobs set job = ? where name = ?", (job.to_json().decode(), name))
             self._note(found, actor, action, name, detail)
@@ -81,7 +100,9 @@ class JobRecords:
     def remove(self, name: str, actor: str) -> None:
         """Forgets a job that is not to run, and what happened to it; the audit stays. Its name is free when `cleared` says so."""
         with self.database.changes() as found:
-            if _job(found, name).wish == "running":
+            job = _job(found, name)
+            check_expected("jobs", name, job)
+            if job.wish == "running":
                 raise OptionError(f"job {name!r} is to run; stop it first: penstock jobs stop {name}")
             found.execute("delete from jobs where name = ?", (name,))
             found.execute("delete from events where job = ?", (name,))
@@ -130,13 +151,13 @@ class JobRecords:
     def pools(self) -> dict[str, Pool]:
         """The pools, by name."""
         with self.database.reads() as found:
-            rows = found.execute("select name, cores, memory, owner_cores, owner_memory from pools order by name")
-            return {row[0]: Pool(*row) for row in rows}
+            return _pools(found)
 
     def put_pool(self, pool: Pool, actor: str) -> None:
         """Keeps a pool, in place of one of the same name."""
         limits = (pool.cores, pool.memory, pool.owner_cores, pool.owner_memory)
         with self.database.changes() as found:
+            _check_pool(found, pool.name)
             found.execute(_PUT_POOL, (pool.name, *limits))
             self._note(
                 found,
@@ -152,6 +173,7 @@ class JobRecords:
         if jobs:
             raise OptionError(f"pool {name!r} has jobs: {', '.join(jobs[:5])}; remove them first")
         with self.database.changes() as found:
+            _check_pool(found, name)
             if found.execute("delete from pools where name = ?", (name,)).rowcount == 0:
                 raise UnknownName(f"there is no pool {name!r}")
             self._note(found, actor, "remove pool", name, "")
@@ -177,7 +199,14 @@ class JobRecords:
 
     def note(self, actor: str, action: str, object: str, detail: str = "") -> None:
         """Puts an entry into the audit."""
+        with self.noted(actor, action, object, detail):
+            pass
+
+    @contextmanager
+    def noted(self, actor: str, action: str, object: str, detail: str = "") -> Iterator[Connection]:
+        """A transaction for a change of something else than jobs and pools, with its entry in the audit: both are kept, or neither."""
         with self.database.changes() as found:
+            yield found
             self._note(found, actor, action, object, detail)
 
     def _note(self, found: Connection, actor: str, action: str, object: str, detail: str) -> None:
@@ -195,6 +224,17 @@ class JobRecords:
                 (float("inf") if before is None else before, most),
             )
             return [AuditEntry(*row) for row in rows]
+
+
+def _pools(found: Connection) -> dict[str, Pool]:
+    rows = found.execute("select name, cores, memory, owner_cores, owner_memory from pools order by name")
+    return {row[0]: Pool(*row) for row in rows}
+
+
+def _check_pool(found: Connection, name: str) -> None:
+    """Whether a pool is as the request at work has seen it."""
+    pool = _pools(found).get(name)
+    check_expected("pools", name, None if pool is None else vars(pool))
 
 
 def _job(found: Connection, name: str) -> Job:

@@ -1,7 +1,7 @@
 // The graph of a job as it moves, and what is known of a step or a stream.
 import { fill, h, text } from "../lib/dom.js";
 import { get, query, seg } from "../lib/api.js";
-import { bytes, micros, number, rate, seconds, whole } from "../lib/format.js";
+import { bytes, many, micros, number, rate, seconds, whole } from "../lib/format.js";
 import { graph, MEASURES, ofStep, ofStepAndParts, partsOf } from "../lib/graph.js";
 import { chart } from "../lib/chart.js";
 import { drawHistory, PHASES } from "./job-charts.js";
@@ -25,7 +25,7 @@ export function flowTab(root, context) {
     plan = await get(`${context.path}/plan`);
     if (!plan.steps) { fill(picture.node, h("p.empty", "The driver has not said yet what the flow does.")); return false; }
     const t = plan.totals;
-    text(about, `${t.steps} steps, ${t.stages} stages, ${t.shuffles} shuffles${t.state ? ", keeps state" : ""}. Choose a step or a stream to see more.`);
+    text(about, `${many(t.steps, "step")}, ${many(t.stages, "stage")}, ${many(t.shuffles, "shuffle")}${t.state ? ", keeps state" : ""}. Choose a step or a stream to see more.`);
     redraw();
     return true;
   }

@@ -1,6 +1,7 @@
 // The version of a job: what runs, how the last upgrade went, and another version out of the page.
 import { fill, h, text } from "../lib/dom.js";
 import { get, post } from "../lib/api.js";
+import { many } from "../lib/format.js";
 import { graph } from "../lib/graph.js";
 import { badge, confirmed, notice } from "../lib/ui.js";
 
@@ -36,7 +37,7 @@ export function versionTab(root, context) {
     try { found = await post(`${context.path}/plans`, { text: area.value }); } catch (error) { said.hidden = false; text(said, error.message); plan.hidden = true; return; }
     plan.hidden = false;
     const t = found.plan.totals;
-    fill(plan.querySelector("p"), `${found.flow}: ${t.steps} steps, ${t.stages} stages, ${t.shuffles} shuffles${t.state ? ", keeps state" : ""}. `, found.plan.warnings.map((w) => h("strong", `${w.step || ""} ${w.text}. `)));
+    fill(plan.querySelector("p"), `${found.flow}: ${many(t.steps, "step")}, ${many(t.stages, "stage")}, ${many(t.shuffles, "shuffle")}${t.state ? ", keeps state" : ""}. `, found.plan.warnings.map((w) => h("strong", `${w.step || ""} ${w.text}. `)));
     picture.draw(found.plan, false);
     run.disabled = false;
     plan.scrollIntoView({ block: "nearest" });

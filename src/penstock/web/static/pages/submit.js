@@ -1,6 +1,7 @@
 // A flow as text: see what it would do, then run it as a job.
 import { fill, h, text } from "../lib/dom.js";
 import { post } from "../lib/api.js";
+import { many } from "../lib/format.js";
 import { graph } from "../lib/graph.js";
 import { confirmed, notice } from "../lib/ui.js";
 
@@ -54,7 +55,7 @@ export function show(root) {
     } catch (error) { said.hidden = false; text(said, error.message); plan.hidden = true; return; }
     plan.hidden = false;
     const t = found.plan.totals;
-    fill(about, `${found.flow}: ${t.steps} steps, ${t.stages} stages, ${t.shuffles} shuffles, ${t.python_passes} Python passes${t.state ? ", keeps state" : ""}. `, found.plan.warnings.map((w) => h("strong", `${w.step || ""} ${w.text}. `)));
+    fill(about, `${found.flow}: ${many(t.steps, "step")}, ${many(t.stages, "stage")}, ${many(t.shuffles, "shuffle")}, ${many(t.python_passes, "Python pass", "Python passes")}${t.state ? ", keeps state" : ""}. `, found.plan.warnings.map((w) => h("strong", `${w.step || ""} ${w.text}. `)));
     picture.draw(found.plan, false);
     if (!name.value) name.value = found.flow.toLowerCase();
     run.disabled = false;

@@ -13,9 +13,9 @@ export function show(root) {
   const ends = h("select", { id: "ends" }, ENDS.map(([value, word]) => h("option", { value }, word)));
   const shown = h("div");
   const state = (t) => (t.revoked ? "revoked" : t.expires && t.expires < Date.now() / 1000 ? "ended" : "holds");
-  const list = table({ label: "tokens", empty: "No tokens.", key: (t) => `${t.id} ${state(t)}`, columns: [
+  const list = table({ label: "tokens", empty: "No tokens.", key: (t) => `${t.id} ${state(t)} ${t.used}`, columns: [
     { title: "Token", cell: (t) => t.id }, { title: "Owner", sort: (t) => t.owner, cell: (t) => t.owner }, { title: "Role", sort: (t) => t.role, cell: (t) => badge(t.role) },
-    { title: "Made", cell: (t) => moment(t.created) }, { title: "Ends", cell: (t) => (t.expires ? moment(t.expires) : "never") }, { title: "State", cell: (t) => badge(state(t), state(t) === "holds" ? "go" : "rest") },
+    { title: "Made", cell: (t) => moment(t.created) }, { title: "Used", cell: (t) => (t.used ? moment(t.used) : "never") }, { title: "Ends", cell: (t) => (t.expires ? moment(t.expires) : "never") }, { title: "State", cell: (t) => badge(state(t), state(t) === "holds" ? "go" : "rest") },
     { title: "", cell: (t) => (state(t) === "holds" ? h("button.danger", { type: "button", onclick: () => revoke(t) }, "Revoke") : "") },
   ] });
   root.append(h("h1", "Tokens"),
