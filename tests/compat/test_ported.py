@@ -211,7 +211,7 @@ def test_a_bolt_of_heronpy_knows_its_context_and_counts_there() -> None:
 def test_metrics_and_contexts_are_no_state() -> None:
     """They would come back as copies, which nobody reads."""
     for made in (heron.CountMetric(), heron.TopologyContext(TaskContext("a"))):
-        with pytest.raises(TypeError, match="is made anew by initialize"):
+        with pytest.raises(TypeError, match="is made again by initialize"):
             pickle.dumps(made)
 
 

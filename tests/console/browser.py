@@ -49,7 +49,7 @@ class Watched:
             "request",
             lambda asked: None if asked.url.startswith(("http://127.", "data:")) else self.wrong.append(asked.url),
         )
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(300_000)
 
     def _refused(self, dialog: Dialog) -> None:
         self.wrong.append(f"dialog: {dialog.message}")

@@ -47,6 +47,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "Stream": (STREAM,),
     "LookUp": (PLAIN, STREAM, "Endpoint"),
     "Policy": (PLAIN, "OnError"),
+    "RunLimit": (PLAIN, "RunLimit"),
     "WindowSpec": _WINDOWS,
     "Early": _EARLY,
     "AnyPattern": _PATTERNS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from dataclasses import replace
@@ -199,20 +200,21 @@ def test_upgrades_killed_at_random_end_with_one_version_and_one_driver(manager: 
 def test_dead_letters_replays_and_paused_spouts_go_along_once(tmp_path: Path) -> None:
     directory = JobDirectory(tmp_path)
     before = run_once(tmp_path / "checkpoint")
-    put(before / DEAD_LETTERS / "0000000000.jsonl", b'{"id": "a"}\n')
+    letter = {"id": "a", "step": "parse", "payload": {}}
+    put(before / DEAD_LETTERS / "0000000000.jsonl", json.dumps(letter).encode())
     put(before / "replay" / "claimed" / "0.json", b"{}")
     Activation(before / "topology").ask(on=False)
     job = replace(NEW, checkpoint="checkpoint-2")
     for _ in range(2):  # a driver that was killed does it again
         assert begin(directory, job)["savepoint"]
         after = tmp_path / "checkpoint-2"
-        assert list(DeadLetterStore(after / DEAD_LETTERS).dead_letters()) == [{"id": "a"}]
+        assert list(DeadLetterStore(after / DEAD_LETTERS).dead_letters()) == [letter]
         assert text(after / "replay" / "claimed" / "0.json") == "{}"
         assert not Activation(after / "topology").is_active
     Activation(after / "topology").ask(on=True)
     begin(directory, job)
     assert Activation(after / "topology").is_active, "somebody has said so since"
-    assert list(DeadLetterStore(before / DEAD_LETTERS).dead_letters()) == [{"id": "a"}]
+    assert list(DeadLetterStore(before / DEAD_LETTERS).dead_letters()) == [letter]
 
 
 def run_once(folder: Path) -> Path:

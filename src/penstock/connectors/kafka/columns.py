@@ -14,9 +14,6 @@ from penstock.graph.types import quote
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-NUMBER, REFUSED = "__number", "__refused"
-"""The columns with the number of a row, and with why it cannot be written, where rows that Kafka refuses are told."""
-
 
 def kafka_columns(frame: DataFrame, context: SinkContext, *also: str) -> DataFrame:
     """The records as Kafka takes them, with further columns beside them."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.connectors.base import Batch
 from penstock.connectors.kafka.admin import said
-from penstock.connectors.kafka.columns import NUMBER, REFUSED
+from penstock.connectors.kafka.row_columns import NUMBER, REFUSED
 from penstock.connectors.kafka.settings import confluent
 from penstock.connectors.kafka.writer import ATTEMPTS, CHUNK, KafkaWriter, Transaction, discard, ids_of, patiently
 from penstock.errors import RunError

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, rows_of
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka.admin import Cluster
-from penstock.connectors.kafka.columns import NUMBER, check_columns, kafka_columns
+from penstock.connectors.kafka.columns import check_columns, kafka_columns
 from penstock.connectors.kafka.ledger import KafkaLedger, ensure_topic
 from penstock.connectors.kafka.refusals import RefusalSearch, deliver
+from penstock.connectors.kafka.row_columns import NUMBER
 from penstock.connectors.kafka.settings import confluent, java_settings, python_settings
 from penstock.connectors.kafka.writer import PRODUCER, KafkaWriter, Transaction, produce
 from penstock.errors import RunError

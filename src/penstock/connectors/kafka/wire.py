@@ -16,8 +16,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.connectors.base import SinkContext, SourceContext
 from penstock.connectors.kafka.avro import AvroReader, avro_writer
-from penstock.connectors.kafka.columns import NUMBER, REFUSED
 from penstock.connectors.kafka.protobuf import ProtobufReader, message_of, protobuf_writer
+from penstock.connectors.kafka.row_columns import NUMBER, REFUSED
 from penstock.connectors.kafka.schema_registry import Registry, RegistryDown, registry_at
 from penstock.connectors.malformed import ARROW, MALFORMED, REPLAYED, TYPE, Unreadable, beside, invalid, read_values
 from penstock.connectors.parsing import json_reading

@@ -170,7 +170,7 @@ class RedisSink(LedgerSink):
         staged.commands = sum(r[2] for r in reports)
         for report in reports:
             staged.crc ^= report[3]
-        return staged, {number: said for report in reports for number, said in report[4].items()}
+        return staged, {number: said for report in reports for number, said in dict(report[4]).items()}
 
     def _opened(self) -> SinkContext:
         assert self.context is not None, "a sink is opened before its first batch"

@@ -20,6 +20,9 @@ FROM: list[FromPlan] = []
 """How FROM is planned, for subqueries in conditions: the conditions of a join may hold such again."""
 WHERE: list[WherePlan] = []
 """How conditions are planned, for the same."""
+AggregatePlan = Callable[[Planning, exp.Select, Relation], Relation]
+AGGREGATE: list[AggregatePlan] = []
+"""How GROUP BY and aggregates are planned, for subqueries of one value."""
 
 
 def plan_query(planning: Planning, tree: exp.Expr) -> Relation:

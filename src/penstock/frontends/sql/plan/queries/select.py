@@ -15,7 +15,7 @@ from penstock.frontends.sql.plan.queries.conditions import conjuncts, holds_over
 from penstock.frontends.sql.plan.queries.ordering import plan_tail
 from penstock.frontends.sql.plan.queries.projection import items_of, projected, with_order
 from penstock.frontends.sql.plan.queries.quantified import with_subqueries
-from penstock.frontends.sql.plan.queries.query import FROM, QUERIES, WHERE
+from penstock.frontends.sql.plan.queries.query import AGGREGATE, FROM, QUERIES, WHERE
 from penstock.frontends.sql.plan.queries.subqueries import plan_condition
 from penstock.frontends.sql.plan.relations.sources import plan_from
 from penstock.frontends.sql.plan.windows.ranking import plan_over, ranked
@@ -94,3 +94,4 @@ def plan_projection(planning: Planning, tree: exp.Select, relation: Relation) ->
 QUERIES[exp.Select] = plan_select
 FROM.append(plan_from)
 WHERE.append(plan_where)
+AGGREGATE.append(plan_aggregate)

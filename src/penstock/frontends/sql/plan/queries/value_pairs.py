@@ -23,6 +23,7 @@ from penstock.frontends.sql.plan.queries.correlation import (
     tables_of,
     unwrapped,
 )
+from penstock.frontends.sql.plan.queries.query import AGGREGATE
 from penstock.graph.expr import Column
 from penstock.graph.nodes import Select
 from penstock.graph.relational.sets import add_distinct_rows
@@ -50,8 +51,6 @@ def aggregated_pairs(
     Returns:
         The rows around, the aggregates, of which the first columns are the calls, and what of both is equal.
     """
-    from penstock.frontends.sql.plan.queries.aggregates import plan_aggregate
-
     _check_plain(planning, query, place)
     inner, outside = inside_of(planning, relation, query, place)
     trees = [qualified(planning, inner, each) for each in (*outside, *_of_groups(query, calls))]
@@ -64,7 +63,7 @@ def aggregated_pairs(
     written = [exp.column(each.name, _AROUND) for each in keys]
     made, having = trees[len(outside) : len(outside) + len(calls)], trees[len(outside) + len(calls) :]
     groups = _grouped(made, written, having)
-    found = marked(plan_aggregate(planning.inside(f"{planning.prefix}.value"), groups, pairs).named(""))
+    found = marked(AGGREGATE[0](planning.inside(f"{planning.prefix}.value"), groups, pairs).named(""))
     never_null = {f for each in outside for f in _of_equality(planning, relation, each)}
     same = tuple(
         (exp.EQ if field in never_null else exp.NullSafeEQ)(this=mine, expression=exp.column(c.name, c.qualifier))
