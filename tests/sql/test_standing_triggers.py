@@ -225,6 +225,24 @@ def test_a_snapshot_answers_for_the_rows_before_the_query() -> None:
     assert alerts.next(order("cid", 5)) == [("some", "cid", 5)]
 
 
+@pytest.mark.parametrize("dropped", [False, True], ids=["replaced", "dropped-and-added"])
+def test_a_snapshot_of_a_query_that_begins_again_in_one_batch_is_the_whole(dropped: bool) -> None:
+    every = TOTALS.format("anns", "ann", "EVERY 1 MINUTE WITH SNAPSHOT")
+    large = ROWS.format("large", "{}", "WHEN amount > 10 WITH SNAPSHOT")
+    driver = started(f"{TOPIC}{every};{large.format(1)}")
+    totals, alerts = Seen(driver, "totals"), Seen(driver, "alerts")
+    driver.push("orders", order("ann", 5), order("bob", 20))
+    assert alerts.next() == [("large", "ann", 5), ("large", "bob", 20)]
+    assert totals.next(seconds=60) == [("anns", "ann", 5)]
+    drops = (change("anns", op="remove"), change("large", op="remove")) if dropped else ()
+    driver.push("queries.topic", *drops, change("anns", every), change("large", large.format(2)))
+    assert alerts.next() == [("large", "ann", 5), ("large", "bob", 20)]
+    driver.crash()
+    assert totals.next(seconds=60) == [("anns", "ann", 5)]
+    assert totals.next(order("ann", 2), seconds=60) == [("anns", "ann", 7)]
+    assert alerts.next() == []
+
+
 def test_a_query_with_a_trigger_comes_and_goes_while_the_flow_runs() -> None:
     driver = started(TOPIC + TOTALS.format("anns", "ann", "EVERY 1 MINUTE"))
     seen = Seen(driver, "totals")

@@ -155,6 +155,7 @@ class TriggerKernel(GatheredChangesKernel):
             self._write(key, before)
         elif op == ADD:
             self._begin(key, row)
+            self._stand(key, before)
         else:
             self.state.delete(key)
 
@@ -167,6 +168,12 @@ class TriggerKernel(GatheredChangesKernel):
         if self.node.whole:
             self._wait(key, state)
         self._write(key, state)
+
+    def _stand(self, key: Key, before: KeyState | None) -> None:
+        """The rows of a key that begins again in one batch: what comes in is only what differs from those that it had."""
+        if self.node.whole and before is not None and len(before.rows):
+            before.rows.update(self.new.get(key, ()))
+            self.new[key] = before.rows
 
     def _setting(self, row: Row, name: str) -> Any:
         return row[self.setting_at[name]] if name in self.setting_at else None
