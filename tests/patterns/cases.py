@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import penstock as ps
 from penstock.frontends.streams.patterns import PatternBuilder
-from penstock.testing import run_local
+from penstock.testing import BARRIER, run_local
 
 Case = dict[str, Any]
 ANSWERS = Path(__file__).parent / "flink" / "answers.jsonl"
@@ -101,9 +102,10 @@ Answers = list[tuple[list[str], list[str]]]
 """The matches of each input, and the runs whose time was up, as the file writes them."""
 
 
-def found(case: Case, inputs: list[list[Any]]) -> Answers:
-    """What Penstock finds in each of several inputs."""
-    made = run_local(flow_of(case), {"events": rows_of(inputs)})
+def found(case: Case, inputs: list[list[Any]], ends: Callable[[], bool] = lambda: False) -> Answers:
+    """What Penstock finds in each of several inputs. `ends` says of each event whether a batch ends after it."""
+    rows = [each for row in rows_of(inputs) for each in ((row, BARRIER) if ends() else (row,))]
+    made = run_local(flow_of(case), {"events": rows})
     stages = [part["name"] for part in every_part(case["parts"]) if "name" in part and part["link"][:4] != "not_"]
     answers: Answers = [([], []) for _ in inputs]
     for row in made["out"]:

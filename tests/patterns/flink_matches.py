@@ -27,4 +27,14 @@ def are_those_of_flink(case: Case, matches: Iterable[str]) -> bool:
 
 def first_event(match: str) -> int:
     """The number of the first event of a match."""
-    return min(int(number) for number in re.findall(r"(?<=[=,])\d+", match))
+    return min(events_of(match))
+
+
+def last_event(match: str) -> int:
+    """The number of the last event of a match."""
+    return max(events_of(match))
+
+
+def events_of(match: str) -> list[int]:
+    """The numbers of the events of a match."""
+    return [int(number) for number in re.findall(r"(?<=[=,])\d+", match)]

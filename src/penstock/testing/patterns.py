@@ -22,7 +22,7 @@ from penstock.graph.schema import Form
 from penstock.graph.times import FOREVER, to_micros
 from penstock.kernels.base import RecordFailed
 from penstock.kernels.patterns.masks import Masks, RunTests
-from penstock.kernels.patterns.queue import Last, Run, RunQueue
+from penstock.kernels.patterns.queue import Last, MatchQueue, Run, RunQueue
 from penstock.kernels.patterns.transitions import Transitions
 from penstock.kernels.patterns.walk import RunEvents, Walk, events_of, first_run
 from penstock.kernels.records.chunk import Chunk
@@ -117,7 +117,7 @@ class _Explainer:
 
     def explain(self) -> Explanation:
         """All events, and what is left at the end."""
-        runs, done = RunQueue([first_run(self.walk.start)]), RunQueue()
+        runs, done = RunQueue([first_run(self.walk.start)]), MatchQueue()
         for at in range(len(self.values)):
             runs = self._event(at, runs, done)
         left = [run for run in runs if run[2] is not None]
@@ -133,7 +133,7 @@ class _Explainer:
             tuple(self.lines),
         )
 
-    def _passes(self, runs: RunQueue, done: RunQueue) -> None:
+    def _passes(self, runs: RunQueue, done: MatchQueue) -> None:
         """Lets time pass for good, so that absences become sure."""
         before = len(self.walk.matches), len(self.walk.timed_out)
         self.walk.expire(0, runs, done, FOREVER)
@@ -143,7 +143,7 @@ class _Explainer:
         ):
             self.lines += [f"once its time is up the run {self._shown(each.taken)} {word}" for each in found[count:]]
 
-    def _ends(self, runs: RunQueue, done: RunQueue) -> None:
+    def _ends(self, runs: RunQueue, done: MatchQueue) -> None:
         """Ends the input, so that no run decides any more what is dropped."""
         before = len(self.walk.matches)
         self.walk.end(0, runs, done)
@@ -152,7 +152,7 @@ class _Explainer:
             for each in self.walk.matches[before:]
         ]
 
-    def _event(self, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
+    def _event(self, at: int, runs: RunQueue, done: MatchQueue) -> RunQueue:
         self.lines.append(f"{at + 1} ({self._fields(at)}): satisfies {self._satisfied(at, runs)}")
         over = [run for run in runs if self.walk.deadline(run) <= self.walk.times[at]]
         before = [run for run in runs if run not in over]

@@ -31,7 +31,7 @@ from penstock.kernels.patterns.active import count_put, count_taken_out
 from penstock.kernels.patterns.chains import Chains, is_chain
 from penstock.kernels.patterns.events import ARRIVAL, BATCH, EventKernel
 from penstock.kernels.patterns.masks import Failures, Masks, RunTests
-from penstock.kernels.patterns.queue import Run, RunQueue
+from penstock.kernels.patterns.queue import MatchQueue, Run, RunQueue
 from penstock.kernels.patterns.selection import ChainEvents, Events, MatchEvents, Selection
 from penstock.kernels.patterns.stored import RunPacker, StoredRuns, columns_of, unpacked
 from penstock.kernels.patterns.transitions import Transitions
@@ -193,9 +193,8 @@ class MatchKernel(EventKernel):
             key = named[number]
             runs, done = unpacked(touched[key], bases[key])
             dropped += [RunEvents(number, taken) for at in sorted(places) if (taken := runs[at][2]) is not None]
-            queue, ended = RunQueue(runs), {id(runs[at]) for at in places}
-            queue.drop(lambda run: id(run) in ended)  # noqa: B023 - it is called at once
-            self._leave(key, queue.items, done, True, events)
+            left = [run for at, run in enumerate(runs) if at not in places]
+            self._leave(key, left, done, True, events)
         self._store(events)
         self._count(dropped=len(dropped))
         if self.node.sets_aside:
@@ -262,11 +261,12 @@ class MatchKernel(EventKernel):
         if walk.is_plain:
             return walk.expire_plain(number, walk.plain(number, *span, runs), until), []
         runs = runs or [first_run(walk.start)]
-        queue, finished = RunQueue(runs if self.begins else [run for run in runs if run[2] is not None]), RunQueue(done)
+        queue = RunQueue(runs if self.begins else [run for run in runs if run[2] is not None])
+        finished = MatchQueue(done)
         queue = walk.expire(number, walk.key(number, *span, queue, finished), finished, until)
         if until >= FOREVER:
             walk.end(number, queue, finished)
-        return queue.items, finished.items
+        return list(queue), list(finished)
 
     def unfinished(self) -> list[Key]:
         """The keys with matches that wait for earlier runs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from penstock.errors import RunError
@@ -11,7 +12,7 @@ from penstock.graph.patterns.automaton import Automaton, Kind
 from penstock.graph.patterns.pattern import AfterMatch, Overflow, RunLimit, Skip
 from penstock.graph.times import FOREVER
 from penstock.kernels.base import RecordFailed
-from penstock.kernels.patterns.queue import LAST, Last, Link, Run, RunQueue
+from penstock.kernels.patterns.queue import LAST, Last, Link, MatchQueue, Run, RunQueue
 from penstock.kernels.patterns.transitions import MATCH, MATCH_WITHOUT, STAY, TAKE, Outcome, Transitions
 
 Asked: TypeAlias = "Callable[[int, int, Last], bool]"
@@ -159,7 +160,7 @@ class Walk:
         if self.reports:
             self.timed_out.append(RunEvents(key, run[2], self.deadline(run)))
 
-    def key(self, key: int, begin: int, end: int, runs: RunQueue, done: RunQueue) -> RunQueue:
+    def key(self, key: int, begin: int, end: int, runs: RunQueue, done: MatchQueue) -> RunQueue:
         """The runs of a key after events, in the general case. `done` are matches that wait for runs which began before them."""
         for at in range(begin, end):
             if not len(runs):
@@ -171,7 +172,7 @@ class Walk:
                 self._limit(key, runs, self.limit)
         return runs
 
-    def _tried(self, key: int, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
+    def _tried(self, key: int, at: int, runs: RunQueue, done: MatchQueue) -> RunQueue:
         """The runs after an event; as they were where it is put aside. Conditions are asked before anything is changed."""
         try:
             return self._event(key, at, runs, done)
@@ -188,30 +189,30 @@ class Walk:
                 f"a key has {len(runs) - 1:,} runs, and may have {limit.runs:,}; make the pattern shorter with within, allow more with "
                 f".limit(...), or drop the oldest with .limit({limit.runs}, 'drop')"
             )
-        begun = sorted((run for run in runs if run[2] is not None), key=lambda run: run[1])
-        oldest = begun[: len(begun) - limit.runs]
+        begun = sum(run[2] is not None for run in runs)
+        oldest = [runs.pop() for _ in range(begun - limit.runs)]
         self.dropped += [RunEvents(key, run[2]) for run in oldest if run[2] is not None]
-        gone = {id(run) for run in oldest}
-        runs.drop(lambda run: id(run) in gone)
 
-    def _event(self, key: int, at: int, runs: RunQueue, done: RunQueue) -> RunQueue:
-        fresh, found = RunQueue(), RunQueue()
+    def _event(self, key: int, at: int, runs: RunQueue, done: MatchQueue) -> RunQueue:
+        fresh: list[Run] = []
+        found: list[Run] = []
         for run in runs:
             state, first, taken = run
             begun = at if taken is None else first
             for what, target, stage in self._outcome(state, at, taken):
                 if what == STAY:
-                    fresh.add((target, first, taken))
+                    fresh.append((target, first, taken))
                 elif what == TAKE:
-                    fresh.add((target, begun, (stage, at, taken)))
+                    fresh.append((target, begun, (stage, at, taken)))
                 elif what == MATCH:
-                    found.add((target, begun, (stage, at, taken)))
+                    found.append((target, begun, (stage, at, taken)))
                 elif what == MATCH_WITHOUT:
-                    found.add((target, first, taken))
+                    found.append((target, first, taken))
             if taken is None:
-                fresh.add(run)
-        self._emit(key, found, fresh, done)
-        return fresh
+                fresh.append(run)
+        left = RunQueue(fresh)
+        self._emit(key, found, left, done)
+        return left
 
     def _outcome(self, state: int, at: int, taken: Last) -> Outcome:
         mask, asked = self.masks[at], self.asked
@@ -228,20 +229,22 @@ class Walk:
 
         return self.transitions.of(state, holds)
 
-    def expire(self, key: int, runs: RunQueue, done: RunQueue, time: int) -> RunQueue:
-        """The runs that are left when time has come to `time`."""
-        fresh, found = RunQueue(), RunQueue()
-        for run in runs:
-            if self.deadline(run) > time:
-                fresh.add(run)
-            elif run[0] in self.pending:
-                found.add(run)
-            else:
-                self._time_out(key, run)
-        self._emit(key, found, fresh, done)
-        return fresh
+    def expire(self, key: int, runs: RunQueue, done: MatchQueue, time: int) -> RunQueue:
+        """The runs that are left when time has come to `time`. It ends them deadline by deadline, as if it had come to each."""
+        over = sorted((run for run in runs if self.deadline(run) <= time), key=self.deadline)
+        for _, together in groupby(over, self.deadline):
+            found: list[Run] = []
+            for run in together:
+                if not runs.end(run):
+                    continue
+                if run[0] in self.pending:
+                    found.append(run)
+                else:
+                    self._time_out(key, run)
+            self._emit(key, found, runs, done)
+        return runs
 
-    def _emit(self, key: int, found: RunQueue, runs: RunQueue, done: RunQueue) -> None:
+    def _emit(self, key: int, found: list[Run], runs: RunQueue, done: MatchQueue) -> None:
         """Emits matches: at once where every match counts, else when it is their turn."""
         if self.after_match.skip is not Skip.NONE:
             self._emit_in_order(key, found, runs, done)
@@ -253,30 +256,29 @@ class Walk:
         assert run[2] is not None
         self.matches.append(RunEvents(key, run[2], self.deadline(run) if run[0] in self.pending else 0))
 
-    def _emit_in_order(self, key: int, found: RunQueue, runs: RunQueue, done: RunQueue) -> None:
+    def _emit_in_order(self, key: int, found: list[Run], runs: RunQueue, done: MatchQueue) -> None:
         """Emits matches that no run began before; each drops what the after-match strategy says."""
         for run in found:
             done.add(run)
-        while len(done) and (not len(runs) or done.items[0][1] <= runs.items[0][1]):
+        while len(done) and done.first() <= runs.first():
             self._emit_first(key, runs, done)
 
-    def _emit_first(self, key: int, runs: RunQueue, done: RunQueue) -> None:
+    def _emit_first(self, key: int, runs: RunQueue, done: MatchQueue) -> None:
         run = done.pop()
         assert run[2] is not None
         self._prune(run[2], runs, done)
         self._matched(key, run)
 
-    def end(self, key: int, runs: RunQueue, done: RunQueue) -> None:
+    def end(self, key: int, runs: RunQueue, done: MatchQueue) -> None:
         """Emits the matches that wait when the input is over: the runs that began before them become no match any more."""
         while len(done):
             self._emit_first(key, runs, done)
 
-    def _prune(self, taken: Link, runs: RunQueue, done: RunQueue) -> None:
+    def _prune(self, taken: Link, runs: RunQueue, done: MatchQueue) -> None:
         edge = self._edge(taken)
         if edge is None:
             return
-        for queue in (runs, done):
-            self.pruned += queue.drop(lambda run: run[1] <= edge)
+        self.pruned += runs.drop(edge) + done.drop(edge)
 
     def _edge(self, taken: Link) -> int | None:
         """The event up to which runs that began there are dropped."""
