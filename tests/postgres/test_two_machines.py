@@ -19,6 +19,10 @@ from tests.postgres.proxy import Proxy
 from tests.postgres.test_two_managers import Peer, started, starts
 from tests.waiting import wait_until
 
+pytestmark = (
+    pytest.mark.slow
+)  # the network of the machine changes, which browsers that run beside it take for a failure
+
 
 def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True, timeout=300)
