@@ -12,7 +12,7 @@ commits again with the same id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -43,6 +43,7 @@ __all__ = [
     "Spot",
     "StagedBatch",
     "StagedRows",
+    "refusals_of",
     "rows_of",
 ]
 
@@ -253,6 +254,24 @@ def rows_of(frame: DataFrame) -> list[Any]:
     make = row_class(tuple(frame.columns))
     rows: Iterable[Any] = zip(*to_columns(table), strict=True) if table.num_rows else ()
     return [tuple.__new__(make, values) for values in rows]
+
+
+def refusals_of(numbered: DataFrame, refused: Mapping[int, str]) -> list[Refusal]:
+    """The rows of a batch that a sink refuses.
+
+    Args:
+        numbered: the rows of the batch, with their numbers as the last column.
+        refused: by the number of a row, what is said against it.
+
+    Returns:
+        Each row that is refused, without the column of numbers.
+    """
+    if not refused:
+        return []
+    *names, number = numbered.columns
+    make = row_class(tuple(names))
+    found = rows_of(numbered.where(f"{number} in ({', '.join(map(str, refused))})"))
+    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:

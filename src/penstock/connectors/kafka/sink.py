@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, rows_of
+from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, refusals_of
 from penstock.connectors.delivery import Entry, LedgerSink
 from penstock.connectors.kafka.admin import Cluster
 from penstock.connectors.kafka.columns import check_columns, kafka_columns
@@ -18,7 +18,6 @@ from penstock.connectors.kafka.settings import confluent, java_settings, python_
 from penstock.connectors.kafka.writer import PRODUCER, KafkaWriter, Transaction, produce
 from penstock.errors import RunError
 from penstock.graph.endpoints.delivery import AT_LEAST_ONCE, EXACTLY_ONCE
-from penstock.graph.row import row_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +87,7 @@ class KafkaSink(LedgerSink):
             transaction, refused = RefusalSearch(self.writer, batch).send(rows.toArrow())
             staged = StagedTransaction(transaction, transaction.rows.num_rows)
             staged.through = transaction.producer is None
-        return staged, _refusals(numbered, refused)
+        return staged, refusals_of(numbered, refused)
 
     def interrupt(self) -> bool:
         """Has the writer give up after the request that is under way, which takes a minute at most."""
@@ -152,15 +151,6 @@ def sending_settings(context: SinkContext, cluster: Cluster | None = None) -> di
     most = (cluster or Cluster(servers, client)).largest_request(topic) if topic else None
     limits = {} if most is None else {"batch.size": min(most, PRODUCER["batch.size"])}
     return {**limits, **python_settings(servers, client)}
-
-
-def _refusals(numbered: DataFrame, refused: dict[int, str]) -> list[Refusal]:
-    """The rows that are refused, with what is said against each."""
-    if not refused:
-        return []
-    found = rows_of(numbered.where(f"{NUMBER} in ({', '.join(map(str, refused))})"))
-    make = row_class(tuple(numbered.columns[:-1]))
-    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
 
 
 def _delivered(rows: DataFrame, context: SinkContext, settings: dict[str, Any]) -> tuple[StagedBatch, dict[int, str]]:

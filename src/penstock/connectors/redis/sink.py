@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, rows_of
+from penstock.connectors.base import Batch, Refusal, SinkContext, StagedBatch, refusals_of
 from penstock.connectors.delivery import SKIP, Entry, LedgerSink, verdict
 from penstock.connectors.redis.refusals import LARGEST, NUMBER, Limits, largest_value, other_kinds
 from penstock.connectors.redis.wire import TAG, Address, Layout, driver, packed
 from penstock.errors import DeliveryError, RunError
 from penstock.faults import passing
 from penstock.graph.endpoints.delivery import EXACTLY_ONCE
-from penstock.graph.row import row_class
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -149,7 +148,7 @@ class RedisSink(LedgerSink):
             staged.through = staged.is_through()
             wrong = {} if staged.through else other_kinds(self.client(), staged.keys, staged.layout)
             if not wrong:
-                return staged, _refusals(numbered, refused)
+                return staged, refusals_of(numbered, refused)
             staged.abort()
             limits.other_kinds.update(wrong)
 
@@ -184,15 +183,6 @@ class RedisSink(LedgerSink):
     def client(self) -> redis.Redis:
         """The connection to the server."""
         return Address.of(self._opened().options).client()
-
-
-def _refusals(numbered: DataFrame, refused: dict[int, str]) -> list[Refusal]:
-    """The rows that are refused, with what is said against each."""
-    if not refused:
-        return []
-    found = rows_of(numbered.where(f"{NUMBER} in ({', '.join(map(str, refused))})"))
-    make = row_class(tuple(numbered.columns[:-1]))
-    return [Refusal(row[-1], tuple.__new__(make, row[:-1]), refused[row[-1]]) for row in found]
 
 
 class _talking:  # noqa: N801 - reads as a verb
