@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import deque
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -281,6 +282,31 @@ def test_not_a_number_is_the_largest(same: Case) -> None:
     nan = float("nan")
     given = [(1, 1.0), (1, nan), (1, 3.0), (2, nan), (2, 2.0)]
     same.check(flow, {"values": given}, {"out": [(1, 1.0, nan), (2, 2.0, nan)]})
+
+
+def test_sums_begin_at_zero(same: Case) -> None:
+    """So -0.0 alone adds up to 0.0, however a sum is made: of records, of parts, of windows, of different values, of a table."""
+    flow = ps.Flow("zeros")
+    values = flow.source("values", ps.items([], "k int, x double, at timestamp"), event_time="at")
+    asked = {
+        "s": "sum(x)",
+        "m": "avg(x)",
+        "d": "sum(distinct x)",
+        "e": "avg(distinct x)",
+        "f": "sum(x) filter (where k > 0)",
+    }
+    values.key_by("k").aggregate("all", **asked).sink("out", ps.console())
+    values.key_by("k").window(ps.tumbling("1m")).aggregate("minutes", **asked).select(
+        "sums", "k", "s", "m", "d", "e", "f"
+    ).sink("windowed", ps.console())
+    values.key_by("k").aggregate("least", x="min(x)").aggregate("total", s="sum(x)", d="sum(distinct x)").sink(
+        "table", ps.console()
+    )
+    at = datetime.datetime(2026, 5, 1, 12, tzinfo=datetime.UTC)
+    zeros = (0.0,) * 5
+    same.check(flow, {"values": [(1, -0.0, at), (2, -0.0, at), (2, -0.0, at)]}, {
+        "out": [(1, *zeros), (2, *zeros)], "windowed": [(1, *zeros), (2, *zeros)], "table": [(0.0, 0.0)],
+    })  # fmt: skip
 
 
 class Recent(ps.Process):

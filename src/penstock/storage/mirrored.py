@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.storage.base import Conflict, Data, Entry, Storage, Version, joined, read_if_present
@@ -35,6 +35,8 @@ class MirroredStorage:
     is_local: Callable[[str], bool] = lambda name: False
     is_name: Callable[[str], bool] = lambda name: False
     is_swapped: Callable[[str], bool] = lambda name: False
+    _sent: dict[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    """The content that was sent last to each object that `is_swapped` names."""
 
     def read(self, name: str, begin: int = 0, length: int | None = None) -> bytes:
         """The bytes of an object from `begin`, at most `length` of them."""
@@ -67,10 +69,15 @@ class MirroredStorage:
             raise Conflict(f"{name!r} was written by another driver of the same flow")
 
     def _swap(self, name: str, content: bytes) -> None:
-        """Replaces an object of which this process knows the content: also when it was paused before, nothing of another writer goes."""
+        """Replaces an object of which this process knows the content: also when it was paused before, nothing of another writer goes.
+
+        What it has sent before without an answer may be there too: that is its own.
+        """
         known, found = read_if_present(self.local, name), read_if_present(self.shared, name)
-        if (known and known[0]) != (found and found[0]):
+        own = (known and known[0], self._sent.get(name, known and known[0]))
+        if (found and found[0]) not in own:
             raise Conflict(f"{name!r} was written by another driver of the same flow")
+        self._sent[name] = content
         self.shared.compare_and_swap(name, found and found[1], content)
 
     def put_if_absent(self, name: str, data: Data) -> bool:

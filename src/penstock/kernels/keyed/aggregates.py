@@ -28,7 +28,16 @@ def begins(aggregate: Aggregate, schema: Schema) -> list[Begin]:
     if not aggregate.arguments:
         return [lambda values, row: 1]
     of = [compile_expr(a, schema) for a in aggregate.arguments]
-    return [_begin(_BEGINS[part.begin], of) for part in aggregate.recipe.parts]
+    return [_begin(_begin_of(part), of) for part in aggregate.recipe.parts]
+
+
+def _begin_of(part: Part) -> Callable[..., Any]:
+    return _summand if (part.merge, part.begin) == ("add", "value") else _BEGINS[part.begin]
+
+
+def _summand(value: Any) -> Any:
+    """A value as it is added to zero, which is where Spark's sums and Arrow's begin: -0.0 alone adds up to 0.0."""
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _begin_own(aggregate: Aggregate, schema: Schema) -> Begin:
@@ -55,7 +64,7 @@ _BEGINS: dict[str, Callable[..., Any]] = {
     "value": lambda value: value,
     "known": lambda value: int(value is not None),
     "true": lambda value: int(value is True),
-    "double": lambda value: None if value is None else float(value),
+    "double": lambda value: None if value is None else float(value) + 0.0,
     "list": lambda value: [] if value is None else [value],
     "doubles": lambda value: [] if value is None else [float(value)],
     "pair": _pair,
@@ -220,8 +229,8 @@ _FINISH: dict[str, Callable[..., Any]] = {
     "value": lambda pair: None if pair is None else pair["v"],
     "values": lambda pairs: [p["v"] for p in pairs],
     "size": len,
-    "sum_values": lambda values: reduce(_sum, values) if values else None,
-    "mean_values": lambda values: reduce(_sum, map(float, values)) / len(values) if values else None,
+    "sum_values": lambda values: reduce(_sum, map(_summand, values)) if values else None,
+    "mean_values": lambda values: reduce(_sum, map(float, values), 0.0) / len(values) if values else None,
     "hll": sketches.how_many,
     "stddev_samp": lambda part: _spread(part, 1, True),
     "stddev_pop": lambda part: _spread(part, 0, True),
