@@ -162,6 +162,35 @@ def test_a_name_that_means_a_step_and_an_output_is_refused() -> None:
     assert "'size.long' is both a step and an output of 'size'; rename the step" in message
 
 
+def sided(name: str, reads: str) -> ps.Flow:
+    """A flow with side outputs, and one that reads a step of a given name or a side output."""
+    flow = ps.Flow("f")
+    times = flow.source("times", ps.items([], "word string, at timestamp"), event_time="at")
+    minutes = times.key_by("word").window(ps.tumbling("1m")).count("minutes")
+    words = times.flat_map("words", upper, "word string", side={"x.y": "word string"})
+    sides = {"minutes.late": minutes.side("late"), "times.bad": times.side("bad"), "words.x.y": words.side("x.y")}
+    step = times.where(name, "true")
+    {"a step": step, **sides}[reads].sink("last", ps.console())
+    return flow
+
+
+@pytest.mark.parametrize("output", ["minutes.late", "times.bad", "words.x.y"])
+def test_a_name_that_means_a_step_and_a_side_output_is_refused(output: str) -> None:
+    message = f"'{output}' is both a step and an output of '{output.partition('.')[0]}'; rename the step"
+    for reads in ("a step", output):
+        text = write_flow(sided("fine", reads))
+        assert write_flow(read_flow(read_yaml(text, "f.yaml"))) == text
+        with pytest.raises(FlowError, match=f"export: line .*{message}"):
+            write_flow(sided(output, reads))
+    with pytest.raises(FlowError, match=f"f.yaml: line .*{message}"):
+        read_flow(read_yaml(write_flow(sided("fine", "a step")).replace("fine", output), "f.yaml"))
+
+
+def test_a_step_may_have_the_name_of_a_main_output() -> None:
+    text = write_flow(sided("words.out", "a step"))
+    assert write_flow(read_flow(read_yaml(text, "f.yaml"))) == text
+
+
 def test_errors_keep_their_kind() -> None:
     with pytest.raises(NameTaken, match="line 5, column 12: the name 'words' appears twice"):
         flow_of(WORDS, WORDS)

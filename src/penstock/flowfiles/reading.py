@@ -14,7 +14,7 @@ Flow('hello', 3 steps)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ from penstock.frontends.streams.branches import Branches
 from penstock.frontends.streams.flow import Flow
 from penstock.frontends.streams.stream import Stream
 from penstock.graph.caller import written_at
+from penstock.graph.nodes.base import OUT
 
 FLOW_KEYS = ("flow", "delivery", "on_error", "functions", "steps")
 STEP_KEYS = ("name", "from", *v.VIEWS, *v.SETTINGS)
@@ -118,31 +119,30 @@ class _FlowReader:
     def stream(self, place: Place) -> Stream:
         """The stream of a step, `words`, or one of its further outputs, `size.large`."""
         text = place.as_text()
-        found = self._found(text)
-        name, _, output = text.rpartition(".")
-        if text in self.streams and isinstance(owner := self.streams.get(name), Branches) and output in owner:
-            raise place.error(f"{text!r} is both a step and an output of {name!r}; rename the step")
+        meanings = self._meanings(text)
+        if len(meanings) > 1:
+            raise place.error(f"{text!r} is both {' and '.join(meanings)}; rename the step")
+        found = next(iter(meanings.values()), None)
         if isinstance(found, Stream):
             return found
         if isinstance(found, Branches):
             raise place.error(f"{text!r} has several outputs; expected one of them, such as {text}.{next(iter(found))}")
         raise place.error(f"no stream {text!r} above; {nearest(text, list(self._known()))}")
 
-    def _found(self, text: str) -> object:
-        if text in self.streams:
-            return self.streams[text]
-        name, _, output = text.rpartition(".")
-        owner = self.streams.get(name)
-        if isinstance(owner, Branches) and output in owner:
-            return owner[output]
-        return owner.side(output) if isinstance(owner, Stream) and output else None
+    def _meanings(self, text: str) -> dict[str, object]:
+        """What a text may stand for, by how it is said: a step, and outputs of steps of which it begins with the names."""
+        found = {"a step": self.streams[text]} if text in self.streams else {}
+        for at in (at for at, sign in enumerate(text) if sign == "."):
+            name, output = text[:at], text[at + 1 :]
+            if output in _outputs(self.streams.get(name)) and not (found and output == OUT):
+                found[f"an output of {name!r}"] = _output(self.streams[name], output)
+        return found
 
     def _known(self) -> Iterator[str]:
         for name, found in self.streams.items():
-            if isinstance(found, Branches):
-                yield from (f"{name}.{branch}" for branch in found)
-            elif found is not None:
+            if isinstance(found, Stream):
                 yield name
+            yield from (f"{name}.{output}" for output in _outputs(found) if output != OUT)
 
     def arguments(self, place: Place, made: v.Vocable, owner: Place) -> tuple[list[Any], dict[str, Any]]:
         """The arguments of a call, positional ones where the signature needs them."""
@@ -249,7 +249,7 @@ class _FlowReader:
         plain = place.plain()
         if not isinstance(plain, str):
             return place.as_text() if _wants_text(parameter) and plain is not None else plain
-        if v.STREAM in parameter.allows and (parameter.words <= {"Stream", "None"} or self._found(plain) is not None):
+        if v.STREAM in parameter.allows and (parameter.words <= {"Stream", "None"} or self._meanings(plain)):
             return self.stream(place)
         if v.REFERENCE in parameter.allows and (is_reference(plain) or parameter.words.isdisjoint(_TEXTS)):
             return self._reference(place)
@@ -277,6 +277,17 @@ class _FlowReader:
 
 _TEXTS = frozenset({"str", "Form", "Written", "Condition", "Span", "Duration"})
 """Words of annotations that allow a text as well as a reference."""
+
+
+def _outputs(owner: object) -> Iterable[str]:
+    """The names of the outputs that a step has."""
+    if isinstance(owner, Branches):
+        return owner
+    return [o.name for o in owner.flow.builder.node(owner.port).outputs] if isinstance(owner, Stream) else ()
+
+
+def _output(owner: Stream | Branches, name: str) -> Stream:
+    return owner[name] if isinstance(owner, Branches) else owner.side(name)
 
 
 def _wants_text(parameter: v.Parameter) -> bool:
